@@ -5,6 +5,7 @@
 
 mod asan;
 mod beside;
+mod configurations;
 mod count;
 mod deny;
 mod doc_comments;
@@ -86,6 +87,16 @@ enum Chore {
         #[arg(last = true)]
         arguments: Vec<String>,
     },
+    /// Sort the configurations in folders of others, such as `conf` of Click and FastClick:
+    /// which load, want ports or variables, or lack an element.
+    Configurations {
+        /// The folders.
+        #[arg(required = true)]
+        folders: Vec<std::path::PathBuf>,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Count the lines of code on the reader's path (docs/reading.md).
     Count,
     /// Count the driver's instructions per packet and compare with the limits.
@@ -103,6 +114,7 @@ fn main() -> ExitCode {
         Chore::Mutants(arguments) => mutants::run(&arguments),
         Chore::Peers { arguments } => peers::measure(&arguments),
         Chore::SourceMutants { crates, arguments } => source_mutants::of(&crates, &arguments),
+        Chore::Configurations { folders, json } => configurations::sort(&folders, json),
         Chore::Count => count::run(),
         Chore::Instructions => instructions::check(),
     };

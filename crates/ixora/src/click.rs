@@ -7,6 +7,7 @@ mod clp;
 mod configuration;
 mod confine;
 mod doc;
+mod dpdk;
 mod flattened;
 mod inspect;
 mod interfaces;
@@ -25,7 +26,7 @@ use element::io::router_ports::RouterPorts;
 use graph::lang::{Problems, Source};
 use graph::plan::Planned;
 use graph::run::shared::Hotswap;
-use graph::{Clock, Registry, Router, Services};
+use graph::{Clock, Console, Registry, Router, Services};
 use runtime::confine::Confinement;
 
 use crate::janitor::Janitor;
@@ -86,6 +87,7 @@ pub fn run(click: &Click) -> Result<(), Failure> {
         println!("click (Ixora) {}", env!("CARGO_PKG_VERSION"));
         return Ok(());
     }
+    let click = &click.with_ports_numbered()?;
     if let Some(name) = &click.doc {
         return doc::print(name, click.markdown);
     }
@@ -201,6 +203,15 @@ enum Place<'a> {
     Of(&'a Ground, Option<&'a Planned>),
 }
 
+/// What elements find beside the graph, in a router that runs and in one that is looked at.
+fn services(click: &Click, router_ports: Arc<RouterPorts>) -> Services {
+    let mut services = Services::default();
+    services.add(router_ports);
+    services.add(interfaces::of_this_machine());
+    services.add(Arc::new(click.numbers.clone()));
+    services
+}
+
 /// Reads and builds a configuration.
 fn build(
     click: &Click,
@@ -228,10 +239,8 @@ fn build(
         Place::Of(ground, _) => ground.clone(),
     };
     let router_ports = ground.router_ports(click);
-    let mut services = Services::default();
-    services.add(router_ports.clone());
+    let mut services = services(click, router_ports.clone());
     services.add(Arc::new(click.control_policy()));
-    services.add(interfaces::of_this_machine());
     let series = router_ports.series();
     let (words, given_up) = (click.clone(), ground.given_up());
     let prepare = move |elements: &[graph::plan::Planned]| {
@@ -253,13 +262,13 @@ fn build(
         cores: click.cores(),
         clock: clock.clone(),
         measure: click.measure,
+        console: if click.json { Console::Errors } else { Console::Process },
         batching: click.batches.into(),
         buffers: click.buffers.map(|most| most as usize),
         thorough: !click.compat,
         ports: Some(series),
         hotswap: click.allow_reconfigure.then(|| hotswap(click, clock, successor, &ground)),
         fused: regions,
-        ..graph::Options::default()
     };
     let wrong = |list| Stop::Problems(Problems { list, sources: texts.clone() });
     let router = Router::build(&text, flat, &registry, options).map_err(wrong)?;

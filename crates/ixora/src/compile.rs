@@ -34,6 +34,10 @@ pub struct Compile {
     /// Where libraries are looked for, folders separated by colons.
     #[arg(long, short = 'C', value_name = "PATH", env = "CLICKPATH")]
     clickpath: Option<String>,
+    /// The packet port that FromDPDKDevice(N) and ToDPDKDevice(N) mean; the program is told
+    /// by the same option.
+    #[arg(long, short = 'p', value_name = "N=NAME")]
+    port: Vec<String>,
     /// Write the program's crate into this folder; FILE with `-compiled` for its end if
     /// left out.
     #[arg(long, short = 'o', value_name = "DIR")]
@@ -105,6 +109,8 @@ pub fn run(compile: &Compile) -> Result<(), Failure> {
     click.words.clone_from(&compile.words);
     click.expression.clone_from(&compile.expression);
     click.clickpath.clone_from(&compile.clickpath);
+    click.port.clone_from(&compile.port);
+    let click = click.with_ports_numbered()?;
     let sources = click::sources(&click)?;
     let file = sources.first().map_or(String::new(), |source| source.name.clone());
     let whole = click::assemble(&click, sources).map_err(|problems| {

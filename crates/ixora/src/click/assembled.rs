@@ -7,7 +7,7 @@ use element::io::router_ports::{OpenPorts, Opener, RouterPorts, Wanted};
 use graph::lang::{Flat, Problems, Source};
 use graph::plan::Instances;
 use graph::plan::Plan;
-use graph::{Console, Router, Services};
+use graph::{Console, Router};
 
 use super::{Click, configuration, ports, unopened_port};
 
@@ -42,14 +42,10 @@ pub fn assemble(click: &Click, sources: Vec<Source>) -> Result<Whole, Problems> 
 
 fn make(click: &Click, flat: Flat, text: &str) -> Result<(Plan, Instances), Problems> {
     let opener: Opener = Box::new(|wanted: &[Wanted]| Ok(wanted.iter().map(unopened_port::port).collect()));
-    let mut services = Services::default();
-    services.add(Arc::new(RouterPorts::of(
-        Arc::new(OpenPorts::new(click.port_options(), opener)),
-        ports::topology(click),
-    )));
-    services.add(super::interfaces::of_this_machine());
+    let open_ports = Arc::new(OpenPorts::new(click.port_options(), opener));
+    let router_ports = Arc::new(RouterPorts::of(open_ports, ports::topology(click)));
     let options = graph::Options {
-        services,
+        services: super::services(click, router_ports),
         console: Console::Memory(Arc::new(Mutex::new(String::new()))),
         thorough: true,
         ..graph::Options::default()

@@ -136,7 +136,9 @@ fn usual() -> Click {
 pub fn click(words: &[String]) -> Asked {
     let mut click = Click { compat: true, ..usual() };
     let wrong = |message: String| Asked::Wrong(message + "\n" + &try_help("click"));
-    for word in read(words, CLICK) {
+    let (words, dpdk) = without_dpdk(words);
+    click.dpdk = dpdk;
+    for word in read(&words, CLICK) {
         let (name, value, not) = match word {
             Word::Wrong(message) => return Asked::Wrong(misused("click", &message) + &try_help("click")),
             Word::Option(name, value, not) => (name, value, not),
@@ -303,8 +305,21 @@ fn set(click: &mut Click, name: &str, value: Option<String>, not: bool) -> Resul
     Ok(())
 }
 
-/// A port to listen at: a number, perhaps with `+`, perhaps with an address before it.
+/// The words without DPDK's, and those: what stands between `--dpdk` and `--`.
+fn without_dpdk(words: &[String]) -> (Vec<String>, Vec<String>) {
+    let Some(begin) = words.iter().position(|word| word == "--dpdk") else { return (words.to_vec(), vec![]) };
+    let rest = &words[begin + 1..];
+    let len = rest.iter().position(|word| word == "--").unwrap_or(rest.len());
+    let others = words[..begin].iter().chain(rest.iter().skip(len + 1));
+    (others.cloned().collect(), rest[..len].to_vec())
+}
+
+/// A port to listen at: a number, perhaps with `+`, perhaps with an address before it; or a
+/// packet port and its number.
 fn port(text: String) -> Result<String, String> {
+    if super::dpdk::numbered(&text).is_some() {
+        return Ok(text);
+    }
     let digits = text.rsplit_once(':').map_or(text.as_str(), |(_, port)| port);
     match digits.strip_suffix('+').unwrap_or(digits).parse::<u16>() {
         Ok(_) => Ok(text),
@@ -436,6 +451,8 @@ Options:
   -j, --threads N               Run with N threads; 1 without.
   -a, --affinity[=N]            Bind threads to cores, the first to core N; 0 without.
   -p, --port PORT               Take control connections on a TCP port.
+  -p, --port N=NAME             The packet port NAME is DPDK's port N.
+      --dpdk OPTIONS --         DPDK's options; ports and cores are read.
   -u, --unix-socket FILE        Take control connections on a Unix socket.
   -R, --allow-reconfigure       Let 'hotconfig' be written: another router.
   -h, --handler ELEMENT.H       After the run, read a handler and print it.

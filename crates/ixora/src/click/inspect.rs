@@ -13,7 +13,7 @@ use graph::lang::{Place, Problem, Problems, Severity, Source};
 use graph::plan::Plan;
 use graph::plan::cost::Costs;
 use graph::plan::explain;
-use graph::{Console, Router, Services};
+use graph::{Console, Router};
 use serde_json::{Value, json};
 
 use super::{Click, configuration, confine, lint, ports, unopened_port};
@@ -80,11 +80,8 @@ fn inspect(click: &Click, sources: Vec<Source>) -> Inspection {
         Arc::new(OpenPorts::new(click.port_options(), opener)),
         ports::topology(click),
     ));
-    let mut services = Services::default();
-    services.add(router_ports.clone());
-    services.add(super::interfaces::of_this_machine());
     let options = graph::Options {
-        services,
+        services: super::services(click, router_ports.clone()),
         threads: click.threads,
         console: Console::Memory(Arc::new(Mutex::new(String::new()))),
         thorough: !click.compat,

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use crate::compiled::Compiled;
 use clap::{ArgAction, Args};
 use element::control::policy::ControlPolicy;
+use element::io::PortNumbers;
 use graph::Batching;
 
 /// Run a configuration written in Click's language.
@@ -28,9 +29,14 @@ pub struct Click {
     #[arg(long, short = 'a', value_name = "CORE", num_args = 0..=1, default_missing_value = "0", require_equals = true)]
     pub affinity: Option<usize>,
     /// Control connections on this TCP port of this host (127.0.0.1), or of an address:
-    /// ADDRESS:PORT. A port may end in `+`: then one of the next ten will do.
-    #[arg(long, short = 'p', value_name = "PORT")]
+    /// ADDRESS:PORT. A port may end in `+`: then one of the next ten will do. N=NAME is the
+    /// packet port that FromDPDKDevice(N) and ToDPDKDevice(N) mean: 0=0000:03:00.0.
+    #[arg(long, short = 'p', value_name = "PORT | N=NAME")]
     pub port: Vec<String>,
+    /// DPDK's options, up to `--`: packet ports (-a, --vdev) are numbered as DPDK numbers them,
+    /// threads are as many as its cores (-l, -c); others mean nothing here.
+    #[arg(long, value_name = "OPTIONS", num_args = 0.., value_terminator = "--", allow_hyphen_values = true)]
+    pub dpdk: Vec<String>,
     /// Control connections on this Unix socket.
     #[arg(long, short = 'u', value_name = "FILE")]
     pub unix_socket: Vec<String>,
@@ -115,6 +121,9 @@ pub struct Click {
     /// The configuration is this one, built into the program.
     #[arg(skip)]
     pub compiled: Option<Compiled>,
+    /// The packet ports that numbers stand for.
+    #[arg(skip)]
+    pub(super) numbers: PortNumbers,
     /// Print this.
     #[arg(long, action = ArgAction::Help)]
     pub(super) help: Option<bool>,

@@ -48,6 +48,18 @@ fn each_packet_of_an_overloaded_router_has_its_line() {
     assert_eq!(number(&account["received"]), known.iter().sum::<u64>());
 }
 
+/// Standard output is one JSON document, whatever a script prints.
+#[test]
+fn what_a_script_prints_is_not_in_the_json() {
+    let place = tempfile::tempdir().expect("a directory");
+    let text = "c :: Counter; Idle -> c -> Discard; Script(print \"said\", print c.count, stop)";
+    let done = router(place.path(), text, &["--json", "-h", "c.count"]);
+    assert_eq!((done.code(), &done.json()["handlers"]["c.count"]), (Some(0), &"0\n".into()), "{done:#?}");
+    assert!(done.stderr.contains("said\n"), "{done:#?}");
+    let plain = router(place.path(), text, &["-h", "c.count"]);
+    assert!(plain.stdout.starts_with("said\n"), "{plain:#?}");
+}
+
 /// Elements that make and end packets count them, so that a loss is found all the same.
 #[test]
 fn an_account_knows_what_elements_make_and_end() {

@@ -17,6 +17,7 @@ mod ends;
 mod hotswap;
 mod inspect;
 mod logging;
+mod numbered;
 mod overlay;
 mod ports;
 mod router;

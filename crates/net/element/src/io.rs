@@ -16,6 +16,8 @@ mod to_device;
 
 use graph::{Class, Conf, Fault, Setup};
 
+pub use names::PortNumbers;
+
 /// The classes of this folder.
 pub(crate) const CLASSES: &[&Class] = &[
     &flow_source::CLASS,

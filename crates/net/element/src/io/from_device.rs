@@ -11,6 +11,7 @@ use memory::annotation::{Header, Reach};
 use memory::{Batch, Packet};
 use port::{Filters, RxQueue};
 
+use super::names::PortNumbers;
 use super::router_ports::{Receiving, RouterPorts, settings};
 use super::thread_assignment::ThreadRequest;
 use graph::annotation::{self, PacketAnnotations};
@@ -38,6 +39,17 @@ const IGNORED: &[(&str, &str)] = &[
     ("SCALE", "each thread has queues of its own"),
     ("PAUSE", "the port's own"),
     ("RX_INTR", "queues are polled"),
+    ("RETA_SIZE", "the port's own"),
+    ("FLOW_RULES_FILE", "flows are spread by RSS, and no rule is given to the NIC"),
+    ("FLOW_ISOLATE", "the port belongs to this process alone"),
+    ("VF_POOLS", "each virtual function is a port of its own"),
+    ("VF_VLAN", "each virtual function is a port of its own"),
+    ("VF_MAC", "each virtual function is a port of its own"),
+    ("VLAN_EXTEND", "the outer tag is the one that VLAN_STRIP takes off"),
+    ("IPCO", "CheckIPHeader checks"),
+    ("TCO", "CheckTCPHeader checks"),
+    ("UCO", "CheckUDPHeader checks"),
+    ("POWER_MGMT", "queues are polled"),
     ("LRO", "packets are not joined"),
     ("JUMBO", "the port's own"),
     ("CLEAR", "packets carry nothing of before"),
@@ -192,7 +204,8 @@ fn mark_group(packet: &mut Packet) {
 
 /// The port's name, where another framework's stands in for one.
 pub(super) fn named(name: &str, setup: &mut Setup<'_>) -> Result<String, Fault> {
-    let (name, note) = super::names::port(setup.class, name)?;
+    let numbers = setup.services.get::<PortNumbers>();
+    let (name, note) = super::names::port(setup.class, name, numbers.as_deref())?;
     if let Some(note) = note {
         setup.note(note);
     }

@@ -1,20 +1,35 @@
 //! Other frameworks' names of ports, and the port that stands in for each.
 
+use std::collections::BTreeMap;
+
+/// The ports that DPDK's numbers stand for, as the command line gives them: a
+/// [service](graph::Services), without which no number is known.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PortNumbers(pub BTreeMap<u32, String>);
+
 /// The port that `name` means in an element of a class, with a note where it is not
 /// the name itself.
 ///
 /// # Errors
 /// What to write instead.
-pub(super) fn port(class: &str, name: &str) -> Result<(String, Option<String>), String> {
+pub(super) fn port(
+    class: &str,
+    name: &str,
+    numbers: Option<&PortNumbers>,
+) -> Result<(String, Option<String>), String> {
     let name = name.trim();
     let stands_for = |port: String| {
         let note = format!("'{name}' is the port {port} here");
         Ok((port, Some(note)))
     };
-    if name.parse::<u32>().is_ok() {
-        return Err(format!(
-            "'{name}' is a number of DPDK's: write the device's PCI address (0000:03:00.0), or model:82599"
-        ));
+    if let Ok(number) = name.parse::<u32>() {
+        let named = numbers.and_then(|numbers| numbers.0.get(&number)).ok_or_else(|| {
+            format!(
+                "'{name}' is a number of DPDK's that no option names: give its port on the command line, \
+                 --port {name}=0000:03:00.0 or --port {name}=model:82599"
+            )
+        })?;
+        return stands_for(port(class, named, None)?.0);
     }
     if let Some(interface) = name.strip_prefix("netmap:").or_else(|| name.strip_prefix("netmap-")) {
         let interface = interface.split(['-', '*', '^', '{', '}']).next().unwrap_or(interface);
@@ -59,13 +74,13 @@ mod tests {
     use super::*;
 
     fn found(class: &str, name: &str) -> String {
-        port(class, name).map_or_else(|error| error, |(port, _)| port)
+        port(class, name, None).map_or_else(|error| error, |(port, _)| port)
     }
 
     #[test]
     fn names_of_ports_are_left_alone() {
         for name in ["0000:03:00.0", "03:00.0", "model:82599,wire=loop", "tap:x", "af_xdp:eth1,generic"] {
-            assert_eq!(port("FromDPDKDevice", name), Ok((name.to_string(), None)));
+            assert_eq!(port("FromDPDKDevice", name, None), Ok((name.to_string(), None)));
         }
     }
 
@@ -80,12 +95,20 @@ mod tests {
         );
         assert_eq!(found("FromDPDKDevice", "net_tap0,iface=x0"), "tap:x0");
         assert_eq!(found("FromDPDKDevice", "net_af_packet0,iface=eth1,blocksz=4096"), "af_packet:eth1");
-        let (_, note) = port("FromDevice", "eth1").expect("it is an interface");
+        let (_, note) = port("FromDevice", "eth1", None).expect("it is an interface");
         assert_eq!(note.as_deref(), Some("'eth1' is the port af_packet:eth1 here"));
     }
 
     #[test]
-    fn numbers_of_dpdk_are_explained() {
-        assert!(found("FromDPDKDevice", "0").contains("PCI address"));
+    fn numbers_of_dpdk_are_ports_of_the_command_line() {
+        assert!(found("FromDPDKDevice", "0").contains("--port 0="));
+        let names = [(0, "0000:03:00.0"), (3, "net_af_packet0,iface=eth1"), (4, "4")];
+        let numbers = PortNumbers(names.map(|(number, name)| (number, name.to_string())).into());
+        let found = |name| port("ToDPDKDevice", name, Some(&numbers));
+        let note =
+            |name: &str, port: &str| Ok((port.into(), Some(format!("'{name}' is the port {port} here"))));
+        assert_eq!(found("0"), note("0", "0000:03:00.0"));
+        assert_eq!(found("3"), note("3", "af_packet:eth1"));
+        assert!(found("1").is_err() && found("4").is_err(), "a number is no port's name");
     }
 }

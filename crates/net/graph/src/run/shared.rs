@@ -20,6 +20,9 @@ pub enum Console {
     /// To the process's standard output and standard error.
     #[default]
     Process,
+    /// To the process's standard error alone: its standard output is somebody else's, such
+    /// as of the JSON that tells of a run.
+    Errors,
     /// Into memory, both together: for tests.
     Memory(Arc<Mutex<String>>),
 }
@@ -206,7 +209,7 @@ impl Shared {
             listeners.iter().for_each(|listener| listener(text));
         }
         match &self.console {
-            Console::Process => drop(std::io::stderr().write_all(text.as_bytes())),
+            Console::Process | Console::Errors => drop(std::io::stderr().write_all(text.as_bytes())),
             Console::Memory(memory) => memory.lock().unwrap_or_else(PoisonError::into_inner).push_str(text),
         }
     }
@@ -217,9 +220,10 @@ impl Shared {
         self.is_heard.store(true, Ordering::Release);
     }
 
-    /// Prints to the standard output.
+    /// Prints to the standard output, where the console has one.
     pub fn print(&self, text: &str) {
         match &self.console {
+            Console::Errors => drop(std::io::stderr().write_all(text.as_bytes())),
             Console::Process => {
                 let mut out = std::io::stdout();
                 let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

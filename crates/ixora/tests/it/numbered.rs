@@ -1,0 +1,54 @@
+//! FastClick's configurations: DPDK's numbers of ports, and DPDK's options.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::common::{IXORA, output};
+
+/// What a run of `ixora click` writes as JSON, and its standard error.
+fn click(arguments: &[&str]) -> (Value, String) {
+    let out = output(Command::new(IXORA).arg("click").args(arguments));
+    let errors = String::from_utf8_lossy(&out.stderr).into_owned();
+    (serde_json::from_slice(&out.stdout).unwrap_or_default(), errors)
+}
+
+const BOUNCE: &str = "FromDPDKDevice(0, RETA_SIZE 128) -> c :: Counter -> ToDPDKDevice(1, MAXQUEUES 4);";
+const SOURCE: &str = "model:82599,wire=gen:rate=20k";
+const SINK: &str = "model:82599,wire=sink";
+
+#[test]
+fn a_number_is_the_port_that_an_option_names() {
+    let text = format!("{BOUNCE} Script(wait 500ms, stop)");
+    let ports = [format!("--port=0={SOURCE}"), format!("--port=1={SINK}")];
+    let (all, errors) = click(&["-w", "--json", &ports[0], &ports[1], "-e", &text]);
+    assert_eq!(
+        (&all["ports"][0]["name"], &all["ports"][1]["name"]),
+        (&SOURCE.into(), &SINK.into()),
+        "{errors}"
+    );
+    assert!(all["account"]["sent"].as_u64().is_some_and(|sent| sent > 100), "{all:#}");
+}
+
+#[test]
+fn options_of_dpdk_say_which_ports_and_threads_there_are() {
+    let dpdk = ["--dpdk", "-l", "0-1", "-n", "4", "-a", SOURCE, "--vdev", SINK, "--"];
+    let plan = |front: &[&str]| click(&[front, &dpdk, &["--explain", "--json", "-e", BOUNCE]].concat());
+    for front in [&[][..], &["--compat"]] {
+        let (plan, errors) = plan(front);
+        let ports: Vec<&str> = plan["ports"].as_object().expect("ports").keys().map(String::as_str).collect();
+        assert_eq!((ports, &plan["threads"]), (vec![SOURCE, SINK], &2.into()), "{errors}");
+        assert!(errors.contains("--dpdk: note: -n mean"), "{errors}");
+    }
+}
+
+#[test]
+fn a_number_that_nothing_names_is_an_error_that_tells_the_option() {
+    let (all, _) = click(&["--check", "--json", "--port", "0=model:82599", "-e", BOUNCE]);
+    let problems = all["problems"].as_array().expect("a list");
+    let error = problems.iter().find(|problem| problem["severity"] == "error").expect("an error");
+    let message = error["message"].as_str().expect("a message");
+    assert!(message.contains("'1' is a number of DPDK's") && message.contains("--port 1="), "{message}");
+    let (_, errors) = click(&["--port", "0=tap:a", "--dpdk", "-a", "tap:b", "--", "-e", BOUNCE]);
+    assert!(errors.contains("packet port 0 is given twice"), "{errors}");
+}
