@@ -111,7 +111,12 @@ fn of_errors(messages: &[&str]) -> Finding {
         let rest = messages.iter().filter_map(|message| message.split_once(begin));
         rest.filter_map(|(_, rest)| rest.split('\'').next()).map(str::to_string).collect()
     };
-    let (classes, variables) = (quoted("unknown element class '"), quoted("variable '$"));
+    let mut classes = quoted("unknown element class '");
+    // A class that is not known is taken for the name of an element, where it stands without
+    // parentheses; names of elements begin with a small letter by habit.
+    let undeclared = quoted("undeclared element '");
+    classes.extend(undeclared.into_iter().filter(|name| name.starts_with(|c: char| c.is_ascii_uppercase())));
+    let variables = quoted("variable '$");
     match () {
         () if !classes.is_empty() => Finding::LacksClasses(classes),
         () if !variables.is_empty() => Finding::WantsVariables(variables),
@@ -180,6 +185,7 @@ mod tests {
         let set = |names: &[&str]| names.iter().map(ToString::to_string).collect();
         let messages = ["'x' has no port 1", "unknown element class 'Foo'", "variable '$a' is not set"];
         assert_eq!(of_errors(&messages), Finding::LacksClasses(set(&["Foo"])));
+        assert_eq!(of_errors(&["undeclared element 'Foo'"]), Finding::LacksClasses(set(&["Foo"])));
         assert_eq!(of_errors(&messages[2..]), Finding::WantsVariables(set(&["a"])));
         assert_eq!(of_errors(&messages[..1]), Finding::Wrong(messages[0].into()));
     }

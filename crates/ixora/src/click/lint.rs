@@ -2,7 +2,7 @@
 //! names of ports that are none. Both are right in Click's language.
 
 use element::io::router_ports::Use;
-use graph::lang::{Problem, args};
+use graph::lang::{Declared, Flat, Problem, args};
 use graph::plan::{Plan, Planned};
 
 use crate::open;
@@ -22,23 +22,26 @@ fn variable(argument: &str) -> Option<&str> {
     (is_name && name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')).then_some(name)
 }
 
-/// Variables that are left in arguments: nothing sets them. Scripts have their own.
-pub fn unset(plan: &Plan) -> Vec<Problem> {
-    let of_element = |planned: &Planned| -> Vec<Problem> {
-        if matches!(planned.kind.name, "Script" | "DriverManager") {
+/// Variables that are left in arguments: nothing sets them. Scripts have their own. This looks
+/// at the configuration as it was read, for of elements that cannot be made there is no plan.
+pub fn unset(flat: &Flat) -> Vec<Problem> {
+    let of_element = |declared: &Declared| -> Vec<Problem> {
+        if matches!(&*declared.class, "Script" | "DriverManager") {
             return vec![];
         }
-        let arguments = args::split(&planned.config);
+        let arguments = args::split(&declared.config);
         let names = arguments.iter().filter_map(|argument| variable(argument));
         let problem = |name: &str| {
-            about(planned, format!("variable '${name}' is not set")).note(
+            let Declared { name: element, class, place, .. } = declared;
+            let problem = Problem::error(place, format!("variable '${name}' is not set"));
+            problem.context(format!("{element} :: {class}"), "configuring").note(
                 None,
                 format!("set it on the command line, {name}=VALUE, or in the file, define(${name} VALUE)"),
             )
         };
         names.map(problem).collect()
     };
-    plan.elements.iter().flat_map(of_element).collect()
+    flat.elements.iter().flat_map(of_element).collect()
 }
 
 /// Names of ports that are none, once for each; not those that are variables.

@@ -45,6 +45,22 @@ fn check_tells_all_that_is_wrong_and_opens_nothing() {
     );
 }
 
+/// What is wrong with one argument is told once, whatever stands behind it, and with it that
+/// a variable is not set.
+#[test]
+fn check_tells_of_an_argument_once() {
+    let config = "s :: FastUDPFlows(RATE 0, LIMIT $N, LENGTH 60, SRCETH 2:0:0:0:0:1, SRCIP 1.0.0.1,
+        DSTETH 2:0:0:0:0:2, DSTIP 1.0.0.2, FLOWS 1, FLOWSIZE 5) -> Discard; FromHost(fake0, 1.0.0.1/8) -> Discard;";
+    let out = click(&["--check", "--json", "-e", config]);
+    let found = json(&out);
+    let problems = found["problems"].as_array().expect("a list").iter();
+    let errors: Vec<&Value> = problems
+        .filter(|problem| problem["severity"] == "error")
+        .map(|problem| &problem["message"])
+        .collect();
+    assert_eq!(errors, ["variable '$N' is not set", "LIMIT: expected integer"], "{found:#}");
+}
+
 /// A variable that nothing sets is told, and so is a name that is no port's, beside all else.
 #[test]
 fn check_tells_of_variables_and_ports() {

@@ -11,7 +11,7 @@ use memory::annotation::{Header, Reach};
 use memory::{Batch, Packet};
 use port::{Filters, RxQueue};
 
-use super::names::PortNumbers;
+use super::names::{Meaning, PortNumbers};
 use super::router_ports::{Receiving, RouterPorts, settings};
 use super::thread_assignment::ThreadRequest;
 use graph::annotation::{self, PacketAnnotations};
@@ -76,6 +76,7 @@ pub static CLASS: Class = Class {
         mandatory("PORT", "the port's name"),
         positional("QUEUE", "the first receive queue; the next that is free"),
         positional("N_QUEUES", "how many; one for each thread, 1 with QUEUE"),
+        positional("PREFIX", "FromHost's alone: the interface's address, which is not set"),
         keyword("BURST", "packets received at a time; 32"),
         keyword("PROMISC", "receive what is addressed to others; true"),
         keyword("TIMESTAMP", "packets carry the time they were received; false"),
@@ -146,15 +147,17 @@ pub static CLASS: Class = Class {
     example: "FromDevice(af_packet:eth1) -> ToDevice(af_packet:eth2)",
     see: &["ToDevice", "FromDump", "StaticThreadSched"],
     make: |setup, conf| {
-        let name = named(&conf.mandatory::<String>("PORT")?, setup)?;
+        let (name, ring) = named(&conf.mandatory::<String>("PORT")?, setup)?;
         if setup.class == "FromHost" {
             host_address(setup, conf)?;
         }
         let numa = conf.keyword("NUMA")?.unwrap_or(true);
         let says = Receiving {
-            queue: conf.positional("QUEUE")?,
+            queue: conf.positional("QUEUE")?.or(ring),
             queues: conf.positional::<i64>("N_QUEUES")?.and_then(|n| usize::try_from(n).ok()),
-            shares: setup.class.starts_with("FromDPDK") || setup.class.starts_with("FromNetmap"),
+            shares: ring.is_some()
+                || setup.class.starts_with("FromDPDK")
+                || setup.class.starts_with("FromNetmap"),
             request: ThreadRequest {
                 node: conf.keyword("NUMA_NODE")?.filter(|_| numa),
                 fixed: threads_of(conf.keyword::<String>("THREADS")?, setup.threads)?,
@@ -202,14 +205,15 @@ fn mark_group(packet: &mut Packet) {
     }
 }
 
-/// The port's name, where another framework's stands in for one.
-pub(super) fn named(name: &str, setup: &mut Setup<'_>) -> Result<String, Fault> {
+/// The port's name, where another framework's stands in for one, and the queue that such a
+/// name may be about.
+pub(super) fn named(name: &str, setup: &mut Setup<'_>) -> Result<(String, Option<usize>), Fault> {
     let numbers = setup.services.get::<PortNumbers>();
-    let (name, note) = super::names::port(setup.class, name, numbers.as_deref())?;
+    let Meaning { port, queue, note } = super::names::port(setup.class, name, numbers.as_deref())?;
     if let Some(note) = note {
         setup.note(note);
     }
-    Ok(name)
+    Ok((port, queue))
 }
 
 /// The address that Click's FromHost gives its interface, which a port does not.

@@ -7,20 +7,25 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PortNumbers(pub BTreeMap<u32, String>);
 
-/// The port that `name` means in an element of a class, with a note where it is not
-/// the name itself.
+/// What a name means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Meaning {
+    pub port: String,
+    /// The one queue that the name is about, in netmap's `eth1-2`.
+    pub queue: Option<usize>,
+    /// What is told of it, where it is not the name itself.
+    pub note: Option<String>,
+}
+
+/// The port that `name` means in an element of a class.
 ///
 /// # Errors
 /// What to write instead.
-pub(super) fn port(
-    class: &str,
-    name: &str,
-    numbers: Option<&PortNumbers>,
-) -> Result<(String, Option<String>), String> {
+pub(super) fn port(class: &str, name: &str, numbers: Option<&PortNumbers>) -> Result<Meaning, String> {
     let name = name.trim();
     let stands_for = |port: String| {
-        let note = format!("'{name}' is the port {port} here");
-        Ok((port, Some(note)))
+        let note = Some(format!("'{name}' is the port {port} here"));
+        Ok(Meaning { port, queue: None, note })
     };
     if let Ok(number) = name.parse::<u32>() {
         let named = numbers.and_then(|numbers| numbers.0.get(&number)).ok_or_else(|| {
@@ -29,11 +34,14 @@ pub(super) fn port(
                  --port {name}=0000:03:00.0 or --port {name}=model:82599"
             )
         })?;
-        return stands_for(port(class, named, None)?.0);
+        return stands_for(port(class, named, None)?.port);
     }
     if let Some(interface) = name.strip_prefix("netmap:").or_else(|| name.strip_prefix("netmap-")) {
-        let interface = interface.split(['-', '*', '^', '{', '}']).next().unwrap_or(interface);
-        return stands_for(format!("af_xdp:{interface}"));
+        let mut parts = interface.split(['-', '*', '^', '{', '}', '/']);
+        let port = format!("af_xdp:{}", parts.next().unwrap_or(interface));
+        // Behind the others stand a host's rings, or a pipe's number.
+        let queue = interface.contains('-').then(|| parts.next()?.parse().ok()).flatten();
+        return Ok(Meaning { queue, ..stands_for(port)? });
     }
     if let Some(interface) = name.strip_prefix("net_af_packet").and_then(virtual_interface) {
         return stands_for(format!("af_packet:{interface}"));
@@ -53,7 +61,7 @@ pub(super) fn port(
         };
         return stands_for(format!("{way}:{name}"));
     }
-    Ok((name.to_string(), None))
+    Ok(Meaning { port: name.to_string(), queue: None, note: None })
 }
 
 /// The `iface=` of a virtual device of DPDK's.
@@ -74,19 +82,25 @@ mod tests {
     use super::*;
 
     fn found(class: &str, name: &str) -> String {
-        port(class, name, None).map_or_else(|error| error, |(port, _)| port)
+        port(class, name, None).map_or_else(|error| error, |meaning| meaning.port)
     }
 
     #[test]
     fn names_of_ports_are_left_alone() {
         for name in ["0000:03:00.0", "03:00.0", "model:82599,wire=loop", "tap:x", "af_xdp:eth1,generic"] {
-            assert_eq!(port("FromDPDKDevice", name, None), Ok((name.to_string(), None)));
+            let unchanged = Meaning { port: name.to_string(), queue: None, note: None };
+            assert_eq!(port("FromDPDKDevice", name, None), Ok(unchanged));
         }
     }
 
     #[test]
     fn others_have_a_port_that_stands_in() {
         assert_eq!(found("FromNetmapDevice", "netmap:eth1-2"), "af_xdp:eth1");
+        let queue = |name| port("FromDevice", name, None).expect("it is netmap's").queue;
+        assert_eq!(
+            [queue("netmap:eth1-2"), queue("netmap:eth1"), queue("netmap:eth1^")],
+            [Some(2), None, None]
+        );
         assert_eq!(found("FromNetmapDevice", "eth1"), "af_xdp:eth1");
         assert_eq!(found("FromDevice", "eth1"), "af_packet:eth1");
         assert_eq!(
@@ -95,7 +109,7 @@ mod tests {
         );
         assert_eq!(found("FromDPDKDevice", "net_tap0,iface=x0"), "tap:x0");
         assert_eq!(found("FromDPDKDevice", "net_af_packet0,iface=eth1,blocksz=4096"), "af_packet:eth1");
-        let (_, note) = port("FromDevice", "eth1", None).expect("it is an interface");
+        let Meaning { note, .. } = port("FromDevice", "eth1", None).expect("it is an interface");
         assert_eq!(note.as_deref(), Some("'eth1' is the port af_packet:eth1 here"));
     }
 
@@ -105,8 +119,10 @@ mod tests {
         let names = [(0, "0000:03:00.0"), (3, "net_af_packet0,iface=eth1"), (4, "4")];
         let numbers = PortNumbers(names.map(|(number, name)| (number, name.to_string())).into());
         let found = |name| port("ToDPDKDevice", name, Some(&numbers));
-        let note =
-            |name: &str, port: &str| Ok((port.into(), Some(format!("'{name}' is the port {port} here"))));
+        let note = |name: &str, port: &str| {
+            let note = Some(format!("'{name}' is the port {port} here"));
+            Ok(Meaning { port: port.into(), queue: None, note })
+        };
         assert_eq!(found("0"), note("0", "0000:03:00.0"));
         assert_eq!(found("3"), note("3", "af_packet:eth1"));
         assert!(found("1").is_err() && found("4").is_err(), "a number is no port's name");

@@ -72,9 +72,9 @@ pub static CLASS: Class = Class {
     example: "FromDevice(af_packet:eth1) -> ToDevice(af_packet:eth2)",
     see: &["FromDevice", "ToDump"],
     make: |setup, conf| {
-        let name = super::from_device::named(&conf.mandatory::<String>("PORT")?, setup)?;
+        let (name, ring) = super::from_device::named(&conf.mandatory::<String>("PORT")?, setup)?;
         let says = Sending {
-            queue: conf.positional("QUEUE")?,
+            queue: conf.positional("QUEUE")?.or(ring),
             queues: conf.positional::<i64>("N_QUEUES")?.and_then(|n| usize::try_from(n).ok()),
         };
         let said = settings::read(conf, |setting| setting.tx_keyword)?;

@@ -62,6 +62,15 @@ enum State {
     Open(usize),
     /// Read as a keyword's value, or as positional.
     Taken,
+    /// The value of a keyword of this length is wrong: nobody reads it, or anything in its place.
+    LeftOut(usize),
+}
+
+impl State {
+    /// Whether it is still to be read.
+    fn is_left(&self) -> bool {
+        matches!(self, State::Open(_))
+    }
 }
 
 /// The arguments of one element.
@@ -86,9 +95,10 @@ impl<'a> Conf<'a> {
         &self.arguments
     }
 
-    /// Leaves an argument out, as if it were not there.
+    /// Leaves a keyword out, as if it were not there; what is positional does not move up.
     pub(crate) fn leave_out(&mut self, argument: usize) {
-        self.states[argument] = State::Taken;
+        let len = args::keyword(&self.arguments[argument]).map_or(0, |(keyword, _)| keyword.len());
+        self.states[argument] = State::LeftOut(len);
     }
 
     /// Whether an argument has the form of a keyword's.
@@ -112,8 +122,14 @@ impl<'a> Conf<'a> {
     }
 
     fn search(&mut self, key: &str, positional: bool, mandatory: bool) -> Option<(String, usize)> {
+        let is_left_out = |(state, argument): (&State, &String)| {
+            *state == State::LeftOut(key.len()) && argument.starts_with(key)
+        };
+        if self.states.iter().zip(&self.arguments).any(is_left_out) {
+            return None;
+        }
         let mut got = None;
-        let next = self.states.iter().position(|s| *s != State::Taken).filter(|_| positional);
+        let next = self.states.iter().position(State::is_left).filter(|_| positional);
         for (i, argument) in self.arguments.iter().enumerate() {
             if self.states[i] == State::Open(key.len()) && argument.starts_with(key) {
                 got = Some(i); // the last one wins, and the others are gone
@@ -122,7 +138,7 @@ impl<'a> Conf<'a> {
         }
         let open = next.filter(|next| match self.states[*next] {
             State::Open(word) => word == 0 || (mandatory && got.is_none()),
-            State::Taken => false,
+            State::Taken | State::LeftOut(_) => false,
         });
         if let Some(next) = open {
             self.states[next] = State::Taken; // given twice: the last one wins here too
@@ -191,7 +207,7 @@ impl<'a> Conf<'a> {
     /// Every argument that was not read yet, as it was written: rules, patterns,
     /// routes.
     pub fn rest(&mut self) -> Vec<String> {
-        let open = self.states.iter_mut().zip(&self.arguments).filter(|(state, _)| **state != State::Taken);
+        let open = self.states.iter_mut().zip(&self.arguments).filter(|(state, _)| state.is_left());
         open.map(|(state, argument)| {
             *state = State::Taken;
             argument.clone()
@@ -205,7 +221,7 @@ impl<'a> Conf<'a> {
     /// When arguments are left: keywords that the class does not know, a line for each,
     /// or too many others.
     pub fn complete(&self) -> Result<()> {
-        let left: Vec<usize> = (0..self.states.len()).filter(|i| self.states[*i] != State::Taken).collect();
+        let left: Vec<usize> = (0..self.states.len()).filter(|i| self.states[*i].is_left()).collect();
         let Some(&first) = left.first() else { return Ok(()) };
         let word = |i: usize| args::keyword(&self.arguments[i]).map(|(keyword, _)| keyword);
         let unknown: Vec<&str> = left.iter().filter_map(|i| word(*i)).collect();
