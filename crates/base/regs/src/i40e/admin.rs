@@ -125,12 +125,15 @@ opcodes! {
     MAC_ADDRESS_WRITE = 0x0108, "Changes one of them.";
     CLEAR_PXE_MODE = 0x0110, "The driver takes over from the boot agent.";
     GET_SWITCH_CONFIG = 0x0200, "Elements of the switch.";
+    SET_PORT_PARAMETERS = 0x0203, "What the port does with short and tagged frames.";
     SET_SWITCH_CONFIG = 0x0205, "What the switch does for all of the port's functions.";
     RX_CTL_REG_READ = 0x0206, "Reads a receive register under load.";
     RX_CTL_REG_WRITE = 0x0207, "Writes one.";
     ADD_VSI = 0x0210, "Makes a VSI.";
     UPDATE_VSI = 0x0211, "Changes a VSI's properties.";
     GET_VSI = 0x0212, "A VSI's properties.";
+    ADD_VEB = 0x0230, "Makes a bridge inside the card.";
+    GET_VEB_PARAMETERS = 0x0232, "A bridge's properties.";
     DELETE_ELEMENT = 0x0243, "Removes an element of the switch.";
     ADD_MACVLAN = 0x0250, "Adds filters by address and VLAN.";
     REMOVE_MACVLAN = 0x0251, "Removes some.";
@@ -140,17 +143,23 @@ opcodes! {
     CONFIGURE_VSI_TC_BW = 0x0407, "Which share of it each traffic class has.";
     QUERY_VSI_BW_CONFIG = 0x0408, "How fast a VSI may send, and its queue sets.";
     QUERY_VSI_ETS_SLA_CONFIG = 0x040A, "Which share each traffic class has.";
+    QUERY_SWITCHING_COMP_ETS_CONFIG = 0x0418, "How fast a bridge's uplink may send.";
+    QUERY_SWITCHING_COMP_BW_CONFIG = 0x041A, "Which share each traffic class of a bridge has.";
     GET_PHY_ABILITIES = 0x0600, "What the port's PHY can do.";
     SET_PHY_CONFIG = 0x0601, "What it shall do.";
     SET_MAC_CONFIG = 0x0603, "The longest frame, and the CRC.";
     RESTART_AN = 0x0605, "Starts the link anew.";
     GET_LINK_STATUS = 0x0607, "The link as it is; also the event that it has changed.";
     SET_PHY_INT_MASK = 0x0613, "Which changes of the link are events.";
+    SET_LB_MODES = 0x0618, "Whether what is sent comes back.";
     NVM_READ = 0x0701, "Reads the non-volatile memory.";
     LLDP_GET_MIB = 0x0A00, "What the firmware's LLDP agent knows.";
     LLDP_STOP = 0x0A05, "Stops the firmware's LLDP agent.";
+    LLDP_START = 0x0A06, "Starts the firmware's LLDP agent.";
+    LLDP_SET_LOCAL_MIB = 0x0A08, "What the firmware's LLDP agent tells others.";
     SET_DCB_PARAMETERS = 0x0303, "Who configures data center bridging.";
     DEBUG_READ_REG = 0xFF03, "Reads a register of the whole card.";
+    DEBUG_WRITE_REG = 0xFF04, "Writes one.";
 }
 
 /// The name of a command; `unknown` for one that is not here.
@@ -229,8 +238,12 @@ pub mod capability {
     pub const NUMBER: usize = 4;
     /// Where its second number stands.
     pub const LOGICAL: usize = 8;
+    /// Where its third number stands.
+    pub const PHYSICAL: usize = 12;
     /// VSIs of the function.
     pub const VSI: u16 = 0x17;
+    /// Data center bridging: there is some, traffic classes, a bit each, and the most.
+    pub const DCB: u16 = 0x18;
     /// Entries of the hash's table, and bits of each.
     pub const RSS: u16 = 0x40;
     /// Receive queues, and the first.
@@ -239,6 +252,9 @@ pub mod capability {
     pub const TXQ: u16 = 0x42;
     /// Interrupt vectors, and the first.
     pub const MSIX: u16 = 0x43;
+    /// Filters of Flow Director: those that the function always has, and those that it shares
+    /// with others.
+    pub const FLOW_DIRECTOR: u16 = 0x45;
 }
 
 /// The function's own address is valid, of [`opcode::MAC_ADDRESS_READ`].
@@ -258,12 +274,47 @@ pub mod element {
     pub const MAC: u8 = 1;
     /// A physical function.
     pub const PF: u8 = 2;
+    /// A bridge.
+    pub const VEB: u8 = 17;
     /// A VSI.
     pub const VSI: u8 = 19;
 }
 
-/// Properties of a VSI, 128 bytes: [`opcode::GET_VSI`], [`opcode::UPDATE_VSI`].
+/// A bridge inside the card: [`opcode::ADD_VEB`], [`opcode::GET_VEB_PARAMETERS`].
+pub mod veb {
+    /// Where a command has the SEID of the element above; the VSI below stands behind it.
+    pub const UPLINK: usize = 0;
+    /// Where it has its flags.
+    pub const FLAGS: usize = 4;
+    /// Flag: the port is an ordinary one.
+    pub const PORT_DATA: u16 = 4;
+    /// Flag: no statistics.
+    pub const NO_STATISTICS: u16 = 0x10;
+    /// Where it has its traffic classes, a bit each.
+    pub const CLASSES: usize = 6;
+    /// Where the answer to [`super::opcode::ADD_VEB`] has the SEID.
+    pub const SEID: usize = 8;
+    /// Bytes of the answers about its uplink and its traffic classes.
+    pub const UPLINK_LEN: usize = 64;
+    /// Likewise.
+    pub const CLASSES_LEN: usize = 32;
+    /// Where the latter has the classes' shares.
+    pub const SHARES: usize = 4;
+}
+
+/// Properties of a VSI, 128 bytes: [`opcode::GET_VSI`], [`opcode::UPDATE_VSI`],
+/// [`opcode::ADD_VSI`].
 pub mod vsi {
+    /// Where [`super::opcode::ADD_VSI`] has the kind of connection, and that of a data port.
+    pub const CONNECTION: usize = 2;
+    /// Likewise.
+    pub const CONNECTION_NORMAL: u8 = 1;
+    /// Where it has its flags, and the type among them.
+    pub const FLAGS: usize = 6;
+    /// Likewise.
+    pub const TYPE_MASK: u16 = 3;
+    /// The type of a physical function's own VSI.
+    pub const TYPE_PF: u16 = 2;
     /// Bytes of the properties.
     pub const LEN: usize = 128;
     /// Which sections are valid.
@@ -330,6 +381,8 @@ pub mod promiscuous {
     pub const MULTICAST: u16 = 1 << 1;
     /// Broadcast frames.
     pub const BROADCAST: u16 = 1 << 2;
+    /// Frames that no VSI at the bridge has a filter for.
+    pub const DEFAULT: u16 = 1 << 3;
     /// Any VLAN.
     pub const VLAN: u16 = 1 << 4;
     /// Unicast frames from the wire only, not those that other VSIs send; since version 1.5 of

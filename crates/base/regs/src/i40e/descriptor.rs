@@ -24,10 +24,14 @@ pub mod rx_high {
     pub const CRCP: u64 = 1 << 4;
     /// To one host, to several, to all: two bits.
     pub const UMBCAST_SHIFT: u32 = 9;
+    /// A filter of Flow Director matched.
+    pub const FLM: u64 = 1 << 11;
     /// What the hash's place holds: 3 is the hash.
     pub const FLTSTAT_SHIFT: u32 = 12;
     /// What the hash's place holds: both bits.
     pub const FLTSTAT_MASK: u64 = 3 << 12;
+    /// What the hash's place holds: the filter's own number, in descriptors of 16 bytes.
+    pub const FLTSTAT_FD_ID: u64 = 1 << 12;
     /// What the hash's place holds: the hash.
     pub const FLTSTAT_RSS: u64 = 3 << 12;
     /// IPv6 with extension headers.
@@ -52,6 +56,37 @@ pub mod rx_high {
     pub const LENGTH_SHIFT: u32 = 38;
     /// Bytes in the buffer, 14 bits.
     pub const LENGTH_MASK: u64 = 0x3FFF << 38;
+    /// No frame was received: the descriptor is one of [`super::rx_program`]. The place is that
+    /// of split headers, which are not used.
+    pub const PROGRAM: u64 = 1 << 63;
+}
+
+/// Words behind [`rx_high`] in a write-back of 32 bytes (chapter 8).
+pub mod rx_extended {
+    /// Third word: what the upper half of the fourth holds, two bits.
+    pub const FLEXBH_MASK: u64 = 3 << 4;
+    /// Third word: the upper half of the fourth holds the filter's own number.
+    pub const FLEXBH_FD_ID: u64 = 1 << 4;
+    /// Fourth word: the filter's own number.
+    pub const FD_ID_SHIFT: u32 = 32;
+}
+
+/// A receive descriptor that tells of a filter that was not added or removed: second word
+/// (chapter 7). Queue 0 of the function gets it; the first word's upper half has the filter's
+/// own number.
+pub mod rx_program {
+    /// What it tells of, three bits.
+    pub const PROGID_MASK: u64 = 7 << 2;
+    /// It tells of Flow Director.
+    pub const PROGID_FD: u64 = 1 << 2;
+    /// What went wrong, six bits.
+    pub const ERROR_MASK: u64 = 0x3F << 19;
+    /// There is no room for the filter.
+    pub const FD_TABLE_FULL: u64 = 1 << 19;
+    /// There is no such filter.
+    pub const NO_FD_ENTRY: u64 = 1 << 20;
+    /// The filter's own number, in the first word.
+    pub const FD_ID_SHIFT: u32 = 32;
 }
 
 /// Packet types of frames without a tunnel (chapter 7); others are more.
@@ -94,6 +129,8 @@ pub mod tx {
     pub const DTYPE_DATA: u64 = 0;
     /// Descriptor type: context.
     pub const DTYPE_CONTEXT: u64 = 1;
+    /// Descriptor type: programs a filter of Flow Director.
+    pub const DTYPE_FILTER: u64 = 8;
     /// Descriptor type: the device is done with it.
     pub const DTYPE_DONE: u64 = 0xF;
     /// End of packet.
@@ -104,6 +141,8 @@ pub mod tx {
     pub const ICRC: u64 = 1 << 6;
     /// Insert the tag.
     pub const IL2TAG1: u64 = 1 << 7;
+    /// The packet is not sent: it has the fields of a filter.
+    pub const DUMMY: u64 = 1 << 8;
     /// What is behind the MAC header: two bits.
     pub const IIPT_MASK: u64 = 3 << 9;
     /// What is behind the MAC header: IPv6.
@@ -156,6 +195,50 @@ pub mod tx_context {
     /// fewer than 256 bytes).
     pub const MSS: (u64, u64) = (64, 9674);
 }
+
+/// A descriptor that programs a filter of Flow Director with the fields of the packet behind it,
+/// whose source and destination are those of the flow's answers (chapters 7 and 8).
+pub mod filter {
+    /// First word: the queue, counted from the first of the VSI.
+    pub const QINDEX_MASK: u64 = 0x7FF;
+    /// First word: the packet class.
+    pub const PCTYPE_SHIFT: u32 = 17;
+    /// First word: the packet class, six bits.
+    pub const PCTYPE_MASK: u64 = 0x3F << 17;
+    /// First word: the number of the VSI whose queue it is.
+    pub const DEST_VSI_SHIFT: u32 = 23;
+    /// First word: the VSI, nine bits.
+    pub const DEST_VSI_MASK: u64 = 0x1FF << 23;
+    /// Second word: what to do, three bits.
+    pub const PCMD_MASK: u64 = 7 << 4;
+    /// Second word: add the filter, or change it.
+    pub const PCMD_ADD: u64 = 1 << 4;
+    /// Second word: remove it.
+    pub const PCMD_REMOVE: u64 = 2 << 4;
+    /// Second word: where packets go, two bits.
+    pub const DEST_MASK: u64 = 3 << 7;
+    /// Second word: packets are dropped.
+    pub const DEST_DROP: u64 = 0;
+    /// Second word: packets go to the queue.
+    pub const DEST_QUEUE: u64 = 1 << 7;
+    /// Second word: packets go where they would without the filter.
+    pub const DEST_OTHER: u64 = 2 << 7;
+    /// Second word: packets are counted.
+    pub const CNT_ENA: u64 = 1 << 11;
+    /// Second word: what a received packet tells, two bits.
+    pub const FD_STATUS_MASK: u64 = 3 << 13;
+    /// Second word: a received packet tells the filter's own number.
+    pub const FD_STATUS_FD_ID: u64 = 1 << 13;
+    /// Second word: which of [`super::super::GLQF_PCNT`] counts.
+    pub const CNTINDEX_SHIFT: u32 = 20;
+    /// Second word: the counter, nine bits.
+    pub const CNTINDEX_MASK: u64 = 0x1FF << 20;
+    /// Second word: the filter's own number, 32 bits.
+    pub const FD_ID_SHIFT: u32 = 32;
+}
+
+/// Bytes of a packet that programs a filter, as drivers give them.
+pub const FILTER_PACKET: usize = 512;
 
 /// The fewest bytes of a packet that is sent, without a CRC (chapter 8).
 pub const SHORTEST_TX: usize = 17;

@@ -6,20 +6,24 @@
 //! on. Places and bits are those on which the drivers of Linux, FreeBSD and DPDK agree;
 //! a section is cited by its chapter. Commands of the firmware are in [`admin`], queue
 //! contexts in [`context`], descriptors in [`descriptor`]. Not here: virtual functions,
-//! Flow Director, DCB, FCoE, RDMA (X722), timestamps.
+//! DCB, FCoE, RDMA (X722), timestamps.
 
 pub mod admin;
 pub mod context;
 pub mod descriptor;
 mod device;
+mod director;
 mod general;
 mod queues;
+mod setup;
 mod statistics;
 
 pub use crate::ixgbe::VENDOR_INTEL;
 pub use device::{DEVICES, Device, Family, device};
+pub use director::*;
 pub use general::*;
 pub use queues::*;
+pub use setup::*;
 pub use statistics::*;
 
 /// Bytes of BAR 0.
@@ -49,7 +53,7 @@ pub mod shadow {
     pub const SECTOR_WORDS: usize = 2048;
 }
 
-crate::table::register_map!(BAR0_LEN: general, queues, statistics);
+crate::table::register_map!(BAR0_LEN: general, queues, director, setup, statistics);
 
 #[cfg(test)]
 mod tests {

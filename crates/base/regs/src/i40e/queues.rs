@@ -44,11 +44,11 @@ registers! {
     }
     PFQF_CTL_0 @ 0x1C0AC0, RW, "10", "Filters of a function" {
         HASHLUTSIZE_512 = 1 << 16;
+        FD_ENA = 1 << 17;
     }
     PFQF_HENA[2; 128] @ 0x245900, RW, "10", "Which packet classes are hashed" {}
     PFQF_HKEY[13; 128] @ 0x244800, RW, "10", "Key of the hash" {}
     PFQF_HLUT[128; 128] @ 0x240000, RW, "10", "Table of the hash's queues, four in each" {}
-    PRTQF_FD_INSET[128; 32] @ 0x250000, RW, "10", "What Flow Director compares of each packet class, 64 bits" {}
     PRTTSYN_AUX_0[2; 32] @ 0x1E42A0, RW, "10", "Timestamps: what their pins do" {}
     GLQF_HKEY[13; 4] @ 0x270140, RW, "10", "Key of the hash of Flow Director, for all functions of the card" {}
     GLQF_HASH_INSET[128; 4] @ 0x267600, RW, "10", "What is hashed of each packet class, 64 bits, by all functions of the card" {}
@@ -76,6 +76,8 @@ pub mod class {
     pub const IPV6_OTHER: u32 = 45;
     /// A fragment of IPv6.
     pub const IPV6_FRAGMENT: u32 = 46;
+    /// What has no IP.
+    pub const L2: u32 = 63;
 }
 
 /// Fields of a packet that can be hashed, bits of a pair of [`GLQF_HASH_INSET`] (chapter 7).
@@ -92,4 +94,8 @@ pub mod inset {
     pub const SRC_PORT: u64 = 0x0000_0004_0000_0000;
     /// The destination port.
     pub const DST_PORT: u64 = 0x0000_0002_0000_0000;
+    /// The verification tag of SCTP.
+    pub const SCTP_TAG: u64 = 0x0000_0001_8000_0000;
+    /// The last EtherType.
+    pub const ETHERTYPE: u64 = 0x0000_0000_0000_4000;
 }

@@ -70,6 +70,7 @@ registers! {
     GLPRT_RDPC[4; 8] @ 0x300600, RO, "10", "Packets dropped in the packet buffer" {}
     GL_RXERR1L[144; 8] @ 0x318000, RO, "10", "Frames with errors that came for a function, low 32 bits: virtual ones, then 16 physical" {}
     GL_RXERR1H[144; 8] @ 0x318004, RO, "10", "Frames with errors that came for a function, high bits" {}
+    GLPRT_RUPP[4; 8] @ 0x300660, RO, "10", "Packets of an unknown protocol received" {}
     GLPRT_TDOLD[4; 8] @ 0x300A20, RO, "10", "Packets not sent because the link was down" {}
     GLV_GORCL[384; 8] @ 0x358000, RO, "10", "Bytes that came for a VSI, low 32 bits" {}
     GLV_GORCH[384; 8] @ 0x358004, RO, "10", "Bytes that came for a VSI, high 16 bits" {}
@@ -92,8 +93,5 @@ registers! {
     PRTPM_EEE_STAT @ 0x1E4320, RO, "10", "Energy Efficient Ethernet: state" {}
     PRTPM_RLPIC @ 0x1E43A0, RO, "10", "Energy Efficient Ethernet: idle times received" {}
     PRTPM_TLPIC @ 0x1E43C0, RO, "10", "Energy Efficient Ethernet: idle times sent" {}
-    GLQF_PCNT[512; 4] @ 0x266800, W1C, "10", "Packets that a filter of Flow Director matched" {}
-    GLQF_FDCNT_0 @ 0x269BAC, RO, "10", "Filters of Flow Director, guaranteed and shared" {}
-    PFQF_FDSTAT @ 0x246380, RO, "10", "Filters of Flow Director" {}
     GLV_RDPC[384; 8] @ 0x310000, RO, "10", "Packets that a VSI dropped because no descriptor was there" {}
 }

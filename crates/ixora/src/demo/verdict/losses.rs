@@ -17,6 +17,7 @@ pub fn look_at(name: &str) -> &'static str {
         }
         "tx_unsendable" => "lengths and numbers of segments of packets that are sent (7.2.1)",
         "rx_filtered_mac" => "FCTRL, and the address filters RAL and RAH (7.1.1, 8.2.3.7.1)",
+        "rx_filtered_flow" => "filters for flows that drop what they match (Filters::add_flow)",
         "rx_filtered_vlan" => "VLNCTRL and VFTA (7.1.1.3)",
         "rx_crc" => "nothing of the driver's: the demo's wires damage no frame",
         "rx_undersize" | "rx_oversize" => "HLREG0.JUMBOEN and MAXFRS, and the --size of the demo (8.2.3.22)",

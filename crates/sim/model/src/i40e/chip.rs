@@ -53,6 +53,7 @@ where
             ("tx_packets", statistics.packets[TX]),
             ("tx_bytes", statistics.bytes[TX]),
             ("commands", counters.commands),
+            ("flow_failures_untold", self.director.untold),
         ]
     }
 

@@ -7,6 +7,7 @@ use super::admin::{RECEIVE, SEND};
 use super::interrupts::VECTORS;
 use super::lint::{Location, Rule};
 use super::registers::is_polled;
+use super::tx::Owner;
 use super::{I40e, QUEUES};
 use crate::{Dma, Pages};
 
@@ -30,7 +31,8 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         if is_polled(offset) {
             return self.host.pages.load(offset);
         }
-        if let Some(value) = self.host.counters.statistics.read(id, n) {
+        let counted = self.host.counters.statistics.read(id, n);
+        if let Some(value) = counted.or_else(|| self.director.read(id, n)) {
             return value;
         }
         match id {
@@ -96,7 +98,14 @@ impl<D: Dma, P: Pages> I40e<D, P> {
                 return self.announce_reset(value & GLGEN_RTRIG::GLOBR != 0);
             }
             GLNVM_SRCTL::ID => return self.nvm.control(value),
-            GLNVM_FLA::ID | GLQF_PCNT::ID => return,
+            GLNVM_FLA::ID => return,
+            GLQF_PCNT::ID => return self.director.clear_counter(n, value),
+            PFQF_CTL_1::ID => {
+                if value & PFQF_CTL_1::CLEARFDTABLE != 0 {
+                    self.director.clear();
+                }
+                return;
+            }
             // What was told is not read back.
             GLLAN_TXPRE_QDIS::ID => return self.announce(n, value),
             PF_MDET_TX::ID => return self.host.counters.malicious &= value & PF_MDET_TX::VALID == 0,
@@ -122,6 +131,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
                 self.hmc.command(value, &self.registers, &host.dma, &mut host.counters);
             }
             PFQF_CTL_0::ID | PFQF_HENA::ID | PFQF_HKEY::ID | PFQF_HLUT::ID => self.stale = true,
+            PRTQF_FD_INSET::ID | GLQF_FD_MSK::ID => self.stale = true,
             QINT_RQCTL::ID => self.rx.queues.get_mut(n).into_iter().for_each(|queue| queue.cause = value),
             QINT_TQCTL::ID => self.tx.queues.get_mut(n).into_iter().for_each(|queue| queue.cause = value),
             QRX_ENA::ID => self.enable_rx(n, offset, value & QRX_ENA::QENA_REQ != 0),
@@ -143,11 +153,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
     }
 
     fn enable_rx(&mut self, n: usize, offset: u32, on: bool) {
-        if self.stale {
-            self.stale = false;
-            self.rx.configure(&self.registers, &self.switch);
-        }
-        let has_queue = self.rx.has_queue(n as u16);
+        let has_queue = self.switch.has_queue(n as u16);
         let Some(queue) = self.rx.queues.get_mut(n) else { return };
         let mut runs = queue.ring.enabled;
         if !on {
@@ -175,7 +181,8 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             queue.disable(&mut self.host.counters);
             runs = false;
         } else if !runs {
-            runs = queue.enable(n as u16, &self.hmc, &self.registers, &mut self.host);
+            let owner = Owner { hmc: &self.hmc, registers: &self.registers, sets: self.switch.queue_sets() };
+            runs = queue.enable(n as u16, owner, &mut self.host);
             self.raise_hmc_error(runs);
         }
         let state = if runs { QTX_ENA::QENA_REQ | QTX_ENA::QENA_STAT } else { u32::from(on) };

@@ -9,9 +9,10 @@ use regs::i40e::admin::{
 use regs::i40e::*;
 
 use super::admin::{Buffer, RECEIVE, SEND};
+use super::director::{BEST_EFFORT, GUARANTEED};
 use super::interrupts::VECTORS;
 use super::lint::{Location, Rule};
-use super::switch::{FILTERS, QUEUE_SET, VSI_SEID};
+use super::switch::{FILTERS, QUEUE_SET, VSIS, Vsi};
 use super::{I40e, QUEUES};
 use crate::{Dma, Pages};
 
@@ -26,7 +27,7 @@ const RSS: [u32; 2] = [512, 6];
 const SEID_MASK: u16 = 0x3FF;
 
 /// An answer: zero, or an error.
-type Answer = Result<(), u16>;
+pub(super) type Answer = Result<(), u16>;
 
 impl<D: Dma, P: Pages> I40e<D, P> {
     /// The driver moved the tail of the send queue: all commands up to there are carried out.
@@ -77,14 +78,18 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             | opcode::QUEUE_SHUTDOWN
             | opcode::RELEASE_RESOURCE
             | opcode::MAC_ADDRESS_WRITE
+            | opcode::SET_PORT_PARAMETERS
             | opcode::SET_SWITCH_CONFIG
+            | opcode::LLDP_SET_LOCAL_MIB
             | opcode::SET_DCB_PARAMETERS => {}
             opcode::CLEAR_PXE_MODE => return self.once(opcode::CLEAR_PXE_MODE, error::EEXIST),
             opcode::LLDP_STOP => return self.once(opcode::LLDP_STOP, error::EPERM),
+            opcode::LLDP_START if self.stopped.remove(&opcode::LLDP_STOP) => {}
+            opcode::LLDP_START => return Err(error::EEXIST),
             // The agent, while it runs, has heard nothing.
             opcode::LLDP_GET_MIB if self.stopped.contains(&opcode::LLDP_STOP) => return Err(error::EPERM),
             opcode::LLDP_GET_MIB => return Err(error::ENOENT),
-            opcode::DEBUG_READ_REG => return self.debug_register(command),
+            opcode::DEBUG_READ_REG | opcode::DEBUG_WRITE_REG => return self.debug_register(command),
             opcode::LIST_FUNC_CAPABILITIES | opcode::LIST_DEV_CAPABILITIES => {
                 return self.capabilities(command);
             }
@@ -92,11 +97,17 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             opcode::GET_SWITCH_CONFIG => return self.answer(command, &self.switch.elements()),
             opcode::RX_CTL_REG_READ | opcode::RX_CTL_REG_WRITE => return self.receive_register(command),
             opcode::GET_VSI | opcode::UPDATE_VSI => return self.vsi(command),
-            opcode::ADD_VSI => return Err(error::ENOSPC),
-            opcode::DELETE_ELEMENT => return Err(error::ENOENT),
+            opcode::ADD_VSI => return self.add_vsi(command),
+            opcode::ADD_VEB | opcode::GET_VEB_PARAMETERS => return self.veb(command),
+            opcode::QUERY_SWITCHING_COMP_ETS_CONFIG | opcode::QUERY_SWITCHING_COMP_BW_CONFIG => {
+                return self.veb_bandwidth(command);
+            }
+            opcode::DELETE_ELEMENT => return self.delete_element(command),
             opcode::ADD_MACVLAN | opcode::REMOVE_MACVLAN => return self.filters(command),
             opcode::SET_VSI_PROMISCUOUS => return self.promiscuous(command),
-            opcode::ADD_CONTROL_PACKET_FILTER => return self.check_vsi(command, command.param16(10)),
+            opcode::ADD_CONTROL_PACKET_FILTER => {
+                return self.find_vsi(command, command.param16(10)).map(drop);
+            }
             opcode::CONFIGURE_VSI_BW_LIMIT
             | opcode::CONFIGURE_VSI_TC_BW
             | opcode::QUERY_VSI_BW_CONFIG
@@ -106,6 +117,9 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             opcode::SET_MAC_CONFIG => self.link.max_frame = command.param16(0),
             opcode::GET_LINK_STATUS => self.link_status(command),
             opcode::SET_PHY_INT_MASK => self.link.set_event_mask(command.param16(link::EVENT_MASK)),
+            // It cannot come back; drivers say that it shall not.
+            opcode::SET_LB_MODES if command.param16(0) != 0 => return Err(error::EINVAL),
+            opcode::SET_LB_MODES => {}
             opcode::NVM_READ => return self.read_nvm(command),
             other => {
                 self.host.counters.report(Rule::AdminUnknownCommand, Location::Command(other), 0);
@@ -116,13 +130,13 @@ impl<D: Dma, P: Pages> I40e<D, P> {
     }
 
     /// An argument makes no sense.
-    fn invalid(&mut self, command: &Descriptor, value: u64, error: u16) -> Answer {
+    pub(super) fn invalid<T>(&mut self, command: &Descriptor, value: u64, error: u16) -> Result<T, u16> {
         self.host.counters.report(Rule::AdminArgumentInvalid, Location::Command(command.opcode), value);
         Err(error)
     }
 
     /// Answers with bytes in the command's buffer.
-    fn answer(&mut self, command: &mut Descriptor, bytes: &[u8]) -> Answer {
+    pub(super) fn answer(&mut self, command: &mut Descriptor, bytes: &[u8]) -> Answer {
         let host = &mut self.host;
         let buffer = Buffer::of(command, &mut host.counters).ok_or(error::EINVAL)?;
         if !buffer.write(bytes, command, &host.dma, &mut host.counters) {
@@ -133,7 +147,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
     }
 
     /// The bytes of the command's buffer.
-    fn argument(&mut self, command: &Descriptor) -> Result<(Buffer, Vec<u8>), u16> {
+    pub(super) fn argument(&mut self, command: &Descriptor) -> Result<(Buffer, Vec<u8>), u16> {
         let host = &mut self.host;
         let buffer = Buffer::of(command, &mut host.counters).ok_or(error::EINVAL)?;
         let bytes = buffer.read(command, &host.dma, &mut host.counters).ok_or(error::BAD_ADDR)?;
@@ -156,18 +170,26 @@ impl<D: Dma, P: Pages> I40e<D, P> {
     fn capabilities(&mut self, command: &mut Descriptor) -> Answer {
         let queues = u32::from(QUEUES);
         let all = [
-            (capability::VSI, 1, 0),
+            (capability::VSI, VSIS.into(), 0),
+            // One traffic class, which drivers look for here.
+            (capability::DCB, 1, 1),
             (capability::RSS, RSS[0], RSS[1]),
             (capability::RXQ, queues, 0),
             (capability::TXQ, queues, 0),
             (capability::MSIX, VECTORS as u32, 0),
+            (capability::FLOW_DIRECTOR, GUARANTEED, BEST_EFFORT),
         ];
         let mut bytes = Vec::new();
         for (kind, number, logical) in all {
+            let physical = u32::from(kind == capability::DCB);
             let mut one = [0; capability::LEN];
             one[..2].copy_from_slice(&kind.to_le_bytes());
             one[2] = 1; // the revision
-            for (at, value) in [(capability::NUMBER, number), (capability::LOGICAL, logical)] {
+            for (at, value) in [
+                (capability::NUMBER, number),
+                (capability::LOGICAL, logical),
+                (capability::PHYSICAL, physical),
+            ] {
                 one[at..at + size_of::<u32>()].copy_from_slice(&u32::to_le_bytes(value));
             }
             bytes.extend(one);
@@ -199,7 +221,18 @@ impl<D: Dma, P: Pages> I40e<D, P> {
                 | PFQF_HKEY::ID
                 | PFQF_HLUT::ID
                 | GLQF_HASH_INSET::ID
-                | PRTQF_FD_INSET::ID,
+                | GLQF_FD_MSK::ID
+                | GLQF_HASH_MSK::ID
+                | GLQF_SWAP::ID
+                | GLQF_HSYM::ID
+                | GLQF_CTL::ID
+                | GLQF_ORT::ID
+                | GLQF_PIT::ID
+                | PRTQF_CTL_0::ID
+                | PFQF_HREGION::ID
+                | PRTQF_FD_INSET::ID
+                | PRTQF_FD_MSK::ID
+                | PRTQF_FD_FLXINSET::ID,
             ) => {}
             _ => return self.invalid(command, offset.into(), error::EINVAL),
         }
@@ -212,11 +245,15 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         Ok(())
     }
 
-    /// A register of the card, which has no effect when it is read.
+    /// A register of the card, read where that has no effect, or written.
     fn debug_register(&mut self, command: &mut Descriptor) -> Answer {
         let offset = command.param32(4);
         match lookup(offset) {
-            Some((id, _)) if id.access != regs::Access::RC => {
+            Some((id, _)) if command.opcode == opcode::DEBUG_WRITE_REG && id.access == regs::Access::RW => {
+                self.write(offset, command.param32(12));
+                Ok(())
+            }
+            Some((id, _)) if command.opcode == opcode::DEBUG_READ_REG && id.access != regs::Access::RC => {
                 let value = self.read(offset);
                 command.set_param(8, &0u32.to_le_bytes());
                 command.set_param(12, &value.to_le_bytes());
@@ -229,8 +266,8 @@ impl<D: Dma, P: Pages> I40e<D, P> {
     /// What the VSI may send: all there is, in one traffic class. A limit is taken and has no
     /// effect.
     fn bandwidth(&mut self, command: &mut Descriptor) -> Answer {
-        self.check_vsi(command, command.param16(0))?;
-        let set = QUEUE_SET.to_le_bytes();
+        let vsi = self.find_vsi(command, command.param16(0))?;
+        let set = self.switch.queue_sets().get(usize::from(vsi.number())).unwrap_or(&QUEUE_SET).to_le_bytes();
         match command.opcode {
             opcode::QUERY_VSI_BW_CONFIG => {
                 let mut answer = [0; bandwidth::LEN];
@@ -259,36 +296,49 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         }
     }
 
-    fn check_vsi(&mut self, command: &Descriptor, seid: u16) -> Answer {
-        match seid & SEID_MASK {
-            VSI_SEID => Ok(()),
-            _ => self.invalid(command, seid.into(), error::ENOENT),
+    /// The VSI that a command names.
+    pub(super) fn find_vsi(&mut self, command: &Descriptor, seid: u16) -> Result<Vsi, u16> {
+        match self.switch.vsi(seid & SEID_MASK) {
+            Some(vsi) => Ok(vsi),
+            None => self.invalid(command, seid.into(), error::ENOENT),
         }
     }
 
     fn vsi(&mut self, command: &mut Descriptor) -> Answer {
-        self.check_vsi(command, command.param16(0))?;
+        let vsi = self.find_vsi(command, command.param16(0))?;
         if command.opcode == opcode::GET_VSI {
-            let properties = *self.switch.properties();
-            self.answer(command, &properties)?;
+            let properties = self.switch.properties(vsi).map(|properties| *properties.bytes());
+            self.answer(command, &properties.unwrap_or([0; vsi::LEN]))?;
         } else {
-            let (_, bytes) = self.argument(command)?;
-            let Some(properties) = bytes.first_chunk::<{ vsi::LEN }>() else {
-                return self.invalid(command, bytes.len() as u64, error::EINVAL);
-            };
-            if !self.switch.update(properties, QUEUES) {
+            let properties = self.new_properties(command)?;
+            if !self.switch.update(vsi, &properties, QUEUES) {
                 return self.invalid(command, 0, error::EINVAL);
             }
             self.stale = true;
         }
-        for (at, half) in [(0, VSI_SEID), (2, 0), (4, 1), (6, 0)] {
-            command.set_param(at, &half.to_le_bytes());
-        }
+        self.describe_vsi(command, vsi);
         Ok(())
     }
 
+    /// The properties in a command's buffer.
+    pub(super) fn new_properties(&mut self, command: &Descriptor) -> Result<[u8; vsi::LEN], u16> {
+        let (_, bytes) = self.argument(command)?;
+        match bytes.first_chunk() {
+            Some(properties) => Ok(*properties),
+            None => self.invalid(command, bytes.len() as u64, error::EINVAL),
+        }
+    }
+
+    /// Puts a VSI's names, and how many there are, into an answer.
+    pub(super) fn describe_vsi(&self, command: &mut Descriptor, vsi: Vsi) {
+        let used = self.switch.vsis();
+        for (at, half) in [(0, vsi.seid()), (2, vsi.number()), (4, used), (6, VSIS - used)] {
+            command.set_param(at, &half.to_le_bytes());
+        }
+    }
+
     fn filters(&mut self, command: &mut Descriptor) -> Answer {
-        self.check_vsi(command, command.param16(2))?;
+        let vsi = self.find_vsi(command, command.param16(2))?;
         let (buffer, mut bytes) = self.argument(command)?;
         let count = usize::from(command.param16(0));
         if count == 0 || count * macvlan::LEN > bytes.len() {
@@ -302,7 +352,12 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             let flags = if adding { half(macvlan::FLAGS) } else { half(macvlan::FLAGS) & 0xFF };
             let vlan = (flags & any_vlan == 0).then_some(half(macvlan::VLAN) & wire::vlan::ID);
             let mac = std::array::from_fn(|n| filter[n]);
-            let done = if adding { self.switch.add(mac, vlan) } else { self.switch.remove(mac, vlan) };
+            let done = match (vsi, adding) {
+                // It receives nothing, whatever it asks for.
+                (Vsi::Director, _) => true,
+                (Vsi::Main, true) => self.switch.add(mac, vlan),
+                (Vsi::Main, false) => self.switch.remove(mac, vlan),
+            };
             let good = if adding { macvlan::PERFECT as u8 } else { 0 };
             filter[macvlan::ANSWER] = if done { good } else { macvlan::FAILED };
             failed |= !done;
@@ -322,13 +377,15 @@ impl<D: Dma, P: Pages> I40e<D, P> {
     }
 
     fn promiscuous(&mut self, command: &mut Descriptor) -> Answer {
-        self.check_vsi(command, command.param16(4))?;
+        let vsi = self.find_vsi(command, command.param16(4))?;
         let (modes, valid) = (command.param16(0), command.param16(2));
         if modes & promiscuous::UNICAST != 0 && modes & valid & promiscuous::RX_ONLY == 0 {
             let place = Location::Command(command.opcode);
             self.host.counters.report(Rule::PromiscuousOfSent, place, modes.into());
         }
-        self.switch.set_promiscuous(modes, valid);
+        if vsi == Vsi::Main {
+            self.switch.set_promiscuous(modes, valid);
+        }
         Ok(())
     }
 
@@ -352,8 +409,11 @@ impl<D: Dma, P: Pages> I40e<D, P> {
 
     fn read_nvm(&mut self, command: &mut Descriptor) -> Answer {
         let (module, len, offset) = (command.params[1], command.param16(2), command.param32(4));
+        if module != 0 {
+            return Err(error::EINVAL); // there are none, which drivers cannot know
+        }
         match self.nvm.bytes(offset as usize, len.into()) {
-            Some(bytes) if module == 0 && usize::from(len) <= admin::BUFFER => self.answer(command, &bytes),
+            Some(bytes) if usize::from(len) <= admin::BUFFER => self.answer(command, &bytes),
             _ => self.invalid(command, offset.into(), error::EINVAL),
         }
     }

@@ -14,6 +14,8 @@ crate::counters::drops! {
     rx_filtered_mac,
     /// Its VLAN was not wanted.
     rx_filtered_vlan,
+    /// A filter of Flow Director drops its flow.
+    rx_filtered_flow,
     /// The CRC was wrong, or a symbol was illegal.
     rx_crc,
     /// It was shorter than 64 bytes with its CRC.

@@ -4,12 +4,14 @@
 //! Datasheet 332464, cited by chapters. [`I40e::step`] does some bounded work; [`I40e::read`]
 //! and [`I40e::write`] are accesses to BAR 0 outside the polled pages (inside them, too, for a
 //! driver that maps nothing). The firmware answers a command as soon as the tail is moved.
-//! Not modelled: virtual functions, several VSIs, Flow Director, DCB, timestamps, tunnels; the
-//! registers of what is not modelled keep what is written.
+//! Not modelled: virtual functions, VSIs but for the function's own and Flow Director's, DCB,
+//! timestamps, tunnels; the registers of what is not modelled keep what is written.
 
 mod admin;
 mod chip;
+mod director;
 mod dispatch;
+mod elements;
 mod firmware;
 mod hmc;
 mod host;
@@ -34,6 +36,7 @@ pub use interrupts::VECTORS;
 pub use registers::POLLED;
 pub use write_back::write_back;
 
+use director::Director;
 use hmc::Hmc;
 use host::{Counters, Host};
 use link::Link;
@@ -72,6 +75,7 @@ pub struct I40e<D: Dma, P: Pages> {
     last_reset: u32,
     /// When the next one comes, if one was asked for.
     reset_due_ns: Option<u64>,
+    director: Director,
     hmc: Hmc,
     link: Link,
     nvm: Nvm,
@@ -96,6 +100,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             registers: Registers::new(),
             last_reset: 0,
             reset_due_ns: None,
+            director: Director::new(),
             hmc: Hmc::default(),
             link: Link::new(),
             nvm: Nvm::new(),
@@ -127,11 +132,15 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         if self.stale {
             self.stale = false;
             self.rx.configure(&self.registers, &self.switch);
+            self.director.configure(&self.registers, &self.switch, &mut self.host.counters);
         }
         let up = self.link.is_up();
-        let I40e { host, rx, tx, switch, link, .. } = self;
-        let mut moved = if up { tx.step(host, &mut |_, frame| wire.transmit(frame)) } else { 0 };
-        moved += rx.step(host, switch, up, link.max_frame.into(), wire);
+        let I40e { host, rx, tx, director, switch, link, .. } = self;
+        // What programs filters is not sent, and needs no link.
+        let (first, count) = if up { (0, QUEUES) } else { switch.director_queues() };
+        let mut moved = tx.step(host, director, first..first + count, &mut |_, frame| wire.transmit(frame));
+        rx.tell(host, director);
+        moved += rx.step(host, director, switch, up, link.max_frame.into(), wire);
         if let Some(messages) = &mut self.messages {
             self.host.counters.interrupts.poll(now_ns, &mut |vector| messages.raise(vector));
         }
@@ -159,6 +168,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
     pub fn reset(&mut self) {
         self.registers = Registers::new();
         (self.last_reset, self.reset_due_ns) = (0, None);
+        self.director.reset();
         self.stopped.clear();
         self.host.counters.malicious = false;
         self.reset_function();
@@ -184,6 +194,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         }
         host.counters.interrupts.reset();
         self.registers.reset();
+        self.director.clear();
         self.hmc.reset();
         self.switch = Switch::new(self.mac);
         self.link.reset();
@@ -214,6 +225,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         self.reset_due_ns = None;
         self.host.counters.malicious = false;
         self.registers = Registers::new();
+        self.director.reset();
         self.reset_function();
     }
 

@@ -18,6 +18,11 @@ impl Registers {
             registers.write(GLQF_HASH_INSET::at(2 * n), value as u32);
             registers.write(GLQF_HASH_INSET::at(2 * n + 1), (value >> 32) as u32);
         }
+        for n in 0..PRTQF_FD_INSET::COUNT / 2 {
+            let value = default_fields(n as u32);
+            registers.write(PRTQF_FD_INSET::at(2 * n), value as u32);
+            registers.write(PRTQF_FD_INSET::at(2 * n + 1), (value >> 32) as u32);
+        }
         // What the non-volatile memory gives Flow Director; drivers mend a key that is none.
         for n in 0..GLQF_HKEY::COUNT {
             registers.write(GLQF_HKEY::at(n), 0x6D5A_56DA_u32.rotate_left(n as u32));
@@ -30,7 +35,17 @@ impl Registers {
 
     /// As a reset of the function leaves them: those of the whole card stay.
     pub fn reset(&mut self) {
-        let of_card = [GLQF_HASH_INSET::ID, GLQF_HKEY::ID, PRTTSYN_CTL0::ID, GLGEN_RSTCTL::ID].map(Id::index);
+        let of_card = [
+            GLQF_HASH_INSET::ID,
+            GLQF_HKEY::ID,
+            GLQF_FD_MSK::ID,
+            PRTQF_FD_INSET::ID,
+            PRTQF_FD_MSK::ID,
+            PRTQF_FD_FLXINSET::ID,
+            PRTTSYN_CTL0::ID,
+            GLGEN_RSTCTL::ID,
+        ]
+        .map(Id::index);
         let values = self.values.iter_mut().enumerate().filter(|(n, _)| !of_card.contains(n));
         values.for_each(|(_, values)| values.fill(0));
     }
@@ -61,6 +76,17 @@ fn default_inset(packet_class: u32) -> u64 {
         IPV6_OTHER | IPV6_FRAGMENT => v6,
         _ => 0,
     }
+}
+
+/// What Flow Director compares of a packet class unless the driver says otherwise: what is
+/// hashed, SCTP's tag, and the EtherType of what has no IP.
+fn default_fields(packet_class: u32) -> u64 {
+    let more = match packet_class {
+        class::IPV4_SCTP | class::IPV6_SCTP => inset::SCTP_TAG,
+        class::L2 => inset::ETHERTYPE,
+        _ => 0,
+    };
+    default_inset(packet_class) | more
 }
 
 /// The pages of BAR 0 that both sides see in memory: offset and bytes. They hold the tails

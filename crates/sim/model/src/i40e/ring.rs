@@ -116,6 +116,11 @@ impl<W> Ring<W> {
         if self.tail >= self.head { self.tail - self.head } else { self.tail + self.size - self.head }
     }
 
+    /// Whether descriptors have four words, not two.
+    pub fn is_long(&self) -> bool {
+        self.bytes > 16
+    }
+
     /// Memory, and where the descriptor at the head is in it.
     #[inline]
     pub fn next(&self) -> Option<(&W, usize)> {

@@ -92,7 +92,7 @@ impl Rss {
 }
 
 /// The class of a packet; `None` for what has none.
-fn class_of(frame: &[u8], headers: &Headers) -> Option<u32> {
+pub(super) fn class_of(frame: &[u8], headers: &Headers) -> Option<u32> {
     let transport = Some(Protocol(headers.protocol)).filter(|_| headers.l4 != 0);
     match headers.network {
         Network::None => None,

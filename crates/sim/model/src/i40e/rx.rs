@@ -1,13 +1,14 @@
 //! Receiving: a frame from the wire is checked, filtered, given a queue and written to the
 //! queue's buffers (datasheet 332464, chapter 8). Without a descriptor it is lost: there is
-//! no packet buffer here. Header split, timestamps and Flow Director are not modelled.
+//! no packet buffer here. Header split and timestamps are not modelled.
 
-use regs::i40e::descriptor::{MOST_RX_BUFFERS, rx_high, rx_low};
+use regs::i40e::descriptor::{MOST_RX_BUFFERS, rx_extended, rx_high, rx_low, rx_program};
 use regs::i40e::*;
 use wire::ethernet::{ADDRESSES_LEN, EtherType};
 use wire::vlan;
 
 use super::QUEUES;
+use super::director::{Director, Filter, Target};
 use super::hmc::{Hmc, Objects};
 use super::host::Host;
 use super::lint::{Location, Rule};
@@ -130,15 +131,27 @@ impl<W: Window> Rx<W> {
         (self.vsi, self.strips) = (switch.queues(), switch.strips());
     }
 
-    /// Whether the VSI has a queue.
-    pub fn has_queue(&self, n: u16) -> bool {
-        n.checked_sub(self.vsi.0).is_some_and(|n| n < self.vsi.1)
+    /// Tells of filters that were not added or removed, on the function's first queue. What finds
+    /// no descriptor there is lost.
+    pub fn tell<D: Dma<Window = W>, P: Pages>(&mut self, host: &mut Host<D, P>, director: &mut Director) {
+        if director.statuses.is_empty() {
+            return;
+        }
+        let queue = &mut self.queues[0];
+        queue.ring.poll(host);
+        for status in director.statuses.drain(..) {
+            let words =
+                [u64::from(status.id) << rx_program::FD_ID_SHIFT, rx_program::PROGID_FD | status.error];
+            director.untold += u64::from(!queue.tell(words));
+        }
+        queue.interrupt(host);
     }
 
     /// Moves frames from the wire to the host; how many came.
     pub fn step<D, P, C>(
         &mut self,
         host: &mut Host<D, P>,
+        director: &mut Director,
         switch: &Switch,
         up: bool,
         longest: usize,
@@ -169,17 +182,14 @@ impl<W: Window> Rx<W> {
         let taken = wire.receive_burst(&mut scratch, wanted, &mut |frame, fault| {
             host.counters.rx_offered += 1;
             if up {
-                self.arrive(host, switch, longest, frame, fault);
+                self.arrive(host, director, switch, longest, frame, fault);
             } else {
                 host.counters.drops.rx_link_down += 1;
             }
         });
         self.scratch = scratch;
         for queue in &mut self.queues {
-            if std::mem::take(&mut queue.touched) && queue.cause & QINT_RQCTL::CAUSE_ENA != 0 {
-                let index = (queue.cause & QINT_RQCTL::ITR_INDX_MASK) >> QINT_RQCTL::ITR_INDX_SHIFT;
-                host.counters.interrupts.event((queue.cause & QINT_RQCTL::MSIX_INDX_MASK) as usize, index);
-            }
+            queue.interrupt(host);
         }
         taken
     }
@@ -188,6 +198,7 @@ impl<W: Window> Rx<W> {
     fn arrive<D, P>(
         &mut self,
         host: &mut Host<D, P>,
+        director: &mut Director,
         switch: &Switch,
         longest: usize,
         frame: &[u8],
@@ -204,7 +215,7 @@ impl<W: Window> Rx<W> {
             FrameError::None if frame.len() + CRC > longest => (&mut drops.rx_oversize, &mut statistics.long),
             FrameError::None => {
                 statistics.frame(RX, frame);
-                return self.deliver(host, switch, frame);
+                return self.deliver(host, director, switch, frame);
             }
         };
         *lost += 1;
@@ -212,7 +223,7 @@ impl<W: Window> Rx<W> {
     }
 
     /// A good frame: filters, queue, buffers.
-    fn deliver<D, P>(&mut self, host: &mut Host<D, P>, switch: &Switch, frame: &[u8])
+    fn deliver<D, P>(&mut self, host: &mut Host<D, P>, director: &mut Director, switch: &Switch, frame: &[u8])
     where
         D: Dma<Window = W>,
         P: Pages,
@@ -226,7 +237,12 @@ impl<W: Window> Rx<W> {
         }
         counters.statistics.of_vsi(RX, frame);
         let hash = self.rss.hash(frame, &headers);
-        let entry = hash.map_or(0, |hash| self.rss.queue(hash)) & (self.vsi.1 - 1);
+        let filter = director.find(frame, &headers);
+        let entry = match filter.map(|filter| filter.target) {
+            Some(Target::Nowhere) => return counters.drops.rx_filtered_flow += 1,
+            Some(Target::Queue(queue)) => queue,
+            Some(Target::Elsewhere) | None => hash.map_or(0, |hash| self.rss.queue(hash)) & (self.vsi.1 - 1),
+        };
         let n = usize::from(self.vsi.0.wrapping_add(entry));
         let Some(queue) = self.queues.get_mut(n).filter(|queue| queue.ring.enabled) else {
             return counters.drops.rx_queue_disabled += 1;
@@ -249,7 +265,8 @@ impl<W: Window> Rx<W> {
             }
             bytes = &self.changed;
         }
-        queue.write(host, bytes, words(frame, &headers, hash, tag, queue.strips_crc));
+        let words = words(frame, &headers, hash, tag, queue.strips_crc);
+        queue.write(host, bytes, queue.with_filter(words, filter));
     }
 }
 
@@ -273,8 +290,43 @@ fn words(frame: &[u8], headers: &Headers, hash: Option<u32>, tag: Option<u16>, s
 }
 
 impl<W: Window> RxQueue<W> {
+    /// An interrupt, if it received something in this step.
+    fn interrupt<D: Dma<Window = W>, P>(&mut self, host: &mut Host<D, P>) {
+        if std::mem::take(&mut self.touched) && self.cause & QINT_RQCTL::CAUSE_ENA != 0 {
+            let index = (self.cause & QINT_RQCTL::ITR_INDX_MASK) >> QINT_RQCTL::ITR_INDX_SHIFT;
+            host.counters.interrupts.event((self.cause & QINT_RQCTL::MSIX_INDX_MASK) as usize, index);
+        }
+    }
+
+    /// Uses a descriptor to tell something that is no frame; whether there was one.
+    fn tell(&mut self, [low, high]: [u64; 2]) -> bool {
+        let Some((window, at)) = self.ring.next().filter(|_| self.ring.given() > 0) else { return false };
+        window.store(at, low);
+        window.store_release(at + 8, high | rx_high::DD | rx_high::PROGRAM);
+        self.ring.advance();
+        self.touched = true;
+        true
+    }
+
+    /// The write-back with what it tells of a filter: descriptors of 16 bytes have one place for
+    /// the hash and for the filter's own number.
+    fn with_filter(&self, [mut low, mut high]: [u64; 2], filter: Option<Filter>) -> [u64; 4] {
+        let Some(filter) = filter else { return [low, high, 0, 0] };
+        high |= rx_high::FLM;
+        if !filter.tells_id {
+            return [low, high, 0, 0];
+        }
+        if self.ring.is_long() {
+            let id = u64::from(filter.id) << rx_extended::FD_ID_SHIFT;
+            return [low, high, rx_extended::FLEXBH_FD_ID, id];
+        }
+        low = low & !(u64::MAX << rx_low::HASH_SHIFT) | u64::from(filter.id) << rx_low::HASH_SHIFT;
+        high = high & !rx_high::FLTSTAT_MASK | rx_high::FLTSTAT_FD_ID;
+        [low, high, 0, 0]
+    }
+
     /// Writes a frame to the next buffers, and their descriptors.
-    fn write<D: Dma<Window = W>, P>(&mut self, host: &mut Host<D, P>, bytes: &[u8], words: [u64; 2]) {
+    fn write<D: Dma<Window = W>, P>(&mut self, host: &mut Host<D, P>, bytes: &[u8], words: [u64; 4]) {
         let buffers = bytes.len().div_ceil(self.buffer);
         if buffers > MOST_RX_BUFFERS {
             return host.counters.drops.rx_oversize += 1;
@@ -292,12 +344,16 @@ impl<W: Window> RxQueue<W> {
                 reached = false;
             }
             let last = n == buffers;
-            let [low, mut high] = if last { words } else { [0, 0] };
+            let [low, mut high, third, fourth] = if last { words } else { [0; 4] };
             high |= rx_high::DD | (piece.len() as u64) << rx_high::LENGTH_SHIFT;
             if last {
                 high |= rx_high::EOF | if reached { 0 } else { rx_high::RXE };
             }
             window.store(at, low);
+            if self.ring.is_long() {
+                window.store(at + 16, third);
+                window.store(at + 24, fourth);
+            }
             window.store_release(at + 8, high);
             self.ring.advance();
         }

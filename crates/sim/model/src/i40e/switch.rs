@@ -1,5 +1,6 @@
 //! The switch inside, as far as one function needs it: its port, itself and its VSI, with the
-//! filters that decide which frames the VSI receives and the queues that they come to
+//! filters that decide which frames the VSI receives and the queues that they come to; and the
+//! bridge and the VSI that drivers make to program Flow Director, which receives nothing
 //! (datasheet 332464, chapter 7).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,8 +13,15 @@ use wire::vlan;
 const MAC_SEID: u16 = 2;
 const PF_SEID: u16 = 16;
 pub(super) const VSI_SEID: u16 = 390;
-/// The queue set that the VSI's transmit queues belong to.
+/// SEIDs of the bridge, and of the VSI that programs filters.
+pub(super) const VEB_SEID: u16 = 288;
+pub(super) const DIRECTOR_SEID: u16 = 391;
+/// VSIs that the function may have.
+pub(super) const VSIS: u16 = 2;
+/// The queue set that the VSI's transmit queues belong to, and that of the other VSI.
 pub(super) const QUEUE_SET: u16 = 21;
+const DIRECTOR_QUEUE_SET: u16 = 22;
+const QUEUE_SETS: [u16; 2] = [QUEUE_SET, DIRECTOR_QUEUE_SET];
 /// Filters by address and VLAN.
 pub(super) const FILTERS: usize = 1536;
 
@@ -30,56 +38,37 @@ pub(super) enum Unwanted {
 /// A filter: an address, and a VLAN unless any will do.
 type Filter = ([u8; 6], Option<u16>);
 
-/// The VSI and its filters.
-#[derive(Debug)]
-pub(super) struct Switch {
-    filters: BTreeSet<Filter>,
-    /// How many filters name each VLAN, which untagged frames have too.
-    vlans: BTreeMap<u16, usize>,
-    promiscuous: u16,
-    properties: [u8; vsi::LEN],
-}
+/// The properties of a VSI.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Properties([u8; vsi::LEN]);
 
-impl Switch {
-    pub fn new(mac: [u8; 6]) -> Switch {
+impl Properties {
+    /// As the firmware makes them for the VSI whose number this is.
+    fn new(number: u16) -> Properties {
         let mut properties = [0; vsi::LEN];
         let mut put = |at: usize, value: u16| properties[at..at + 2].copy_from_slice(&value.to_le_bytes());
         for class in 0..8 {
-            put(vsi::QS_HANDLE + 2 * class, if class == 0 { QUEUE_SET } else { u16::MAX });
+            let set = if class == 0 { QUEUE_SETS[usize::from(number) % QUEUE_SETS.len()] } else { u16::MAX };
+            put(vsi::QS_HANDLE + 2 * class, set);
         }
+        put(vsi::STAT_COUNTER, number);
         properties[vsi::PORT_VLAN_FLAGS] = vsi::PVLAN_MODE_ALL | vsi::PVLAN_EMOD_NOTHING;
-        // The firmware gives the VSI one queue and the function's own address.
-        let filters = BTreeSet::from([(mac, None)]);
-        Switch { filters, vlans: BTreeMap::new(), promiscuous: 0, properties }
+        Properties(properties)
     }
 
     fn half(&self, at: usize) -> u16 {
-        u16::from_le_bytes([self.properties[at], self.properties[at + 1]])
+        u16::from_le_bytes([self.0[at], self.0[at + 1]])
     }
 
-    /// The elements, as a command reads them: after a reset the firmware tells a function its
-    /// VSI alone, and drivers take that for the sign that it is theirs.
-    pub fn elements(&self) -> Vec<u8> {
-        let mut bytes = vec![0; 2 * element::LEN];
-        let (header, vsi) = bytes.split_at_mut(element::LEN);
-        (header[0], header[2]) = (1, 1);
-        (vsi[0], vsi[1]) = (element::VSI, 1);
-        let downlink = element::UPLINK + 2;
-        for (at, seid) in [(element::SEID, VSI_SEID), (element::UPLINK, MAC_SEID), (downlink, PF_SEID)] {
-            vsi[at..at + 2].copy_from_slice(&seid.to_le_bytes());
-        }
-        bytes
-    }
-
-    /// The VSI's properties.
-    pub fn properties(&self) -> &[u8; vsi::LEN] {
-        &self.properties
+    /// As commands have them.
+    pub fn bytes(&self) -> &[u8; vsi::LEN] {
+        &self.0
     }
 
     /// Takes over the sections that are valid; nothing, and `false`, when the queues are not
     /// among the first `queues` of the function.
-    pub fn update(&mut self, new: &[u8; vsi::LEN], queues: u16) -> bool {
-        let before = self.properties;
+    fn update(&mut self, new: &[u8; vsi::LEN], queues: u16) -> bool {
+        let before = self.0;
         let valid = u16::from_le_bytes([new[vsi::VALID_SECTIONS], new[vsi::VALID_SECTIONS + 1]]);
         for (section, from, to) in [
             (vsi::VLAN_VALID, 8, vsi::PORT_VLAN_FLAGS + 4),
@@ -87,27 +76,187 @@ impl Switch {
             (vsi::QUEUE_OPT_VALID, vsi::TC_MAPPING + 16, vsi::TC_MAPPING + 20),
         ] {
             if valid & section != 0 {
-                self.properties[from..to].copy_from_slice(&new[from..to]);
+                self.0[from..to].copy_from_slice(&new[from..to]);
             }
         }
         let (first, number) = self.queues();
         let fits = u32::from(first) + u32::from(number) <= queues.into();
         if !fits {
-            self.properties = before;
+            self.0 = before;
         }
         fits
     }
 
+    /// The first queue, and how many there are: a power of two.
+    fn queues(&self) -> (u16, u16) {
+        let map = self.half(vsi::TC_MAPPING);
+        let (offset, number) = (map & 0x1FF, map >> vsi::TC_NUMBER_SHIFT & 7);
+        (self.half(vsi::QUEUE_MAPPING).wrapping_add(offset), 1 << number)
+    }
+}
+
+/// Which of the function's VSIs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Vsi {
+    /// Its own.
+    Main,
+    /// The one that programs filters.
+    Director,
+}
+
+impl Vsi {
+    /// Its number on the card.
+    pub fn number(self) -> u16 {
+        self as u16
+    }
+
+    pub fn seid(self) -> u16 {
+        match self {
+            Vsi::Main => VSI_SEID,
+            Vsi::Director => DIRECTOR_SEID,
+        }
+    }
+}
+
+/// The VSI and its filters.
+#[derive(Debug)]
+pub(super) struct Switch {
+    filters: BTreeSet<Filter>,
+    /// How many filters name each VLAN, which untagged frames have too.
+    vlans: BTreeMap<u16, usize>,
+    promiscuous: u16,
+    properties: Properties,
+    /// There is a bridge.
+    veb: bool,
+    director: Option<Properties>,
+}
+
+impl Switch {
+    pub fn new(mac: [u8; 6]) -> Switch {
+        // The firmware gives the VSI one queue and the function's own address.
+        Switch {
+            filters: BTreeSet::from([(mac, None)]),
+            vlans: BTreeMap::new(),
+            promiscuous: 0,
+            properties: Properties::new(Vsi::Main.number()),
+            veb: false,
+            director: None,
+        }
+    }
+
+    /// The elements, as a command reads them: after a reset the firmware tells a function its
+    /// VSI alone, and drivers take that for the sign that it is theirs.
+    pub fn elements(&self) -> Vec<u8> {
+        let above = if self.veb { VEB_SEID } else { MAC_SEID };
+        let mut elements = vec![(element::VSI, VSI_SEID, above, PF_SEID)];
+        if self.veb {
+            elements.push((element::VEB, VEB_SEID, MAC_SEID, 0));
+        }
+        if self.director.is_some() {
+            elements.push((element::VSI, DIRECTOR_SEID, VEB_SEID, PF_SEID));
+        }
+        let mut bytes = vec![0; element::LEN];
+        (bytes[0], bytes[2]) = (elements.len() as u8, elements.len() as u8);
+        let downlink = element::UPLINK + 2;
+        for (kind, seid, uplink, below) in elements {
+            let mut one = [0; element::LEN];
+            (one[0], one[1]) = (kind, 1);
+            for (at, seid) in [(element::SEID, seid), (element::UPLINK, uplink), (downlink, below)] {
+                one[at..at + 2].copy_from_slice(&seid.to_le_bytes());
+            }
+            bytes.extend(one);
+        }
+        bytes
+    }
+
+    /// The VSI with this SEID.
+    pub fn vsi(&self, seid: u16) -> Option<Vsi> {
+        match seid {
+            VSI_SEID => Some(Vsi::Main),
+            DIRECTOR_SEID if self.director.is_some() => Some(Vsi::Director),
+            _ => None,
+        }
+    }
+
+    /// How many VSIs the function has.
+    pub fn vsis(&self) -> u16 {
+        1 + u16::from(self.director.is_some())
+    }
+
+    /// A VSI's properties.
+    pub fn properties(&self, vsi: Vsi) -> Option<&Properties> {
+        match vsi {
+            Vsi::Main => Some(&self.properties),
+            Vsi::Director => self.director.as_ref(),
+        }
+    }
+
+    /// Changes a VSI's properties; nothing, and `false`, when the queues are not among the first
+    /// `queues` of the function.
+    pub fn update(&mut self, vsi: Vsi, new: &[u8; vsi::LEN], queues: u16) -> bool {
+        let properties = match vsi {
+            Vsi::Main => Some(&mut self.properties),
+            Vsi::Director => self.director.as_mut(),
+        };
+        properties.is_some_and(|properties| properties.update(new, queues))
+    }
+
+    /// Makes the bridge between the port and the VSI; `false` when there is one.
+    pub fn add_veb(&mut self, uplink: u16, downlink: u16) -> bool {
+        let fits = !self.veb && uplink == MAC_SEID && downlink == VSI_SEID;
+        self.veb |= fits;
+        fits
+    }
+
+    /// Whether there is a bridge.
+    pub fn has_veb(&self) -> bool {
+        self.veb
+    }
+
+    /// Makes the VSI that programs filters, below the bridge; `false` when it cannot be.
+    pub fn add_director(&mut self, uplink: u16, new: &[u8; vsi::LEN], queues: u16) -> bool {
+        let mut properties = Properties::new(Vsi::Director.number());
+        let fits = self.veb && uplink == VEB_SEID && self.director.is_none();
+        let made = fits && properties.update(new, queues);
+        if made {
+            self.director = Some(properties);
+        }
+        made
+    }
+
+    /// Removes an element; `false` when there is none that may go.
+    pub fn delete(&mut self, seid: u16) -> bool {
+        match seid {
+            DIRECTOR_SEID => self.director.take().is_some(),
+            VEB_SEID if self.director.is_none() => std::mem::take(&mut self.veb),
+            _ => false,
+        }
+    }
+
     /// Whether tags are stripped.
     pub fn strips(&self) -> bool {
-        self.properties[vsi::PORT_VLAN_FLAGS] & vsi::PVLAN_EMOD_MASK == vsi::PVLAN_EMOD_STRIP
+        self.properties.0[vsi::PORT_VLAN_FLAGS] & vsi::PVLAN_EMOD_MASK == vsi::PVLAN_EMOD_STRIP
     }
 
     /// The first queue of the VSI, and how many there are: a power of two.
     pub fn queues(&self) -> (u16, u16) {
-        let map = self.half(vsi::TC_MAPPING);
-        let (offset, number) = (map & 0x1FF, map >> vsi::TC_NUMBER_SHIFT & 7);
-        (self.half(vsi::QUEUE_MAPPING).wrapping_add(offset), 1 << number)
+        self.properties.queues()
+    }
+
+    /// Likewise of the VSI that programs filters; none without one.
+    pub fn director_queues(&self) -> (u16, u16) {
+        self.director.as_ref().map_or((0, 0), Properties::queues)
+    }
+
+    /// Whether some VSI has a queue.
+    pub fn has_queue(&self, n: u16) -> bool {
+        let all = [self.queues(), self.director_queues()];
+        all.iter().any(|(first, count)| n.checked_sub(*first).is_some_and(|n| n < *count))
+    }
+
+    /// The queue sets of all VSIs.
+    pub fn queue_sets(&self) -> &'static [u16] {
+        &QUEUE_SETS[..self.vsis().into()]
     }
 
     /// Adds a filter; `false` when there is no room.
@@ -149,6 +298,9 @@ impl Switch {
         let Some(destination) = frame.first_chunk::<6>() else { return Err(Unwanted::Address) };
         let id = tag.map_or(0, |tag| tag & vlan::ID);
         if self.filters.contains(&(*destination, None)) || self.filters.contains(&(*destination, Some(id))) {
+            return Ok(());
+        }
+        if self.promiscuous & promiscuous::DEFAULT != 0 {
             return Ok(());
         }
         let mode = match destination {

@@ -1,23 +1,29 @@
 //! Transmitting: descriptors are gathered to packets, which get their checksums and tags, are
 //! cut into segments and go out (datasheet 332464, chapter 8). What makes no sense is lost as a
-//! whole and counted, and its queue stops until it is enabled anew. Tunnels, Flow
-//! Director's programming and timestamps are not modelled.
+//! whole and counted, and its queue stops until it is enabled anew. Tunnels and timestamps are
+//! not modelled.
+
+mod buffers;
+mod emit;
+
+use std::ops::Range;
 
 use regs::i40e::descriptor::{MOST_TX_BUFFERS, SHORTEST_TX, tx, tx_context};
 use regs::i40e::*;
-use wire::ethernet::{ADDRESSES_LEN, EtherType};
 
 use super::QUEUES;
+use super::director::Director;
 use super::hmc::{Hmc, Objects};
 use super::host::{Counters, Host};
 use super::lint::{Location, Rule};
 use super::registers::Registers;
 use super::ring::{Ring, Shape};
 use super::statistics::TX;
-use super::switch::QUEUE_SET;
 use crate::ixgbe::lint::Rule as Misfit;
 use crate::ixgbe::offload::{Headers, Transport};
-use crate::{Dma, MIN_FRAME, Pages, Window};
+use crate::{Dma, Pages, Window};
+use buffers::most_buffers;
+use emit::emit;
 
 /// Most descriptors of a queue in a step; and bytes of all queues, read and sent, after which no
 /// further packet is begun.
@@ -34,6 +40,13 @@ const MOST_DESCRIPTORS: usize = 1024;
 /// Which flags of TCP the first segment, those in the middle and the last one keep.
 const TCP_FLAGS: [u16; 3] = [0xFF6, 0xF76, 0xF7F];
 
+/// What a queue is enabled with: where contexts are, and the queue sets of the function's VSIs.
+pub(super) struct Owner<'a> {
+    pub hmc: &'a Hmc,
+    pub registers: &'a Registers,
+    pub sets: &'a [u16],
+}
+
 /// A transmit queue.
 #[derive(Debug)]
 pub(super) struct TxQueue<W> {
@@ -41,6 +54,8 @@ pub(super) struct TxQueue<W> {
     packet: Packet,
     /// Its driver is taken for malicious.
     stopped: bool,
+    /// It may program filters.
+    programs: bool,
     /// Where the head is written to, if it is.
     head_at: Option<u64>,
     /// GLLAN_TXPRE_QDIS was told that the queue will be enabled, or disabled.
@@ -59,6 +74,8 @@ struct Packet {
     first: u64,
     /// The context that stands before it.
     context: Option<u64>,
+    /// The descriptor before it that programs a filter.
+    filter: Option<[u64; 2]>,
     loss: Option<Loss>,
 }
 
@@ -86,6 +103,7 @@ impl<W: Window> TxQueue<W> {
             ring: Ring::new(Location::Tx(n), QTX_TAIL::at(n.into())),
             packet: Packet::default(),
             stopped: false,
+            programs: false,
             head_at: None,
             announced: None,
             cause: 0,
@@ -96,8 +114,7 @@ impl<W: Window> TxQueue<W> {
     pub fn enable<D: Dma<Window = W>, P: Pages>(
         &mut self,
         n: u16,
-        hmc: &Hmc,
-        registers: &Registers,
+        Owner { hmc, registers, sets }: Owner<'_>,
         host: &mut Host<D, P>,
     ) -> bool {
         let place = Location::Tx(n);
@@ -110,7 +127,7 @@ impl<W: Window> TxQueue<W> {
             return false;
         };
         use context::tx::*;
-        if RDYLIST.of(&words) != QUEUE_SET.into() {
+        if !sets.iter().any(|set| RDYLIST.of(&words) == u64::from(*set)) {
             host.counters.report(Rule::QueueSetWrong, place, RDYLIST.of(&words));
         }
         let owner = registers.read(QTX_CTL::at(n.into()));
@@ -120,7 +137,7 @@ impl<W: Window> TxQueue<W> {
         if self.announced != Some(true) {
             host.counters.report(Rule::TxEnableUnannounced, place, n.into());
         }
-        (self.announced, self.stopped) = (None, false);
+        (self.announced, self.stopped, self.programs) = (None, false, FD_ENA.of(&words) != 0);
         self.head_at = (HEAD_WB_ENA.of(&words) != 0).then(|| HEAD_WB_ADDR.of(&words));
         let iova = BASE.of(&words) * BASE_UNIT;
         let head = registers.read(QTX_HEAD::at(n.into()));
@@ -143,6 +160,7 @@ impl<W: Window> TxQueue<W> {
     fn step<D: Dma<Window = W>, P: Pages>(
         &mut self,
         host: &mut Host<D, P>,
+        director: &mut Director,
         budget: &mut usize,
         out: &mut impl FnMut(&mut Host<D, P>, &[u8]),
     ) -> usize {
@@ -158,6 +176,9 @@ impl<W: Window> TxQueue<W> {
             let (read, sent) = (self.packet.data.len(), host.counters.statistics.bytes[TX]);
             let taken = self.packet.take(host, place, address, command);
             *budget = budget.saturating_sub(self.packet.data.len() - read);
+            if taken == Taken::Whole {
+                self.packet.program(host, place, director, self.programs);
+            }
             if taken != Taken::Part {
                 self.stopped = self.packet.finish(host, place, out) || taken == Taken::Nonsense;
                 *budget = budget.saturating_sub((host.counters.statistics.bytes[TX] - sent) as usize);
@@ -169,11 +190,13 @@ impl<W: Window> TxQueue<W> {
                 break;
             }
             self.ring.advance();
-            if command & tx::RS != 0 {
+            // Others have something else where data has these bits.
+            let data = command & tx::DTYPE_MASK == tx::DTYPE_DATA;
+            if data && command & tx::RS != 0 {
                 reported = true;
                 self.report(host, at);
             }
-            unreported = command & (tx::EOP | tx::RS) == tx::EOP;
+            unreported = data && command & (tx::EOP | tx::RS) == tx::EOP;
             if *budget == 0 {
                 break;
             }
@@ -217,7 +240,8 @@ impl Packet {
     fn nonsense(&self, command: u64) -> Option<Rule> {
         let data = match command & tx::DTYPE_MASK {
             tx::DTYPE_CONTEXT if !self.pieces.is_empty() => return Some(Rule::ContextInsidePacket),
-            tx::DTYPE_CONTEXT => false,
+            tx::DTYPE_FILTER if !self.pieces.is_empty() => return Some(Rule::FilterInsidePacket),
+            tx::DTYPE_CONTEXT | tx::DTYPE_FILTER => false,
             tx::DTYPE_DATA => true,
             _ => return Some(Rule::UnsupportedDescriptor),
         };
@@ -240,8 +264,15 @@ impl Packet {
             self.lose(Loss::Descriptor);
             return Taken::Nonsense;
         }
-        if command & tx::DTYPE_MASK == tx::DTYPE_CONTEXT {
-            self.context = Some(command);
+        let kind = command & tx::DTYPE_MASK;
+        if kind != tx::DTYPE_DATA {
+            if let Some([low, _]) = self.filter.take() {
+                host.counters.report(Rule::FilterWithoutPacket, place, low);
+            }
+            match kind {
+                tx::DTYPE_FILTER => self.filter = Some([address, command]),
+                _ => self.context = Some(command),
+            }
             return Taken::Part;
         }
         let taken = if command & tx::EOP != 0 { Taken::Whole } else { Taken::Part };
@@ -266,6 +297,21 @@ impl Packet {
         taken
     }
 
+    /// A whole packet may program a filter.
+    fn program<D, P>(&mut self, host: &mut Host<D, P>, place: Location, director: &mut Director, may: bool) {
+        match self.filter.take() {
+            Some(_) if self.loss.is_some() => {} // its fields are not known
+            Some(words) => director.program(&mut host.counters, place, may, words, &self.data),
+            None if self.is_dummy() => host.counters.report(Rule::DummyWithoutFilter, place, self.first),
+            None => {}
+        }
+    }
+
+    /// Whether the packet is not sent.
+    fn is_dummy(&self) -> bool {
+        self.first & tx::DUMMY != 0
+    }
+
     /// The last descriptor has come; whether the device takes the packet for malicious.
     fn finish<D, P>(
         &mut self,
@@ -276,6 +322,7 @@ impl Packet {
         let cut = self.context.filter(|context| context & tx_context::TSO != 0);
         let done = match (self.loss, cut) {
             (Some(loss), _) => Err((None, loss)),
+            _ if self.is_dummy() => Ok(()),
             (None, Some(context)) => self.send_cut(host, place, context, out),
             (None, None) => self.send_whole(host, place, out),
         };
@@ -397,47 +444,6 @@ impl Packet {
     }
 }
 
-/// The most buffers of which one segment is made: those of the headers and of its piece.
-fn most_buffers(pieces: &[usize], headers: usize, mss: usize) -> usize {
-    let ends: Vec<usize> = pieces
-        .iter()
-        .scan(0, |end, len| {
-            *end += len;
-            Some(*end)
-        })
-        .collect();
-    let holding = |byte: usize| ends.partition_point(|end| *end <= byte);
-    let total = ends.last().copied().unwrap_or(0);
-    let of_headers = holding(headers.saturating_sub(1)) + 1;
-    let segments = (headers..total).step_by(mss.max(1));
-    let of_piece = |from: usize| holding((from + mss).min(total) - 1) - holding(from) + 1;
-    segments.map(|from| of_headers + of_piece(from)).max().unwrap_or(of_headers)
-}
-
-/// Sends a frame, tagged and padded.
-fn emit<D, P>(
-    host: &mut Host<D, P>,
-    command: u64,
-    frame: &mut Vec<u8>,
-    out: &mut impl FnMut(&mut Host<D, P>, &[u8]),
-) {
-    if command & tx::IL2TAG1 != 0 && frame.len() >= ADDRESSES_LEN {
-        let tag = ((command >> tx::L2TAG1_SHIFT) as u16).to_be_bytes();
-        let kind = EtherType::VLAN.0.to_be_bytes();
-        frame.splice(ADDRESSES_LEN..ADDRESSES_LEN, kind.into_iter().chain(tag));
-    }
-    if frame.len() < MIN_FRAME {
-        frame.resize(MIN_FRAME, 0);
-    }
-    let counters = &mut host.counters;
-    counters.tx_offered += 1;
-    counters.statistics.frame(TX, frame);
-    counters.statistics.of_vsi(TX, frame);
-    counters.statistics.packets[TX] += 1;
-    counters.statistics.bytes[TX] += frame.len() as u64;
-    out(host, frame);
-}
-
 /// The transmit side.
 #[derive(Debug)]
 pub(super) struct Tx<W> {
@@ -451,8 +457,14 @@ impl<W: Window> Tx<W> {
         Tx { queues: (0..QUEUES).map(TxQueue::new).collect(), next_queue: 0 }
     }
 
-    /// Sends what the driver has given, within bounds; packets moved.
-    pub fn step<D, P>(&mut self, host: &mut Host<D, P>, out: &mut impl FnMut(&mut Host<D, P>, &[u8])) -> usize
+    /// Sends what the driver has given to some queues, within bounds; packets moved.
+    pub fn step<D, P>(
+        &mut self,
+        host: &mut Host<D, P>,
+        director: &mut Director,
+        served: Range<u16>,
+        out: &mut impl FnMut(&mut Host<D, P>, &[u8]),
+    ) -> usize
     where
         D: Dma<Window = W>,
         P: Pages,
@@ -462,26 +474,15 @@ impl<W: Window> Tx<W> {
         let queues = self.queues.len();
         for n in (self.next_queue..queues).chain(0..self.next_queue) {
             let Some(queue) = self.queues.get_mut(n).filter(|queue| queue.ring.enabled) else { continue };
-            moved += queue.step(host, &mut budget, out);
+            if !served.contains(&(n as u16)) {
+                continue;
+            }
+            moved += queue.step(host, director, &mut budget, out);
             if budget == 0 {
                 self.next_queue = (n + 1) % queues;
                 break;
             }
         }
         moved
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::most_buffers;
-
-    #[test]
-    fn buffers_are_counted_segment_by_segment() {
-        assert_eq!(most_buffers(&[54, 1000], 54, 100), 2, "headers, and one piece");
-        assert_eq!(most_buffers(&[1054], 54, 1000), 2, "the same buffer is read twice");
-        assert_eq!(most_buffers(&[54, 10, 10, 10, 10], 54, 20), 3);
-        assert_eq!(most_buffers(&[54, 15, 10, 10, 10], 54, 20), 4, "a piece from the middle to the middle");
-        assert_eq!(most_buffers(&[], 54, 20), 1);
     }
 }

@@ -90,6 +90,41 @@ rules! {
         "The ready list in a transmit context is not the queue set handle of the VSI.",
         "The scheduler never serves the queue.";
 
+    // Flow Director.
+    FilterQueueNotEnabled, Error, "8",
+        "A descriptor that programs a filter came on a transmit queue whose context has not FD_ENA.",
+        "The filter is not programmed.";
+    FilterDisabled, Error, "7",
+        "A descriptor that programs a filter came while FD_ENA of PFQF_CTL_0 was clear.",
+        "The filter is not programmed.";
+    FilterCommandInvalid, Error, "8",
+        "A descriptor that programs a filter has a command that neither adds nor removes, or no destination.",
+        "The filter is not programmed.";
+    FilterClassInvalid, Error, "7",
+        "A descriptor that programs a filter has a packet class that the chip does not have.",
+        "The filter is not programmed, or never matches.";
+    FilterVsiInvalid, Error, "7",
+        "A descriptor that programs a filter has the number of a VSI that is not the function's own.",
+        "The filter is not programmed, or leads packets to somebody else.";
+    FilterQueueInvalid, Error, "7",
+        "A descriptor that programs a filter has a queue beyond those of its VSI.",
+        "The filter is not programmed, or what it matches is lost.";
+    FilterPacketUnfit, Error, "7",
+        "The packet that has a filter's fields is none of the filter's packet class, or is too short.",
+        "The filter compares other bytes than the driver thinks, and never matches.";
+    FilterWithoutPacket, Error, "8",
+        "A descriptor that programs a filter does not stand directly before the packet with its fields.",
+        "The filter is not programmed, or with the fields of another packet.";
+    FilterInsidePacket, Error, "8",
+        "A descriptor that programs a filter stands between the buffers of a packet.",
+        "The device reports a malicious driver and stops the queue.";
+    DummyWithoutFilter, Warning, "8",
+        "A packet is marked as one that is not sent, and no filter is programmed with it.",
+        "The packet is not sent.";
+    FilterFieldsChanged, Warning, "7",
+        "The words that a packet class compares were changed while there are filters of that class.",
+        "These filters match no more, and are not found when they shall be removed.";
+
     // Queues.
     TxEnableUnannounced, Error, "8",
         "A transmit queue was enabled before GLLAN_TXPRE_QDIS was told so.",

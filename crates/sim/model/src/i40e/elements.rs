@@ -1,0 +1,83 @@
+//! Commands that make and remove elements of the switch: a bridge below the port, and the VSI
+//! that programs filters of Flow Director (datasheet 332464, chapter 7). Others are refused for
+//! want of room.
+
+use regs::i40e::admin::{Descriptor, error, opcode, veb, vsi};
+
+use super::firmware::Answer;
+use super::switch::{VEB_SEID, Vsi};
+use super::{I40e, QUEUES};
+use crate::{Dma, Pages};
+
+impl<D: Dma, P: Pages> I40e<D, P> {
+    /// Makes a VSI.
+    pub(super) fn add_vsi(&mut self, command: &mut Descriptor) -> Answer {
+        let (uplink, flags) = (command.param16(0), command.param16(vsi::FLAGS));
+        if flags & vsi::TYPE_MASK != vsi::TYPE_PF || self.switch.vsi(Vsi::Director.seid()).is_some() {
+            return Err(error::ENOSPC);
+        }
+        if command.params[vsi::CONNECTION] != vsi::CONNECTION_NORMAL {
+            return self.invalid(command, command.params[vsi::CONNECTION].into(), error::EINVAL);
+        }
+        let new = self.new_properties(command)?;
+        if !self.switch.add_director(uplink, &new, QUEUES) {
+            return self.invalid(command, uplink.into(), error::ENOENT);
+        }
+        let properties = self.switch.properties(Vsi::Director).map(|properties| *properties.bytes());
+        self.answer(command, &properties.unwrap_or(new))?;
+        self.describe_vsi(command, Vsi::Director);
+        Ok(())
+    }
+
+    /// Makes a bridge, or tells what it is like.
+    pub(super) fn veb(&mut self, command: &mut Descriptor) -> Answer {
+        let seid = command.param16(0);
+        let (at, used) = if command.opcode == opcode::ADD_VEB {
+            if self.switch.has_veb() {
+                return Err(error::ENOSPC);
+            }
+            if !self.switch.add_veb(seid, command.param16(2)) {
+                return self.invalid(command, seid.into(), error::ENOENT);
+            }
+            (veb::SEID, veb::SEID + 4)
+        } else {
+            self.check_veb(command)?;
+            (0, 8)
+        };
+        // It has no statistics of its own: their number says so. It is the only one there can be.
+        for (at, half) in [(at, VEB_SEID), (used - 2, 0), (used, 1), (used + 2, 0)] {
+            command.set_param(at, &half.to_le_bytes());
+        }
+        Ok(())
+    }
+
+    fn check_veb(&mut self, command: &Descriptor) -> Answer {
+        let seid = command.param16(0);
+        if self.switch.has_veb() && seid == VEB_SEID {
+            return Ok(());
+        }
+        self.invalid(command, seid.into(), error::ENOENT)
+    }
+
+    /// What a bridge may send: all there is, in one traffic class.
+    pub(super) fn veb_bandwidth(&mut self, command: &mut Descriptor) -> Answer {
+        self.check_veb(command)?;
+        if command.opcode == opcode::QUERY_SWITCHING_COMP_ETS_CONFIG {
+            let mut answer = [0; veb::UPLINK_LEN];
+            answer[0] = 1; // traffic class 0 is valid
+            return self.answer(command, &answer);
+        }
+        let mut answer = [0; veb::CLASSES_LEN];
+        (answer[0], answer[veb::SHARES]) = (1, 1);
+        self.answer(command, &answer)
+    }
+
+    /// Removes an element that was made.
+    pub(super) fn delete_element(&mut self, command: &mut Descriptor) -> Answer {
+        let seid = command.param16(0);
+        match self.switch.delete(seid) {
+            true => Ok(()),
+            false => Err(error::ENOENT),
+        }
+    }
+}
