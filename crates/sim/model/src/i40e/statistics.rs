@@ -59,6 +59,10 @@ const BYTES: usize = 0;
 const BY_DESTINATION: usize = 1;
 const BY_SIZE: usize = 4;
 
+/// Which of the VSIs' counters are those of the function's own. The first four are of what a port
+/// sends and receives inside the card: DPDK's driver subtracts them from the port's.
+pub(super) const OF_MAIN: usize = 4;
+
 /// The longest frame of each size, CRC included; the last has all others.
 const SIZES: [usize; 6] = [64, 127, 255, 511, 1023, 1522];
 
@@ -104,9 +108,10 @@ impl Statistics {
 
     /// What a statistics register reads; `None` for a register that is none.
     pub fn read(&self, id: Id, n: usize) -> Option<u32> {
-        let wide = WIDE.iter().zip(self.wide.as_flattened());
-        for ((low, high), value) in wide.chain(OF_VSI.iter().zip(self.of_vsi.as_flattened())) {
-            let value = if n == 0 { value & MASK } else { 0 };
+        let wide = WIDE.iter().zip(self.wide.as_flattened()).map(|counter| (counter, 0));
+        let of_vsi = OF_VSI.iter().zip(self.of_vsi.as_flattened()).map(|counter| (counter, OF_MAIN));
+        for (((low, high), value), ours) in wide.chain(of_vsi) {
+            let value = if n == ours { value & MASK } else { 0 };
             if id == *low {
                 return Some(value as u32);
             }
@@ -114,15 +119,15 @@ impl Statistics {
                 return Some((value >> 32) as u32);
             }
         }
-        let narrow = match id {
-            GLPRT_CRCERRS::ID => self.crc,
-            GLPRT_ILLERRC::ID => self.illegal,
-            GLPRT_RUC::ID => self.short,
-            GLPRT_ROC::ID => self.long,
-            GLV_RDPC::ID => self.no_descriptor,
+        let (narrow, ours) = match id {
+            GLPRT_CRCERRS::ID => (self.crc, 0),
+            GLPRT_ILLERRC::ID => (self.illegal, 0),
+            GLPRT_RUC::ID => (self.short, 0),
+            GLPRT_ROC::ID => (self.long, 0),
+            GLV_RDPC::ID => (self.no_descriptor, OF_MAIN),
             _ => return None,
         };
-        Some(if n == 0 { narrow as u32 } else { 0 })
+        Some(if n == ours { narrow as u32 } else { 0 })
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use regs::i40e::admin::{element, promiscuous, vsi};
 
+use super::statistics::OF_MAIN;
 use wire::vlan;
 
 /// SEIDs of the port's MAC, of the function and of its VSI.
@@ -51,7 +52,7 @@ impl Properties {
             let set = if class == 0 { QUEUE_SETS[usize::from(number) % QUEUE_SETS.len()] } else { u16::MAX };
             put(vsi::QS_HANDLE + 2 * class, set);
         }
-        put(vsi::STAT_COUNTER, number);
+        put(vsi::STAT_COUNTER, OF_MAIN as u16 + number);
         properties[vsi::PORT_VLAN_FLAGS] = vsi::PVLAN_MODE_ALL | vsi::PVLAN_EMOD_NOTHING;
         Properties(properties)
     }

@@ -11,6 +11,7 @@ use regs::i40e::admin::{Descriptor, error, flag, macvlan, opcode};
 use regs::i40e::descriptor::{rx_high, tx, tx_context};
 use regs::i40e::*;
 
+use super::statistics::OF_MAIN;
 use super::switch::{QUEUE_SET, VSI_SEID};
 use super::{I40e, Rule};
 use crate::fixture::{Cable, Memory};
@@ -239,7 +240,7 @@ fn a_frame_is_received_and_one_is_sent() {
     guest.transmit(&[[DATA + 0x8000, tx::EOP | tx::RS | tx::ICRC | 100 << tx::SIZE_SHIFT]]);
     assert_eq!(guest.cable.from_host, [frame]);
     assert_eq!(guest.memory.load(TX_RING + 8), tx::DTYPE_DONE);
-    let packets = [GLPRT_UPRCL::at(0), GLPRT_UPTCL::at(0), GLV_UPRCL::at(0), GLV_UPTCL::at(0)];
+    let packets = [GLPRT_UPRCL::at(0), GLPRT_UPTCL::at(0), GLV_UPRCL::at(OF_MAIN), GLV_UPTCL::at(OF_MAIN)];
     for _ in 0..2 {
         assert_eq!(packets.map(|offset| guest.chip.read(offset)), [1; 4], "reading does not clear");
     }
@@ -252,7 +253,7 @@ fn a_frame_is_received_and_one_is_sent() {
     (0..9).for_each(|_| guest.cable.send(&[&MAC[..], &[0; 60]].concat()));
     guest.step();
     assert_eq!(guest.chip.drops().rx_no_descriptor, 2);
-    assert_eq!(guest.chip.read(GLV_RDPC::at(0)), 2);
+    assert_eq!(guest.chip.read(GLV_RDPC::at(OF_MAIN)), 2);
 }
 
 /// What a mistake in a context breaks, and whether the queue runs nevertheless.
