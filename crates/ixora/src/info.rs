@@ -99,6 +99,7 @@ fn limits(limits: &Limits) -> Vec<(&'static str, usize)> {
         ("max_frame", limits.max_frame),
         ("tx_segments", limits.tx_segments),
         ("unicast_addresses", limits.unicast_addresses),
+        ("flow_filters", limits.flow_filters),
         ("vectors", limits.vectors),
     ];
     all.into_iter().filter(|(_, limit)| *limit > 0).collect()

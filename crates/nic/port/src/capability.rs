@@ -31,13 +31,15 @@ pub enum Feature {
     Interrupts,
     /// The device reports sent packets by its head index in memory.
     HeadWriteback,
+    /// The device leads chosen flows to a queue, or drops them.
+    FlowFilter,
     /// The device tells the time at which a frame arrived.
     Timestamps,
 }
 
 impl Feature {
     /// All of them, in the order of the table.
-    pub const ALL: [Feature; 13] = [
+    pub const ALL: [Feature; 14] = [
         Feature::RxChecksum,
         Feature::TxChecksum,
         Feature::TunnelChecksum,
@@ -50,6 +52,7 @@ impl Feature {
         Feature::Scatter,
         Feature::Interrupts,
         Feature::HeadWriteback,
+        Feature::FlowFilter,
         Feature::Timestamps,
     ];
 
@@ -68,6 +71,7 @@ impl Feature {
             Feature::Scatter => "scatter",
             Feature::Interrupts => "interrupts",
             Feature::HeadWriteback => "head-writeback",
+            Feature::FlowFilter => "flow-filter",
             Feature::Timestamps => "timestamps",
         }
     }
@@ -90,6 +94,7 @@ impl Feature {
             Feature::Scatter => "--max-frame (Options::max_frame)",
             Feature::Interrupts => "--interrupts (Options::interrupts)",
             Feature::HeadWriteback => "--head-writeback (Options::completion)",
+            Feature::FlowFilter => "Filters::add_flow",
             Feature::Timestamps => "`pcap` and options of programs",
         }
     }
@@ -143,6 +148,8 @@ pub struct Limits {
     pub tx_segments: usize,
     /// Unicast addresses that are received beside the port's own ([`crate::Filters`]).
     pub unicast_addresses: usize,
+    /// Flows that are led to a queue or dropped ([`crate::Filters::add_flow`]).
+    pub flow_filters: usize,
     /// Interrupt vectors.
     pub vectors: usize,
 }

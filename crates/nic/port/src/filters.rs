@@ -2,7 +2,7 @@
 //! a NIC. Promiscuous mode, which every kind of port has, is
 //! [`crate::Port::set_promiscuous`].
 
-use crate::Result;
+use crate::{Flow, FlowTarget, Result};
 
 /// The filter tables of a port; [`crate::Port::filters`] gives them. Their sizes are in
 /// [`crate::Limits`].
@@ -26,6 +26,23 @@ pub trait Filters {
     /// # Errors
     /// When the device has no such filter; what it says.
     fn set_vlan(&mut self, vlan: u16, on: bool) -> Result<()>;
+
+    /// Leads the packets of a flow to a receive queue, or drops them; of a flow that was added
+    /// before, from now on to this one. What the filters above do not let through does not come
+    /// to any queue. [`crate::Feature::FlowFilter`] says whether a port can, and
+    /// [`crate::Limits::flow_filters`] how many.
+    ///
+    /// # Errors
+    /// [`crate::Error::Unsupported`] by a port that cannot, [`crate::Error::Option`] for a queue
+    /// that was not opened, [`crate::Error::TableFull`] when there is no room; what the device
+    /// says.
+    fn add_flow(&mut self, flow: &Flow, target: FlowTarget) -> Result<()>;
+
+    /// Treats the packets of a flow that was added as those of any other; whether it was added.
+    ///
+    /// # Errors
+    /// What the device says.
+    fn remove_flow(&mut self, flow: &Flow) -> Result<bool>;
 
     /// Receives every multicast frame, or only those to addresses that were added.
     ///

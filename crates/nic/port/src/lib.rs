@@ -17,6 +17,7 @@
 mod capability;
 mod error;
 mod filters;
+mod flow;
 pub mod loss;
 mod options;
 mod rss;
@@ -27,6 +28,7 @@ mod stats;
 pub use capability::{Capabilities, Feature, Features, Limits, Support};
 pub use error::{Error, OptionError, Result};
 pub use filters::Filters;
+pub use flow::{Flow, FlowTarget, Transport};
 pub use loss::Reason;
 pub use memory::{Batch, Packet, Pool};
 pub use options::{Completion, Offload, Options, Rss, VirtioInterface, VirtioOptions};

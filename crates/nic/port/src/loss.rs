@@ -68,6 +68,7 @@ reasons! {
     RxUndersize "rx_undersize" Nic "received frames that are too short";
     RxFragment "rx_fragment" Nic "received frames that are too short, with a wrong CRC";
     RxJabber "rx_jabber" Nic "received frames that are too long, with a wrong CRC";
+    RxFlowFilter "rx_flow_filter" Nic "frames of flows that a filter of the port drops";
     TxCollision "tx_collision" Nic "frames given up after too many or late collisions";
     RxBadDescriptor "rx_bad_descriptor" Driver "received packets with an error, or whose descriptor made no sense";
     TxUnsendable "tx_unsendable" Driver "packets the device cannot send: too short, too long, too many segments";

@@ -5,117 +5,14 @@
 
 mod common;
 
-use bus::Pci;
 use common::frames::{self, Sums, ethernet, is_right, payload, tagged};
-use common::{contents, run_until_idle, sound};
-use driver::i40e::{I40e, RxQueue, TxQueue};
-use memory::{Batch, Checksum, Dma, Packet, PacketType, Pool, TxOffload};
+use common::i40e::Bench;
+use common::{contents, run_until_idle};
+use memory::{Batch, Checksum, PacketType, TxOffload};
 use port::{Completion, Filters as _, Options, Port as _, RxQueue as _, TxQueue as _};
 use regs::i40e::{GLQF_HASH_INSET, class, inset};
-use testbed::inprocess::{Handle, InProcess, while_stepping};
-use testbed::wire::{Plug, plug};
-use testbed::{DeviceReport, i40e, ixgbe};
-
-struct Side {
-    device: I40e,
-    rx: Vec<RxQueue>,
-    tx: Vec<TxQueue>,
-}
-
-/// Two ports on one cable, or one on a wire of its own.
-struct Bench {
-    /// Held to the end: a device that nobody has forgets what was mapped.
-    pcis: Vec<Pci>,
-    sides: Vec<Side>,
-    handles: Vec<Handle>,
-    dma: Dma,
-    pool: Pool,
-}
-
-impl Bench {
-    fn open(wires: &[&str], options: &Options) -> Bench {
-        let plugs: Vec<Plug> = (0..)
-            .zip(wires)
-            .map(|(n, wire)| Plug { spec: wire.parse().unwrap(), mac: ixgbe::mac(n) })
-            .collect();
-        let cables = plug(&plugs, &Default::default()).unwrap();
-        let device =
-            |(n, cable)| InProcess::new(i40e::open(&i40e::Options::with_mac(ixgbe::mac(n)), cable).unwrap());
-        let (pcis, handles): (Vec<Pci>, Vec<Handle>) = (0..).zip(cables).map(device).unzip();
-        let dma = Dma::new(Default::default());
-        let pool = Pool::new(&dma, 4096).unwrap();
-        let mut bench = Bench { pcis, sides: Vec::new(), handles, dma, pool };
-        for at in 0..wires.len() {
-            let side = bench.reopen(at, options);
-            bench.sides.push(side);
-        }
-        bench
-    }
-
-    fn pair(options: &Options) -> Bench {
-        Bench::open(&["pair", "pair"], options)
-    }
-
-    fn reopen(&mut self, at: usize, options: &Options) -> Side {
-        let open = || I40e::open(self.pcis[at].clone(), &self.dma, options.clone());
-        let (device, rx, tx) = while_stepping(&self.handles, open).unwrap().unwrap().split();
-        let mut side = Side { device, rx, tx };
-        for queue in &mut side.rx {
-            assert_eq!(queue.recv(&mut self.pool, &mut Batch::default()), 0, "nothing was sent yet");
-        }
-        side
-    }
-
-    fn packet(&mut self, bytes: &[u8], offload: TxOffload) -> Packet {
-        common::virtio::packet(&mut self.pool, bytes, offload)
-    }
-
-    fn send(&mut self, from: usize, bytes: &[u8], offload: TxOffload) {
-        let mut batch = Batch::default();
-        assert!(batch.push(self.packet(bytes, offload)).is_none());
-        assert_eq!(self.sides[from].tx[0].send(&mut self.pool, &mut batch), 1, "the ring has room");
-    }
-
-    fn recv(&mut self, at: usize) -> Vec<Packet> {
-        let mut packets = Vec::new();
-        for queue in &mut self.sides[at].rx {
-            let (mut batch, mut limit) = (Batch::default(), common::all_received());
-            while queue.recv(&mut self.pool, &mut batch) > 0 {
-                limit.check();
-                packets.extend(batch.drain());
-            }
-        }
-        packets
-    }
-
-    fn cross(&mut self, bytes: &[u8], offload: TxOffload) -> Vec<Packet> {
-        self.send(0, bytes, offload);
-        run_until_idle(&self.handles);
-        self.recv(1)
-    }
-
-    fn cross_one(&mut self, bytes: &[u8], offload: TxOffload) -> Vec<u8> {
-        let packets = self.cross(bytes, offload);
-        assert_eq!(packets.len(), 1, "one frame, one packet");
-        contents(&packets[0])
-    }
-
-    fn counter(&mut self, at: usize, name: &str) -> u64 {
-        self.sides[at].device.stats().counter(name)
-    }
-
-    fn finish(self) -> Vec<DeviceReport> {
-        let Bench { pcis: _held, sides, handles, mut pool, .. } = self;
-        while_stepping(&handles, || drop(sides)).unwrap();
-        assert_eq!(pool.available(), pool.capacity(), "every buffer is back");
-        let reports: Vec<_> = handles.iter().map(Handle::report).collect();
-        for report in &reports {
-            sound(report);
-        }
-        drop(pool);
-        reports
-    }
-}
+use testbed::inprocess::while_stepping;
+use testbed::ixgbe;
 
 const IP: u8 = TxOffload::IP_CHECKSUM;
 const UDP: u8 = TxOffload::UDP_CHECKSUM;

@@ -142,6 +142,11 @@ impl AdminQueue {
         Ok(self.exchange(command, data, data.len())?.0)
     }
 
+    /// Carries out a command whose buffer is read and then written; what was written.
+    pub fn write_and_read(&mut self, command: Descriptor, data: &[u8]) -> Result<(Descriptor, Vec<u8>)> {
+        self.exchange(command, data, data.len())
+    }
+
     /// Carries out a command that answers with up to `len` bytes.
     pub fn read(&mut self, command: Descriptor, len: usize) -> Result<(Descriptor, Vec<u8>)> {
         self.exchange(command, &[], len)

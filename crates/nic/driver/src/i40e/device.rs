@@ -13,6 +13,7 @@ use regs::i40e::*;
 use super::admin::AdminQueue;
 use super::context::Contexts;
 use super::filter::Filters;
+use super::flow::Director;
 use super::info::{INFO, RSS_TABLE};
 use super::stats::{Places, Totals};
 use super::{Fault, NAME, layout};
@@ -22,9 +23,11 @@ use crate::{Error, Result};
 /// After a receive queue tells that it is disabled, until it is, at the latest.
 const RX_SETTLED: Duration = Duration::from_millis(50);
 
-/// The XL710, as its port and queues share it. Whoever locks both takes the admin queue first.
+/// The XL710, as its port and queues share it. Whoever locks several does so in their order here.
 pub struct Chip {
     device: Device,
+    /// What programs filters for flows, from the first one on.
+    director: Mutex<Option<Director>>,
     admin: Mutex<Option<AdminQueue>>,
     state: Mutex<State>,
 }
@@ -34,10 +37,14 @@ pub struct Chip {
 pub(super) struct State {
     pub contexts: Option<Contexts>,
     pub vsi: Vsi,
+    /// The SEID of the bridge that the VSI hangs on, if one was made.
+    pub bridge: Option<u16>,
+    /// The first transmit queue that was not opened.
+    pub spare_queue: usize,
     /// Version of the firmware's interface: major, minor.
     pub api: (u16, u16),
-    /// What was hashed of packets on the whole card before the driver changed it: registers, and
-    /// what they had.
+    /// What was hashed and compared of packets on the whole card before the driver changed it:
+    /// registers, and what they had.
     pub insets: Vec<(u32, u32)>,
     pub filters: Filters,
     pub link: Link,
@@ -52,6 +59,10 @@ pub(super) struct State {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Vsi {
     pub seid: u16,
+    /// Its number on the card.
+    pub number: u16,
+    /// The SEID of what it hangs on.
+    pub uplink: u16,
     /// The queue set of its transmit queues.
     pub queue_set: u16,
 }
@@ -71,7 +82,7 @@ impl intel::Chip for Chip {
     const INFO: &'static ChipInfo = &INFO;
 
     fn new(device: Device) -> Chip {
-        Chip { device, admin: Mutex::default(), state: Mutex::default() }
+        Chip { device, director: Mutex::default(), admin: Mutex::default(), state: Mutex::default() }
     }
 
     fn set_receiving(&self, on: bool) -> Result<()> {
@@ -113,6 +124,11 @@ impl intel::Chip for Chip {
 impl Chip {
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What programs filters for flows.
+    pub(super) fn director(&self) -> MutexGuard<'_, Option<Director>> {
+        self.director.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does something with the admin queue, which runs from the reset on.
@@ -210,6 +226,8 @@ impl Drop for Chip {
         if self.pci.health().is_err() {
             return;
         }
+        let director = self.director().as_ref().map(Director::queue);
+        director.into_iter().for_each(|queue| _ = self.disable_tx(queue));
         let restored = self.restore_insets();
         let stopped = self.with_admin(|admin| admin.command(Descriptor::new(opcode::QUEUE_SHUTDOWN)));
         for error in [restored.err(), stopped.err()].into_iter().flatten() {
@@ -221,6 +239,7 @@ impl Drop for Chip {
             self.admin.get_mut().unwrap_or_else(PoisonError::into_inner).iter().for_each(AdminQueue::leak);
             let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
             state.contexts.iter().for_each(Contexts::leak);
+            self.director.get_mut().unwrap_or_else(PoisonError::into_inner).iter().for_each(Director::leak);
         }
         // Whoever opens it next may do so at once.
         sleep(Duration::from_millis(1));

@@ -51,6 +51,16 @@ pub enum Fault {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// The device did not take a descriptor that programs a filter for a flow.
+    #[error(
+        "{device}: the device did not take a filter for a flow within {waited_ms} ms: no other can be added until the port is opened again"
+    )]
+    FilterNotTaken {
+        /// The device's name.
+        device: String,
+        /// How long was waited.
+        waited_ms: u64,
+    },
     /// The device has stopped a transmit queue.
     #[error(
         "{device}: the device stopped a transmit queue, for it takes what it was given for malicious (PF_MDET_TX): open the port again"

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use port::{Flow, FlowTarget};
 use regs::i40e::admin::{Descriptor, error, macvlan, opcode, promiscuous};
 
 use super::admin::AdminQueue;
@@ -194,5 +195,13 @@ impl FilterTables for Chip {
 
     fn set_broadcast(&self, on: bool) -> Result<()> {
         self.change_filters(|filters| filters.broadcast = on)
+    }
+
+    fn add_flow(&self, flow: &Flow, target: FlowTarget) -> Result<()> {
+        self.direct(flow, target)
+    }
+
+    fn remove_flow(&self, flow: &Flow) -> Result<bool> {
+        self.undirect(flow)
     }
 }

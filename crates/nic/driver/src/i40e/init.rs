@@ -31,7 +31,7 @@ const DEVICE_RESET_MS: u64 = 16_000;
 /// Queues in one register that announces.
 const PER_ANNOUNCEMENT: usize = 128;
 /// A ring's base, and a buffer, are in so many bytes.
-const UNIT: u64 = 128;
+pub(super) const UNIT: u64 = 128;
 /// Vectors of queues that are silenced: as many as MSI-X tables of the family have, and no more
 /// than there are registers.
 const VECTORS: usize = 128;
@@ -48,7 +48,9 @@ impl Init for Chip {
 
     /// The VSI with its queues, filters and hash. Nothing is received: the filters come last.
     fn init_rx(&self, mac: [u8; 6], options: &Options) -> Result<()> {
-        self.check_queues(options.rx_queues.max(options.tx_queues))?;
+        let queues = options.rx_queues.max(options.tx_queues);
+        self.check_queues(queues)?;
+        self.state().spare_queue = queues;
         self.find_vsi(options)?;
         self.remove_first_filter(mac)?;
         let mut filters = Filters::new(mac);
@@ -61,7 +63,8 @@ impl Init for Chip {
 
     /// Memory for the contexts of queues of both kinds.
     fn init_tx(&self) -> Result<()> {
-        let contexts = Contexts::new(&self.bar, &self.dma, MOST_QUEUES)?;
+        // One more queue programs filters for flows.
+        let contexts = Contexts::new(&self.bar, &self.dma, MOST_QUEUES + 1)?;
         self.state().contexts = Some(contexts);
         Ok(())
     }
@@ -91,7 +94,7 @@ impl Init for Chip {
 
     /// Hands a transmit ring to the device.
     fn enable_tx(&self, queue: &TxQueue) -> Result<()> {
-        let (bar, n, ring) = (&self.bar, queue.index, &queue.ring);
+        let (n, ring) = (queue.index, &queue.ring);
         let mut words = [0; context::tx::LEN / 8];
         let mut put = |field: context::Field, value| field.put(&mut words, value);
         put(context::tx::NEW_CONTEXT, 1);
@@ -102,16 +105,7 @@ impl Init for Chip {
             put(context::tx::HEAD_WB_ENA, 1);
             put(context::tx::HEAD_WB_ADDR, head.iova());
         }
-        self.state().contexts.iter().for_each(|contexts| contexts.put_tx(n, &words));
-        let function = bar.read32(PF_FUNC_RID::AT) & PF_FUNC_RID::FUNCTION_NUMBER_MASK;
-        bar.write32(QTX_CTL::at(n), QTX_CTL::PFVF_Q_PF | function << QTX_CTL::PF_INDX_SHIFT);
-        bar.write32(QTX_HEAD::at(n), 0);
-        bar.write32(QTX_TAIL::at(n), 0);
-        self.announce_tx(n, GLLAN_TXPRE_QDIS::CLEAR_QDIS);
-        bar.write32(QTX_ENA::at(n), QTX_ENA::QENA_REQ);
-        let (meaning, on) =
-            ("the transmit queue does not start: its context was refused", QTX_ENA::QENA_STAT);
-        self.wait(100, "QTX_ENA", QTX_ENA::at(n), on, on, meaning)
+        self.start_tx(n, &words)
     }
 
     fn init_interrupts(&self, queues: &mut [RxQueue]) -> Result<()> {
@@ -130,7 +124,7 @@ impl Init for Chip {
 /// What stops and resets.
 impl Chip {
     /// Queues of the function: the first of the device, and how many.
-    fn queues(&self) -> (usize, usize) {
+    pub(super) fn queues(&self) -> (usize, usize) {
         let allocated = self.bar.read32(PFLAN_QALLOC::AT);
         let first = (allocated & PFLAN_QALLOC::FIRSTQ_MASK) as usize;
         let last = ((allocated & PFLAN_QALLOC::LASTQ_MASK) >> PFLAN_QALLOC::LASTQ_SHIFT) as usize;
@@ -147,6 +141,21 @@ impl Chip {
         if block < GLLAN_TXPRE_QDIS::COUNT {
             self.bar.write32(GLLAN_TXPRE_QDIS::at(block), what | within);
         }
+    }
+
+    /// Enables a transmit queue with its context.
+    pub(super) fn start_tx(&self, n: usize, words: &[u64; context::tx::LEN / 8]) -> Result<()> {
+        self.state().contexts.iter().for_each(|contexts| contexts.put_tx(n, words));
+        let bar = &self.bar;
+        let function = bar.read32(PF_FUNC_RID::AT) & PF_FUNC_RID::FUNCTION_NUMBER_MASK;
+        bar.write32(QTX_CTL::at(n), QTX_CTL::PFVF_Q_PF | function << QTX_CTL::PF_INDX_SHIFT);
+        bar.write32(QTX_HEAD::at(n), 0);
+        bar.write32(QTX_TAIL::at(n), 0);
+        self.announce_tx(n, GLLAN_TXPRE_QDIS::CLEAR_QDIS);
+        bar.write32(QTX_ENA::at(n), QTX_ENA::QENA_REQ);
+        let (meaning, on) =
+            ("the transmit queue does not start: its context was refused", QTX_ENA::QENA_STAT);
+        self.wait(100, "QTX_ENA", QTX_ENA::at(n), on, on, meaning)
     }
 
     /// Stops what another driver left running (chapter 4): interrupts first, then queues.
@@ -239,11 +248,11 @@ impl Chip {
         let nonsense = |command, why| Fault::Nonsense { device: self.name.clone(), command, why };
         let found = elements.find(|element| element[0] == element::VSI);
         let found = found.ok_or_else(|| nonsense("GET_SWITCH_CONFIG", "the function has no VSI"))?;
-        let seid = half(found, element::SEID);
+        let (seid, uplink) = (half(found, element::SEID), half(found, element::UPLINK));
 
         let mut command = Descriptor::new(opcode::GET_VSI);
         command.set_param(0, &seid.to_le_bytes());
-        let (_, mut properties) = self.with_admin(|admin| admin.read(command, vsi::LEN))?;
+        let (answer, mut properties) = self.with_admin(|admin| admin.read(command, vsi::LEN))?;
         if properties.len() < vsi::LEN {
             return Err(nonsense("GET_VSI", "it is too short").into());
         }
@@ -263,9 +272,10 @@ impl Chip {
         self.with_admin(|admin| admin.write(command, &properties))?;
 
         let port = (self.bar.read32(PFGEN_PORTNUM::AT) & PFGEN_PORTNUM::PORT_NUM_MASK) as usize;
+        let function = (self.bar.read32(PF_FUNC_RID::AT) & PF_FUNC_RID::FUNCTION_NUMBER_MASK) as usize;
         let mut state = self.state();
-        state.vsi = Vsi { seid, queue_set };
-        state.places = Places { port, vsi: counter.min(GLV_RDPC::COUNT - 1) };
+        state.vsi = Vsi { seid, number: answer.param16(2), uplink, queue_set };
+        state.places = Places::new(port, counter, function);
         Ok(())
     }
 
@@ -302,12 +312,7 @@ impl Chip {
         for (packet_class, addresses) in WITH_PORTS {
             let fields = addresses | ports;
             for (half, wanted) in [fields as u32, (fields >> 32) as u32].into_iter().enumerate() {
-                let offset = GLQF_HASH_INSET::at(2 * packet_class as usize + half);
-                let before = self.read_receive_register(offset)?;
-                if before != wanted {
-                    self.state().insets.push((offset, before));
-                    self.write_receive_register(offset, wanted)?;
-                }
+                self.set_shared(GLQF_HASH_INSET::at(2 * packet_class as usize + half), wanted)?;
             }
         }
         if !self.state().insets.is_empty() {
@@ -319,7 +324,18 @@ impl Chip {
         Ok(())
     }
 
-    /// Has the card hash what it did before.
+    /// Writes a register that functions of the card have in common, unless it is right; what it
+    /// had is written back when the port is closed.
+    pub(super) fn set_shared(&self, offset: u32, wanted: u32) -> Result<()> {
+        let before = self.read_receive_register(offset)?;
+        if before == wanted {
+            return Ok(());
+        }
+        self.state().insets.push((offset, before));
+        self.write_receive_register(offset, wanted)
+    }
+
+    /// Has the card hash and compare what it did before.
     pub(super) fn restore_insets(&self) -> Result<()> {
         let insets = std::mem::take(&mut self.state().insets);
         insets.into_iter().try_for_each(|(offset, before)| self.write_receive_register(offset, before))
@@ -331,7 +347,7 @@ impl Chip {
         Ok(self.with_admin(|admin| admin.command(command))?.param32(12))
     }
 
-    fn write_receive_register(&self, offset: u32, value: u32) -> Result<()> {
+    pub(super) fn write_receive_register(&self, offset: u32, value: u32) -> Result<()> {
         let mut command = Descriptor::new(opcode::RX_CTL_REG_WRITE);
         command.set_param(4, &offset.to_le_bytes());
         command.set_param(12, &value.to_le_bytes());

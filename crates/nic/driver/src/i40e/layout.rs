@@ -51,7 +51,9 @@ impl RxLayout for RxXl710 {
     const DONE: u64 = rx_high::DD;
     const EOP: u64 = rx_high::EOF;
     const ERROR: u64 = rx_high::RXE | rx_high::OVERSIZE;
-    const SUSPECT: u64 = rx_high::ERROR_MASK;
+    const SUSPECT: u64 = rx_high::ERROR_MASK | rx_high::PROGRAM;
+    // Of filters for flows, whose fate their driver learns otherwise.
+    const NO_FRAME: u64 = rx_high::PROGRAM;
 
     #[inline(always)]
     fn len(status: u64) -> u16 {

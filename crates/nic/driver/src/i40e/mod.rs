@@ -5,13 +5,14 @@
 //! of Linux, FreeBSD and DPDK where they agree. The queues, with offloads and scatter, are
 //! [`crate::intel`]'s; here is what differs: the admin queue, contexts of queues in host
 //! memory, filters by commands, counters that do not clear. Not here: virtual functions,
-//! several VSIs, Flow Director, X722, tunnels.
+//! X722, tunnels.
 
 mod admin;
 mod context;
 mod device;
 mod fault;
 mod filter;
+mod flow;
 mod info;
 mod init;
 mod interrupt;

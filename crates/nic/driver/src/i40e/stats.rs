@@ -85,11 +85,24 @@ sources! {
     RDPC GLV_RDPC, RxNoDescriptor, "frames dropped because a queue had no descriptor";
 }
 
+sources! {
+    OF_LED:
+    FDLED GLQF_PCNT, , "frames that a filter for their flow led to a queue";
+}
+
+sources! {
+    OF_DROPPED:
+    FDDROP GLQF_PCNT, RxFlowFilter, "frames that a filter for their flow dropped";
+}
+
 /// Packets of either direction: name, what is added up, what is taken off, meaning.
-const SUMS: [(&str, [&str; 3], Option<&str>, &str); 2] = [
-    ("PRC", ["VUPRC", "VMPRC", "VBPRC"], Some("RDPC"), "frames that the function received"),
-    ("PTC", ["VUPTC", "VMPTC", "VBPTC"], None, "frames that the function sent"),
+const SUMS: [(&str, [&str; 3], &[&str], &str); 2] = [
+    ("PRC", ["VUPRC", "VMPRC", "VBPRC"], &["RDPC", "FDDROP"], "frames that the function received"),
+    ("PTC", ["VUPTC", "VMPTC", "VBPTC"], &[], "frames that the function sent"),
 ];
+
+/// Counters of filters for flows that a function has: what is led to a queue, what is dropped.
+const FLOW_COUNTERS: usize = 2;
 
 impl Source {
     fn read(&self, bar: &Bar, n: usize) -> u64 {
@@ -110,11 +123,20 @@ impl Source {
     }
 }
 
-/// Where a function's counters are: its port, and the VSI's own.
+/// Where a function's counters are: its port, the VSI's own, and the first of filters for flows.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Places {
     pub port: usize,
     pub vsi: usize,
+    pub flows: usize,
+}
+
+impl Places {
+    /// The counters of a function.
+    pub fn new(port: usize, vsi: usize, function: usize) -> Places {
+        let flows = function * FLOW_COUNTERS % GLQF_PCNT::COUNT;
+        Places { port, vsi: vsi.min(GLV_RDPC::COUNT - 1), flows }
+    }
 }
 
 /// What was counted since the device was opened. Registers are read now and then, and what came
@@ -162,8 +184,8 @@ impl Totals {
                 let part = |counter: &&Counter| wanted.contains(&counter.name);
                 counters.iter().filter(part).map(|counter| counter.value).sum()
             };
-            // What had no descriptor came for the function, too.
-            *told = of(&parts).saturating_sub(of(less.as_slice())).max(*told);
+            // What had no descriptor, or was dropped by a filter, came for the function, too.
+            *told = of(&parts).saturating_sub(of(less)).max(*told);
             counters.push(Counter { name, value: *told, loss: None, what });
         }
         counters
@@ -171,13 +193,16 @@ impl Totals {
 }
 
 fn sources() -> impl Iterator<Item = &'static Source> {
-    OF_PORT.iter().chain(OF_VSI)
+    OF_PORT.iter().chain(OF_VSI).chain(OF_LED).chain(OF_DROPPED)
 }
 
 /// Every counter's register as it stands.
 fn registers(bar: &Bar, places: Places) -> Vec<u64> {
     let of_port = OF_PORT.iter().map(|source| source.read(bar, places.port));
-    of_port.chain(OF_VSI.iter().map(|source| source.read(bar, places.vsi))).collect()
+    let of_vsi = OF_VSI.iter().map(|source| source.read(bar, places.vsi));
+    let of_led = OF_LED.iter().map(|source| source.read(bar, places.flows));
+    let of_dropped = OF_DROPPED.iter().map(|source| source.read(bar, places.flows + 1));
+    of_port.chain(of_vsi).chain(of_led).chain(of_dropped).collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Which frames a port receives: the filters of every port here, over the tables that
 //! its chip has.
 
-use port::{Filters, Port as _};
+use port::{Filters, Flow, FlowTarget, OptionError, Port as _};
 
 use super::chip::Chip;
 use super::port::{Port, colons};
@@ -26,6 +26,16 @@ pub trait FilterTables {
     fn set_vlan_filter(&self, on: bool) -> Result<()>;
     /// Receives broadcast frames, as is the default, or not.
     fn set_broadcast(&self, on: bool) -> Result<()>;
+    /// Leads a flow to a queue that was opened, or drops it; chips with [`ChipInfo::flows`].
+    ///
+    /// [`ChipInfo::flows`]: super::chip::ChipInfo::flows
+    fn add_flow(&self, _flow: &Flow, _target: FlowTarget) -> Result<()> {
+        Ok(())
+    }
+    /// Does so no longer; whether it did.
+    fn remove_flow(&self, _flow: &Flow) -> Result<bool> {
+        Ok(false)
+    }
 }
 
 impl<C: Chip> Filters for Port<C> {
@@ -57,6 +67,27 @@ impl<C: Chip> Filters for Port<C> {
     fn set_vlan(&mut self, vlan: u16, on: bool) -> port::Result<()> {
         tracing::debug!(port = self.name(), "filter: VLAN {vlan} {}", if on { "added" } else { "removed" });
         Ok(self.chip.set_vlan(vlan, on)?)
+    }
+
+    fn add_flow(&mut self, flow: &Flow, target: FlowTarget) -> port::Result<()> {
+        tracing::debug!(port = self.name(), "filter: {flow:?} to {target:?}");
+        let queues = self.options().rx_queues;
+        match target {
+            _ if C::INFO.flows == 0 => {
+                let (port, operation) = (self.name().to_owned(), "a filter for a flow");
+                Err(port::Error::Unsupported { port, operation })
+            }
+            FlowTarget::Queue(value) if value >= queues => {
+                let limit = "a flow can be led to a queue that the port was opened with, counted from 0";
+                Err(OptionError { option: "the queue of a flow", value, limit }.into())
+            }
+            target => Ok(self.chip.add_flow(flow, target)?),
+        }
+    }
+
+    fn remove_flow(&mut self, flow: &Flow) -> port::Result<bool> {
+        tracing::debug!(port = self.name(), "filter: {flow:?} removed");
+        Ok(self.chip.remove_flow(flow)?)
     }
 
     fn set_all_multicast(&mut self, on: bool) -> port::Result<()> {

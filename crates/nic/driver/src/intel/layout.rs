@@ -38,6 +38,8 @@ pub trait RxLayout: Send + Sync + 'static {
     const ERROR: u64;
     /// Bits of which a good frame has none.
     const SUSPECT: u64;
+    /// The descriptor tells something else, and its buffer has nothing; a suspect bit.
+    const NO_FRAME: u64 = 0;
 
     /// Bytes in the buffer, from the status word.
     fn len(status: u64) -> u16;

@@ -134,6 +134,7 @@ impl<C: Chip> port::Port for Port<C> {
             max_frame: info.longest,
             tx_segments: C::Tx::MAX_SEGMENTS,
             unicast_addresses: info.addresses,
+            flow_filters: info.flows,
             vectors: self.chip.vectors().len(),
         };
         let features = features(info.features, options, limits.vectors);
@@ -213,6 +214,7 @@ fn features(chip: &[Feature], options: &Options, vectors: usize) -> Features {
         Feature::Rss | Feature::RssHash => Support::on_if(options.rx_queues > 1),
         Feature::Scatter => Support::on_if(scatters(options)),
         Feature::HeadWriteback => Support::on_if(options.completion == port::Completion::Head),
+        Feature::FlowFilter => Support::On,
         Feature::Timestamps => Support::No, // no option turns them on
     };
     chip.iter().map(|&feature| (feature, support(feature))).collect()

@@ -43,6 +43,10 @@ impl Scatter {
         pool: &mut Pool,
     ) -> Option<Packet> {
         let status = words[1];
+        if status & L::NO_FRAME != 0 {
+            pool.free(packet);
+            return None;
+        }
         let len = usize::from(L::len(status));
         let [low, high] = L::any(words);
         packet.set_received(low, high);

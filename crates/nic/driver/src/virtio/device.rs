@@ -271,6 +271,7 @@ impl port::Port for Virtio {
             ring: (16, 32768),
             max_frame: LONGEST,
             tx_segments: self.tx_buffers,
+            flow_filters: 0,
             unicast_addresses: if has(net::CTRL_RX) { ADDRESSES } else { 0 },
             vectors,
         };

@@ -1,7 +1,7 @@
 //! What a port receives (virtio 1.3, 5.1.6.5.1 to 5.1.6.5.3): modes, addresses
 //! and VLANs, all by commands on the control queue.
 
-use port::{FlowTable, Rss};
+use port::{Flow, FlowTable, FlowTarget, Rss};
 use regs::virtio::control::{mac, mq, rx, vlan};
 use regs::virtio::feature::net;
 use regs::virtio::net::{config as field, hash};
@@ -86,6 +86,14 @@ impl port::Filters for Virtio {
     fn set_vlan(&mut self, id: u16, on: bool) -> port::Result<()> {
         let command = [vlan::CLASS, if on { vlan::ADD } else { vlan::DEL }];
         Ok(self.shared.command(net::CTRL_VLAN, "setting a VLAN", command, &id.to_le_bytes())?)
+    }
+
+    fn add_flow(&mut self, _flow: &Flow, _target: FlowTarget) -> port::Result<()> {
+        Err(port::Error::Unsupported { port: self.shared.name.clone(), operation: "a filter for a flow" })
+    }
+
+    fn remove_flow(&mut self, _flow: &Flow) -> port::Result<bool> {
+        Ok(false)
     }
 
     fn set_all_multicast(&mut self, on: bool) -> port::Result<()> {

@@ -11,6 +11,7 @@ pub mod broken;
 pub mod frames;
 pub mod hasty;
 pub mod hollow;
+pub mod i40e;
 pub mod limit;
 pub mod recorder;
 pub mod virtio;
