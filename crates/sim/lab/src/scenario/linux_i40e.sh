@@ -3,6 +3,29 @@ function=$(nics | head -n 1)
 # reset WORD: through the driver's own debugging interface.
 reset() { echo $1 >/sys/kernel/debug/i40e/$function/command; }
 
+# packets QUEUE: what a receive queue of eth1 has counted.
+packets() { b ethtool -S eth1 | sed -n "s/^ *rx-$1.packets: //p"; }
+# pings COUNT: whether so many of ten pings are answered.
+pings() { a ping -q -c 10 -i 0.1 -W 1 10.0.0.2 | grep -q ", $1 received"; }
+# came QUEUE: whether pings come to a queue, by its counter.
+came() {
+    before=$(packets $1)
+    pings 10 && [ $(($(packets $1) - before)) -ge 10 ]
+}
+# steered: a flow led to one queue, to the other, and dropped, by filters of eth1.
+steered() {
+    for queue in 0 1; do
+        check "filter: queue $queue" b ethtool -N eth1 flow-type ip4 src-ip 10.0.0.1 dst-ip 10.0.0.2 action $queue loc 5
+        check "pings come to queue $queue" await 5 came $queue
+    done
+    check "filter: drop" b ethtool -N eth1 flow-type ip4 src-ip 10.0.0.1 dst-ip 10.0.0.2 action -1 loc 5
+    check "no ping comes" await 5 pings 0
+    check "filter: removed" b ethtool -N eth1 delete 5
+    check "pings come again" await 5 pings 10
+    b ethtool -S eth1 | grep fdir
+    check "matches are counted" sh -c "ip netns exec b ethtool -S eth1 | grep -q 'fdir_sb_match: [1-9]'"
+}
+
 mount -t debugfs debug /sys/kernel/debug
 begun i40e 40000Mb/s
 check "TSO is on" sh -c 'ip netns exec a ethtool -k eth0 | grep -q "tcp-segmentation-offload: on"'
@@ -11,6 +34,7 @@ spread 'rx-[0-9]+.packets: [1-9]'
 tagged
 long
 filtered
+steered
 queried '(crc|length|csum|oversize|undersize)_(errors|error|bad): [1-9]'
 check "negotiation anew" a ethtool -r eth0
 check "link after that" await 20 carrier a eth0
