@@ -55,6 +55,7 @@ impl Connection {
             (self.attempts, self.rtt.doublings) = (0, 0);
             self.restart_retransmission(io.now_ns);
         }
+        self.is.waits_for_more = false;
         let mut told = Told::default();
         self.take_cumulative(segment, &mut told, shared, io);
         if self.is.has_sack {
@@ -87,6 +88,7 @@ impl Connection {
         self.set_congestion(&told, was_full, is_lost, is_probe_lost, shared, io.now_ns);
         self.take_echo(segment, flight);
         if told.is_advance {
+            self.waits_since_ns = if self.nxt == self.una { NEVER } else { io.now_ns };
             self.restart_retransmission(io.now_ns);
         }
         self.arm_probe(io.now_ns);
@@ -119,7 +121,8 @@ impl Connection {
             }
             let len = node.len().min(ack.since(node.sequence));
             let is_whole = !node.end().is_after(ack);
-            told.acknowledged += if node.is_control { 0 } else { len };
+            told.acknowledged += len.min(node.payload_len());
+            self.delivered = self.delivered.wrapping_add(u32::from(is_whole && node.sent != Sent::Sacked));
             match node.sent {
                 Sent::InFlight => self.in_flight -= len,
                 Sent::Lost => self.lost -= len,
@@ -177,6 +180,7 @@ impl Connection {
             }
             node.sent = Sent::Sacked;
             self.sacked += len;
+            self.delivered = self.delivered.wrapping_add(1);
             told.delivered += len;
             let (sent_ns, end, is_resent) = (node.sent_ns, node.end(), node.is_resent);
             self.measure(segment, told, sent_ns, end, is_resent, now_ns);
@@ -433,6 +437,7 @@ impl Connection {
     /// Arms the probe for the last segments (RFC 8985, section 7.2).
     pub fn arm_probe(&mut self, now_ns: i64) {
         let may = self.is.has_sack
+            && self.is.has_tail_probes
             && self.state.is_synchronized()
             && self.recovery == Recovery::Open
             && self.in_flight > 0
@@ -456,6 +461,7 @@ impl Connection {
     pub fn restart_retransmission(&mut self, now_ns: i64) {
         let is_any = self.nxt != self.una;
         self.set(Deadline::Retransmit, if is_any { now_ns + self.rtt.timeout_ns() } else { NEVER });
+        self.bound_by_user_timeout();
     }
 
     /// Whether all that was to be sent, a FIN among it, has been acknowledged.

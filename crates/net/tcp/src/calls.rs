@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use memory::Packet;
 
+use crate::choices::Mark;
 use crate::connection::{Connection, Deadline, Io, NEVER, Next, Shared, State};
 use crate::event::Id;
 use crate::kept::append;
@@ -48,7 +49,8 @@ impl Connection {
     /// no more than a segment; whether it did.
     fn extend_last(&mut self, packet: &Packet, shared: &mut Shared) -> bool {
         let size = self.payload_size() as usize;
-        let last = shared.nodes.get_mut(self.queue.tail).filter(|last| last.sent == Sent::Not);
+        let last = shared.nodes.get_mut(self.queue.tail);
+        let last = last.filter(|last| last.sent == Sent::Not && !last.is_record_end);
         let last = last.and_then(|last| last.packet.as_mut());
         let is_joined = last.is_some_and(|last| last.len() + packet.len() <= size && append(last, packet));
         if is_joined {
@@ -71,7 +73,7 @@ impl Connection {
 
 impl Stack {
     /// A connection that the application may speak of, and what all share.
-    fn known(&mut self, id: Id) -> Result<(&mut Connection, &mut Shared), Refusal> {
+    pub(crate) fn known(&mut self, id: Id) -> Result<(&mut Connection, &mut Shared), Refusal> {
         let connection = self.connections.get_mut(id.index).filter(|it| it.generation == id.generation);
         let connection = connection.filter(|it| it.state != State::TimeWait).ok_or(Refusal::Gone)?;
         Ok((connection, &mut self.shared))
@@ -120,7 +122,7 @@ impl Stack {
         connection.is.has_sack = options.sack;
         connection.is.has_timestamps = options.timestamps;
         connection.is.has_scale = options.window_scale;
-        connection.is.has_ecn = options.ecn;
+        connection.is.has_ecn = options.ecn && options.ecn_offer;
         connection.heard_ns = io.now_ns;
         connection.queue_control(&mut self.shared, io.now_ns);
         let id = connection.id(index);
@@ -175,9 +177,35 @@ impl Stack {
     /// # Errors
     /// [`Refusal::Finished`] and [`Refusal::Gone`].
     pub fn write(&mut self, id: Id, bytes: &[u8], io: &mut Io) -> Result<usize, Refusal> {
-        let size = self.known(id)?.0.payload_size() as usize;
+        self.write_marked(id, bytes, Mark::default(), io)
+    }
+
+    /// The same, of bytes of which more is said.
+    ///
+    /// # Errors
+    /// [`Refusal::Finished`] and [`Refusal::Gone`].
+    pub fn write_marked(&mut self, id: Id, bytes: &[u8], mark: Mark, io: &mut Io) -> Result<usize, Refusal> {
+        let connection = self.known(id)?.0;
+        connection.is.waits_for_more = mark.is_more_to_come;
+        let written = self.copy(id, bytes, io)?;
+        let (connection, shared) = self.known(id)?;
+        if let Some(last) = shared.nodes.get_mut(connection.queue.tail).filter(|_| written > 0) {
+            last.is_more = mark.is_more_to_come;
+            last.is_record_end |= mark.is_record_end && written == bytes.len();
+        }
+        Ok(written)
+    }
+
+    fn copy(&mut self, id: Id, bytes: &[u8], io: &mut Io) -> Result<usize, Refusal> {
+        let (connection, shared) = self.known(id)?;
+        let size = connection.payload_size() as usize;
+        // The last segment becomes full first.
+        let last = shared.nodes.get(connection.queue.tail).filter(|last| last.sent == Sent::Not);
+        let last = last.filter(|last| !last.is_record_end && !last.is_control);
+        let gap = last.map_or(0, |last| size.saturating_sub(last.len() as usize)).min(bytes.len());
+        let (filling, bytes) = bytes.split_at(gap);
         let mut written = 0;
-        for part in bytes.chunks(size) {
+        for part in Some(filling).filter(|part| !part.is_empty()).into_iter().chain(bytes.chunks(size)) {
             let Some(mut packet) = io.pool.alloc() else { break };
             let sent = match packet.copy_from(part) {
                 Ok(()) => self.send(id, packet, io),

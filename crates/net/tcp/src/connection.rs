@@ -88,6 +88,9 @@ pub enum Deadline {
 
 /// The number of deadlines.
 pub const DEADLINES: usize = 8;
+/// Acknowledgements at the beginning of a connection that are sent at once, for the other side
+/// is in slow start and waits for each: as many as Linux sends.
+const QUICK: u8 = 16;
 /// A deadline that is not set.
 pub const NEVER: i64 = i64::MAX;
 
@@ -147,10 +150,22 @@ pub struct Traits {
     pub is_probe_resent: bool,
     /// A full segment may be cut because it has waited for the window for long.
     pub may_cut: bool,
+    /// The last segments are asked about before the retransmission timer.
+    pub has_tail_probes: bool,
     /// Small segments wait for each other.
     pub has_nagle: bool,
     /// In the list of connections that wait until others keep fewer packets.
     pub is_starved: bool,
+    /// Segments wait until they are full ones.
+    pub is_corked: bool,
+    /// The last call said that more bytes follow.
+    pub waits_for_more: bool,
+    /// Data went out soon after data had come: acknowledgements have something to ride on.
+    pub is_interactive: bool,
+    /// What waits goes out at once.
+    pub is_pushing: bool,
+    /// Data went or came with the SYN, and were acknowledged.
+    pub has_syn_data: bool,
 }
 
 /// A connection.
@@ -176,8 +191,26 @@ pub struct Connection {
     pub duplicates: u8,
     /// Segments with data that came in order since the last acknowledgement.
     pub unacknowledged: u8,
+    /// Acknowledgements that are still sent at once, at the beginning.
+    pub quick: u8,
     /// Bytes of the largest segment, options included.
     pub segment: u16,
+    /// The largest segment that the other side is told of.
+    pub advertised: u16,
+    /// The largest segment that came.
+    pub receive_segment: u16,
+    /// How often a SYN is sent again, where the application chose it.
+    pub syn_retries: Option<u8>,
+    /// How long the other side may be silent in nanoseconds, where the application chose it.
+    pub user_timeout_ns: i64,
+    /// Since when the other side has not taken anything; never while it has all.
+    pub waits_since_ns: i64,
+    /// Segments that have arrived at the other side.
+    pub delivered: u32,
+    /// When data came last.
+    pub received_ns: i64,
+    /// The node that was sent last of those that were new.
+    pub last_new: u32,
     /// What is known of the path.
     pub path: Path,
     /// What is sent, and not acknowledged.
@@ -313,14 +346,27 @@ impl Connection {
             key,
             generation,
             state: State::Closed,
-            is: Traits { has_nagle: options.nagle, ..Traits::default() },
+            is: Traits {
+                has_nagle: options.nagle,
+                has_tail_probes: options.tail_probes,
+                ..Traits::default()
+            },
             recovery: Recovery::Open,
             send_shift: 0,
             receive_shift: 0,
             attempts: 0,
             duplicates: 0,
             unacknowledged: 0,
+            quick: QUICK,
             segment,
+            advertised: segment,
+            receive_segment: 0,
+            syn_retries: None,
+            user_timeout_ns: 0,
+            waits_since_ns: NEVER,
+            delivered: 0,
+            received_ns: 0,
+            last_new: NONE,
             path: Path::new(segment),
             queue: List::default(),
             unsent: NONE,

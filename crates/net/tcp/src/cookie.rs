@@ -5,7 +5,6 @@
 
 use wire::ecn;
 use wire::tcp::Flags;
-use wire::tcp_option::TcpOption;
 
 use crate::emit::{self, Header, OptionBytes};
 use crate::key::Key;
@@ -44,8 +43,8 @@ pub fn answer(key: &Key, syn: &Segment, options: &Options, now_ns: i64) -> Optio
     let theirs = syn.max_segment.unwrap_or(536);
     let segment = SEGMENTS.iter().rposition(|segment| *segment <= theirs).unwrap_or(0);
     let sequence = cookie(key, syn.sequence, period(now_ns), segment as u32, options.key);
-    let mut bytes = OptionBytes::new();
-    bytes.push(TcpOption::MaxSegment(emit::max_segment(&addresses, options.mtu)));
+    let own = emit::max_segment(&addresses, options.mtu);
+    let mut bytes = OptionBytes::of_syn(own, false, None, None);
     if let Some((clock, _)) = syn.timestamps.filter(|_| options.timestamps) {
         let shift = syn.window_scale.filter(|_| options.window_scale);
         let has_sack = syn.sack_permitted && options.sack;
@@ -54,13 +53,8 @@ pub fn answer(key: &Key, syn: &Segment, options: &Options, now_ns: i64) -> Optio
         let base = (now_ns / MILLISECOND_NS) as u32;
         let value = base.wrapping_sub(mask) & !mask | told;
         let value = value.wrapping_add(offset(key, options) & !mask);
-        if shift.is_some() {
-            bytes.push(TcpOption::WindowScale(options.receive_shift()));
-        }
-        if has_sack {
-            bytes.push(TcpOption::SackPermitted);
-        }
-        bytes.push(TcpOption::Timestamps { value, echo: clock });
+        let own_shift = shift.map(|_| options.receive_shift());
+        bytes = OptionBytes::of_syn(own, has_sack, Some((value, clock)), own_shift);
     }
     Some(Header {
         addresses,

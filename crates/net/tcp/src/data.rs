@@ -48,6 +48,8 @@ impl Connection {
             }
             self.deliver(index, bytes, shared);
             self.deliver_early(index, shared, io);
+            self.received_ns = io.now_ns;
+            self.receive_segment = self.receive_segment.max(len.min(0xFFFF) as u16);
             self.delay_acknowledgement(shared, io.now_ns);
         } else {
             // RFC 5681, section 4.2: at once, for it tells of a gap.
@@ -160,7 +162,8 @@ impl Connection {
     /// here: its link may take less than this one, so every segment counts.
     fn delay_acknowledgement(&mut self, shared: &Shared, now_ns: i64) {
         self.unacknowledged = self.unacknowledged.saturating_add(1);
-        if self.unacknowledged >= 2 {
+        let is_quick = self.quick > 0 && !self.is.is_interactive;
+        if self.unacknowledged >= 2 || is_quick {
             self.is.owes_ack = true;
         }
         if !self.is.owes_ack && self.deadlines[Deadline::Acknowledge as usize] == NEVER {

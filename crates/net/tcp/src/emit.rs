@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use memory::{Packet, Pool, TxOffload};
 use wire::ip::{Addresses, Protocol};
 use wire::tcp::{self, Flags};
-use wire::tcp_option::{TcpOption, set_sack_blocks};
+use wire::tcp_option::{TcpOption, kind, set_sack_blocks};
 use wire::{ipv4, ipv6};
 
 use crate::options::Offload;
@@ -32,6 +32,38 @@ impl OptionBytes {
         OptionBytes { bytes: [0; MAX_OPTIONS], len: 0 }
     }
 
+    /// The options of a SYN or of its answer, each on the boundary of a word, in the order and
+    /// with the padding that Linux gives them.
+    pub fn of_syn(
+        max_segment: u16,
+        has_sack: bool,
+        clocks: Option<(u32, u32)>,
+        shift: Option<u8>,
+    ) -> OptionBytes {
+        let mut options = OptionBytes::new();
+        options.push(TcpOption::MaxSegment(max_segment));
+        if has_sack {
+            // In front of the timestamps it fills their padding.
+            options.pad(if clocks.is_some() { 0 } else { 2 });
+            options.push(TcpOption::SackPermitted);
+        }
+        if let Some((value, echo)) = clocks {
+            options.pad(if has_sack { 0 } else { 2 });
+            options.push(TcpOption::Timestamps { value, echo });
+        }
+        if let Some(shift) = shift {
+            options.pad(1);
+            options.push(TcpOption::WindowScale(shift));
+        }
+        options
+    }
+
+    /// Appends timestamps, with the padding in front that RFC 7323, appendix A, recommends.
+    pub fn push_timestamps(&mut self, value: u32, echo: u32) {
+        self.pad(2);
+        self.push(TcpOption::Timestamps { value, echo });
+    }
+
     /// Appends an option, if there is room for it.
     pub fn push(&mut self, option: TcpOption) {
         if self.len + option.len() <= MAX_OPTIONS {
@@ -40,20 +72,29 @@ impl OptionBytes {
         }
     }
 
+    /// Appends so many bytes that mean nothing, if there is room for them.
+    fn pad(&mut self, count: usize) {
+        let end = (self.len + count).min(MAX_OPTIONS);
+        self.bytes[self.len..end].fill(kind::NO_OPERATION);
+        self.len = end;
+    }
+
     /// Appends as many blocks of selective acknowledgements as there is room for.
     pub fn push_sack(&mut self, blocks: &Blocks) {
         let mut data = [0; MAX_OPTIONS];
-        let room = (MAX_OPTIONS - self.len).saturating_sub(TcpOption::Sack(&[]).len());
+        let room = (MAX_OPTIONS - self.len).saturating_sub(2 + TcpOption::Sack(&[]).len());
         let blocks = blocks.as_slice().iter().map(|(start, end)| (start.0, end.0));
         let len = set_sack_blocks(&mut data[..room], blocks);
         if len > 0 {
+            self.pad(2);
             self.push(TcpOption::Sack(&data[..len]));
         }
     }
 
-    /// The bytes, with zeros up to a whole number of words, which end the options.
-    fn padded(&self) -> &[u8] {
-        &self.bytes[..self.len.next_multiple_of(4)]
+    /// The bytes, up to a whole number of words.
+    fn padded(mut self) -> ([u8; MAX_OPTIONS], usize) {
+        self.pad(self.len.next_multiple_of(4) - self.len);
+        (self.bytes, self.len)
     }
 }
 
@@ -93,8 +134,9 @@ impl Header {
     }
 
     fn write(&self, packet: &mut Packet, offload: Offload) -> Result<(), memory::TooLong> {
-        let options = self.options.padded();
-        let header_len = tcp::HEADER_LEN + options.len();
+        let (options, len) = self.options.padded();
+        let options = &options[..len];
+        let header_len = tcp::HEADER_LEN + len;
         // The buffer's bytes are whatever they were.
         packet.push_front(header_len)?.fill(0);
         let mut segment = tcp::Segment::new_unchecked(&mut packet[..]);
@@ -160,8 +202,9 @@ pub fn asked(addresses: Addresses, checksum: u8, header_len: usize) -> TxOffload
 }
 
 /// Makes a packet, whose payload of `payload_len` bytes stands in several buffers, one that
-/// the port cuts into segments of `segment_size` bytes of payload.
-pub fn enlarge(packet: &mut Packet, payload_len: u32, segment_size: u32, is_pushed: bool) {
+/// the port cuts into segments of `segment_size` bytes of payload. As in Linux the last of them
+/// has PSH, so that a receiver that puts segments together does not wait for more.
+pub fn enlarge(packet: &mut Packet, payload_len: u32, segment_size: u32) {
     let asked = packet.tx_offload();
     let is_v4 = !asked.has(TxOffload::IPV6);
     let (l3_len, l4_len) = (usize::from(asked.l3_len), usize::from(asked.l4_len));
@@ -178,9 +221,7 @@ pub fn enlarge(packet: &mut Packet, payload_len: u32, segment_size: u32, is_push
         }),
     };
     if let (Some(addresses), Some(mut tcp)) = (addresses, tcp::Header::of_mut(&mut packet[l3_len..])) {
-        if is_pushed {
-            tcp.set_flags(tcp.flags() | Flags::PSH);
-        }
+        tcp.set_flags(tcp.flags() | Flags::PSH);
         // Segments have other lengths than the packet.
         tcp.set_checksum(addresses.pseudo_header(Protocol::TCP, 0));
     }

@@ -29,6 +29,9 @@ pub enum Reason {
     Reset,
     /// Nobody answered, or took what was sent, for too long.
     TimedOut,
+    /// The network told that the other side cannot be reached while the connection was being
+    /// opened.
+    Unreachable,
     /// Data came after the application had closed it, which reset it (RFC 9293, section
     /// 3.6.1).
     DataAfterClose,

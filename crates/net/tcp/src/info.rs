@@ -88,7 +88,7 @@ const TIMERS: [(Deadline, Timer); 8] = [
 ];
 
 impl Connection {
-    fn info(&self) -> Info {
+    pub fn info(&self) -> Info {
         let timers = TIMERS.map(|(deadline, timer)| (timer, self.deadlines[deadline as usize]));
         let next = timers.into_iter().min_by_key(|(_, at_ns)| *at_ns);
         let least_ns = self.rtt.least_ns;

@@ -27,7 +27,7 @@ impl Connection {
         let most = shared.options.offload.buffers;
         let (mut total, mut buffers, mut is_full) = (first, 1, first == size);
         let mut last = &mut *packet;
-        while is_full && buffers < most && total + size <= MOST {
+        while is_full && buffers < most && total + size <= MOST && !self.ends_record(shared) {
             let Some(next) = self.next_buffer(shared, io) else { break };
             is_full = next.len() as u32 == size;
             (total, buffers) = (total + next.len() as u32, buffers + 1);
@@ -38,16 +38,22 @@ impl Connection {
             }
         }
         if buffers > 1 {
-            let is_pushed = shared.nodes.get(self.unsent).is_none_or(|next| next.is_control);
-            emit::enlarge(packet, total, size, is_pushed);
+            emit::enlarge(packet, total, size);
         }
+    }
+
+    /// Whether what was sent last ended a record.
+    fn ends_record(&self, shared: &Shared) -> bool {
+        shared.nodes.get(self.last_new).is_some_and(|node| node.is_record_end)
     }
 
     /// A copy of the next node that may be sent, which counts as sent.
     fn next_buffer(&mut self, shared: &mut Shared, io: &mut Io) -> Option<Packet> {
         let at = self.unsent;
         self.join(at, self.room(), shared, io);
-        let node = shared.nodes.get(at).filter(|node| !node.is_control)?;
+        // The last one goes with the FIN.
+        let node =
+            shared.nodes.get(at).filter(|node| !node.is_control && !self.has_end_behind(node, shared))?;
         match self.may_send(node, shared.options.send_packets) {
             May::Send => {}
             May::SendPart(len) if self.may_split(shared) => {
@@ -59,6 +65,7 @@ impl Connection {
         }
         let node = shared.nodes.get_mut(at)?;
         let (len, next) = (node.len(), node.next);
+        self.last_new = at;
         let mut buffer = io.pool.alloc()?;
         if buffer.copy_from(node.packet.as_ref()?).is_err() {
             io.pool.free(buffer);

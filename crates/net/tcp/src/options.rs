@@ -115,8 +115,15 @@ pub struct Options {
     pub timestamps: bool,
     /// Whether windows beyond 64 KiB are offered (RFC 7323).
     pub window_scale: bool,
-    /// Whether congestion notification is offered (RFC 3168).
+    /// Whether congestion notification is agreed to (RFC 3168).
     pub ecn: bool,
+    /// Whether connections of this side ask for it.
+    pub ecn_offer: bool,
+    /// Whether the last segments are asked about before the retransmission timer (RFC 8985,
+    /// section 7).
+    pub tail_probes: bool,
+    /// Whether the window is that of a new connection after silence (RFC 5681, section 4.1).
+    pub restart_after_idle: bool,
 }
 
 impl Default for Options {
@@ -147,6 +154,9 @@ impl Default for Options {
             timestamps: true,
             window_scale: true,
             ecn: true,
+            ecn_offer: true,
+            tail_probes: true,
+            restart_after_idle: true,
         }
     }
 }

@@ -5,7 +5,6 @@ use memory::Packet;
 use wire::ecn;
 use wire::ip::Addresses;
 use wire::tcp::Flags;
-use wire::tcp_option::TcpOption;
 
 use crate::connection::{Connection, Deadline, Io, NEVER, Shared, State};
 use crate::emit::{Header, OptionBytes};
@@ -61,6 +60,7 @@ impl Connection {
         while self.unsent != NONE {
             let at = self.unsent;
             self.join(at, self.room(), shared, io);
+            self.join_end(at, shared);
             let Some(node) = shared.nodes.get(at) else { break };
             match self.may_send(node, shared.options.send_packets) {
                 May::Send => {}
@@ -73,7 +73,9 @@ impl Connection {
                     continue;
                 }
             }
-            self.restart_after_idle(io.now_ns);
+            if shared.options.restart_after_idle {
+                self.restart_after_idle(io.now_ns);
+            }
             if !self.transmit_new(at, shared, io) {
                 return Stop::NoRoom;
             }
@@ -89,7 +91,9 @@ impl Connection {
         let (len, next, is_control) = (node.len(), node.next, node.is_control);
         let owed_cwr = self.is.owes_cwr;
         let Some(mut packet) = self.build(at, shared, io) else { return false };
+        self.last_new = at;
         self.advance(len, next, io.now_ns);
+        self.note_interaction(shared, io.now_ns);
         // CWR is told in one segment (RFC 3168, section 6.1.2), and ports may copy it into all.
         let has_cwr = owed_cwr && !self.is.owes_cwr;
         if shared.options.offload.buffers > 1 && !is_control && !has_cwr {
@@ -98,6 +102,11 @@ impl Connection {
         let refused = io.out.push(packet);
         debug_assert!(refused.is_none(), "there was room");
         true
+    }
+
+    /// Data go out soon after data came: what this side sends carries acknowledgements.
+    fn note_interaction(&mut self, shared: &Shared, now_ns: i64) {
+        self.is.is_interactive |= now_ns - self.received_ns < shared.options.delayed_ack_ns;
     }
 
     /// Counts the first node that was not sent as sent.
@@ -125,7 +134,7 @@ impl Connection {
             }
             self.join(here, self.payload_size(), shared, io);
             let Some(node) = shared.nodes.get(here) else { break };
-            let len = node.len();
+            let len = node.payload_len();
             if self.in_flight > 0 && self.in_flight + len > self.congestion.window {
                 break;
             }
@@ -161,7 +170,7 @@ impl Connection {
             let is_syn = node.sequence == self.initial;
             return if is_syn { May::Send } else { May::Wait };
         }
-        let len = node.len();
+        let len = node.payload_len().max(1);
         let is_first = self.in_flight == 0;
         if !is_first && self.in_flight + len.min(self.payload_size()) > self.congestion.window {
             return May::Wait;
@@ -191,7 +200,9 @@ impl Connection {
     fn is_held(&self, node: &Node) -> bool {
         let is_last = node.next == NONE && !node.is_control; // what is behind it would not fit
         let is_small = is_last && node.len() < self.payload_size();
-        self.is.has_nagle && is_small && self.small_end.is_after(self.una)
+        let is_urged = self.is.may_cut || self.is.is_pushing;
+        let waits = self.is.is_corked || self.is.waits_for_more;
+        is_small && !is_urged && (waits || self.is.has_nagle && self.small_end.is_after(self.una))
     }
 
     /// Whether a node may be cut in two, which takes a buffer more: one may be at any time, so
@@ -214,17 +225,36 @@ impl Connection {
             let Some(node) = shared.nodes.get(at) else { return };
             let Some(next) = shared.nodes.get(node.next) else { return };
             let is_same = node.sent == next.sent && !node.is_control && !next.is_control;
+            let is_same = is_same && !node.is_record_end;
+            let (is_record_end, is_more) = (next.is_record_end, next.is_more);
             let fits = node.len() + next.len() <= most
                 && node.packet.as_ref().is_some_and(|packet| packet.tailroom() >= next.len() as usize);
             if !is_same || !fits {
                 return;
             }
             let Some(second) = shared.nodes.remove_after(&mut self.queue, at) else { return };
-            if let Some(first) = shared.nodes.get_mut(at).and_then(|node| node.packet.as_mut()) {
-                append(first, &second);
+            if let Some(node) = shared.nodes.get_mut(at) {
+                (node.is_record_end, node.is_more) = (is_record_end, is_more);
+                node.packet.as_mut().map(|first| append(first, &second));
             }
             io.pool.free(second);
         }
+    }
+
+    /// Has the FIN ride on the last data, where neither was sent.
+    fn join_end(&mut self, at: u32, shared: &mut Shared) {
+        if shared.nodes.get(at).is_some_and(|node| self.has_end_behind(node, shared)) {
+            shared.nodes.remove_after(&mut self.queue, at);
+            if let Some(node) = shared.nodes.get_mut(at) {
+                node.is_control = true;
+            }
+        }
+    }
+
+    /// Whether a node that was not sent is the last data, and the FIN stands behind it.
+    pub fn has_end_behind(&self, node: &Node, shared: &Shared) -> bool {
+        let next = shared.nodes.get(node.next).filter(|next| next.is_control && next.packet.is_none());
+        !node.is_control && node.sent == Sent::Not && next.is_some()
     }
 
     /// Cuts a node in two, the first of which has `len` bytes; false when there is no buffer.
@@ -235,6 +265,7 @@ impl Connection {
         };
         let Some(node) = shared.nodes.get_mut(at) else { return false };
         let (sent, is_resent, sent_ns) = (node.sent, node.is_resent, node.sent_ns);
+        let (is_control, is_record_end, is_more) = (node.is_control, node.is_record_end, node.is_more);
         let sequence = node.sequence.plus(len);
         let is_cut = node.packet.as_mut().is_some_and(|packet| {
             let (first, second) = packet.split_at(len as usize);
@@ -245,7 +276,9 @@ impl Connection {
             io.pool.free(rest);
             return false;
         }
-        let node = Node { sent, is_resent, sent_ns, ..Node::to_send(Some(rest), sequence) };
+        (node.is_control, node.is_record_end, node.is_more) = (false, false, false);
+        let rest = Node::to_send(Some(rest), sequence);
+        let node = Node { sent, is_resent, sent_ns, is_control, is_record_end, is_more, ..rest };
         shared.nodes.insert_after(&mut self.queue, at, node);
         true
     }
@@ -262,10 +295,14 @@ impl Connection {
     /// Timers after something was sent.
     fn after_send(&mut self, now_ns: i64) {
         self.sent_ns = now_ns;
-        self.is.may_cut = false;
+        (self.is.may_cut, self.is.is_pushing) = (false, false);
+        if self.waits_since_ns == NEVER {
+            self.waits_since_ns = now_ns;
+        }
         let is_set = self.deadlines[Deadline::Retransmit as usize] != NEVER && self.in_flight + self.lost > 1;
         if !is_set || self.nxt == self.una {
             self.set(Deadline::Retransmit, now_ns + self.rtt.timeout_ns());
+            self.bound_by_user_timeout();
         }
         self.arm_probe(now_ns);
     }
@@ -297,8 +334,9 @@ impl Connection {
         let (sequence, is_control, is_resent) = (node.sequence, node.is_control, node.is_resent);
         let is_last = shared.nodes.get(node.next).is_none_or(|next| next.is_control);
         let is_syn = is_control && !self.state.is_synchronized();
-        let flags = self.flags(is_syn, is_control, is_last, is_resent);
-        let payload_len = node.len() - u32::from(is_control);
+        let payload_len = node.payload_len();
+        let is_whole = is_last && (!node.is_more || self.is.may_cut) || node.is_record_end;
+        let flags = self.flags(is_syn, is_control, is_whole && payload_len > 0, is_resent);
         let mut header = self.header(addresses, sequence, flags, shared, io.now_ns);
         if self.is.has_ecn && payload_len > 0 && !is_resent {
             header.ecn = ecn::ECT_0;
@@ -317,7 +355,7 @@ impl Connection {
         Some(packet)
     }
 
-    fn flags(&mut self, is_syn: bool, is_control: bool, is_last: bool, is_resent: bool) -> Flags {
+    fn flags(&mut self, is_syn: bool, is_control: bool, is_pushed: bool, is_resent: bool) -> Flags {
         if is_syn {
             let is_answer = self.state == State::SynReceived;
             let ack = if is_answer { Flags::SYN | Flags::ACK } else { Flags::SYN };
@@ -331,7 +369,8 @@ impl Connection {
         let mut flags = Flags::ACK;
         if is_control {
             flags = flags | Flags::FIN;
-        } else if is_last {
+        }
+        if is_pushed {
             flags = flags | Flags::PSH;
         }
         if self.is.is_echoing {
@@ -353,14 +392,16 @@ impl Connection {
         now_ns: i64,
     ) -> Header {
         let is_syn = flags.contains(Flags::SYN);
-        let mut options = OptionBytes::new();
-        if is_syn {
-            self.push_syn_options(&addresses, flags, shared, &mut options);
-        }
-        if self.is.has_timestamps {
-            let (value, echo) = (self.clock(now_ns), self.peer_clock);
-            options.push(TcpOption::Timestamps { value, echo });
-        }
+        let clocks = self.is.has_timestamps.then(|| (self.clock(now_ns), self.peer_clock));
+        let options = match clocks {
+            _ if is_syn => self.syn_options(flags, clocks, shared),
+            Some((value, echo)) => {
+                let mut options = OptionBytes::new();
+                options.push_timestamps(value, echo);
+                options
+            }
+            None => OptionBytes::new(),
+        };
         let window = self.window(shared, is_syn);
         let acknowledgement = if flags.contains(Flags::ACK) { self.receive_next } else { Sequence(0) };
         Header {
@@ -376,22 +417,10 @@ impl Connection {
         }
     }
 
-    fn push_syn_options(
-        &self,
-        addresses: &Addresses,
-        flags: Flags,
-        shared: &Shared,
-        options: &mut OptionBytes,
-    ) {
-        let (mtu, is_answer) = (shared.options.mtu, flags.contains(Flags::ACK));
-        options.push(TcpOption::MaxSegment(crate::emit::max_segment(addresses, mtu)));
-        if self.is.has_scale {
-            let shift = if is_answer { self.receive_shift } else { shared.options.receive_shift() };
-            options.push(TcpOption::WindowScale(shift));
-        }
-        if self.is.has_sack {
-            options.push(TcpOption::SackPermitted);
-        }
+    fn syn_options(&self, flags: Flags, clocks: Option<(u32, u32)>, shared: &Shared) -> OptionBytes {
+        let is_answer = flags.contains(Flags::ACK);
+        let shift = if is_answer { self.receive_shift } else { shared.options.receive_shift() };
+        OptionBytes::of_syn(self.advertised, self.is.has_sack, clocks, self.is.has_scale.then_some(shift))
     }
 
     /// Sends an acknowledgement alone.
@@ -427,6 +456,7 @@ impl Connection {
     fn has_acknowledged(&mut self, flags: Flags) {
         if flags.contains(Flags::ACK) {
             (self.is.owes_ack, self.unacknowledged) = (false, 0);
+            self.quick = self.quick.saturating_sub(u8::from(self.received_ns != 0));
             self.acknowledged = self.receive_next;
             self.set(Deadline::Acknowledge, NEVER);
         }

@@ -68,7 +68,7 @@ impl Connection {
         let mut at = self.queue.head;
         while let Some(node) = shared.nodes.get_mut(at).filter(|node| node.sent != Sent::Not) {
             at = node.next;
-            if node.sent == Sent::InFlight && node.len() > size {
+            if node.sent == Sent::InFlight && node.payload_len() > size {
                 node.sent = Sent::Lost;
                 self.in_flight -= node.len();
                 self.lost += node.len();

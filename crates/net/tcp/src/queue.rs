@@ -27,7 +27,7 @@ pub enum Sent {
 /// received data.
 #[derive(Debug)]
 pub struct Node {
-    /// The bytes; none of a SYN or a FIN.
+    /// The bytes; none of a SYN, and of a FIN that goes alone.
     pub packet: Option<Packet>,
     /// When it was sent last.
     pub sent_ns: i64,
@@ -39,8 +39,12 @@ pub struct Node {
     pub sent: Sent,
     /// Whether it was sent more than once.
     pub is_resent: bool,
-    /// Whether it is a SYN or a FIN.
+    /// Whether it is a SYN or has a FIN behind its bytes, if it has any.
     pub is_control: bool,
+    /// Whether what follows shares no segment with it.
+    pub is_record_end: bool,
+    /// Whether more bytes were announced behind it.
+    pub is_more: bool,
 }
 
 impl Node {
@@ -48,6 +52,12 @@ impl Node {
     #[inline]
     pub fn len(&self) -> u32 {
         self.packet.as_ref().map_or(0, |packet| packet.len() as u32) + u32::from(self.is_control)
+    }
+
+    /// Bytes of it.
+    #[inline]
+    pub fn payload_len(&self) -> u32 {
+        self.packet.as_ref().map_or(0, |packet| packet.len() as u32)
     }
 
     /// The number behind its last one.
@@ -59,13 +69,18 @@ impl Node {
     /// A packet of received data.
     pub fn received(packet: Packet, sequence: Sequence) -> Node {
         let (sent, is_resent) = (Sent::Not, false);
-        Node { packet: Some(packet), sent_ns: 0, sequence, next: NONE, sent, is_resent, is_control: false }
+        let (is_control, is_record_end, is_more) = (false, false, false);
+        let packet = Some(packet);
+        let next = NONE;
+        Node { packet, sent_ns: 0, sequence, next, sent, is_resent, is_control, is_record_end, is_more }
     }
 
     /// Data to be sent, or a SYN or a FIN where there is no packet.
     pub fn to_send(packet: Option<Packet>, sequence: Sequence) -> Node {
         let is_control = packet.is_none();
-        Node { packet, sent_ns: 0, sequence, next: NONE, sent: Sent::Not, is_resent: false, is_control }
+        let (is_resent, is_record_end, is_more) = (false, false, false);
+        let (sent_ns, next, sent) = (0, NONE, Sent::Not);
+        Node { packet, sent_ns, sequence, next, sent, is_resent, is_control, is_record_end, is_more }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The stack of one core: which connection a segment belongs to, what is due, and who may
 //! send. What an application may ask of it stands in [`calls`](crate::calls).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use memory::Packet;
 use port::Reason as Loss;
@@ -9,6 +9,7 @@ use runtime::Timers;
 use wire::Flow;
 use wire::tcp::Flags;
 
+use crate::choices::Listener;
 use crate::connection::{Io, MaybePacket, NEVER, Next, Shared, State};
 use crate::cookie;
 use crate::counters::Counters;
@@ -46,6 +47,8 @@ pub struct Stack {
     cookies_until_ns: i64,
     /// A bit for each port that is listened on.
     listening: Box<[u64; 1024]>,
+    /// How connections to some of them are taken.
+    pub(crate) listeners: BTreeMap<u16, Listener>,
     pub(crate) shared: Shared,
 }
 
@@ -65,6 +68,7 @@ impl Stack {
             half_open: 0,
             cookies_until_ns: i64::MIN,
             listening: Box::new([0; 1024]),
+            listeners: BTreeMap::new(),
             shared: Shared {
                 options,
                 nodes: Nodes::default(),
@@ -84,6 +88,7 @@ impl Stack {
     /// Takes no more connections to a port; those that there are stay.
     pub fn unlisten(&mut self, port: u16) {
         self.listening[usize::from(port / 64)] &= !(1 << (port % 64));
+        self.listeners.remove(&port);
     }
 
     fn is_listening(&self, port: u16) -> bool {
@@ -208,9 +213,11 @@ impl Stack {
         let least = behind.map(|behind| behind.plus(BEHIND));
         let initial = least.map_or(initial, |least| initial.max(least));
         let Some(index) = self.open(key, initial, io) else { return };
+        let listener = self.listeners.get(&key.local_port).copied().unwrap_or_default();
         let Some(connection) = self.connections.get_mut(index) else { return };
         connection.is.is_passive = true;
         connection.state = State::SynReceived;
+        listener.max_segment.into_iter().for_each(|size| connection.limit_segment(size));
         connection.heard_ns = io.now_ns;
         connection.learn(segment, &self.shared.options, io.now_ns);
         connection.set_window(segment);

@@ -61,7 +61,12 @@ impl Connection {
     /// The retransmission timer expired: nobody answered, or the window stays closed.
     fn retransmit(&mut self, shared: &mut Shared, io: &mut Io) -> Next {
         let is_opening = !self.state.is_synchronized();
-        let limit = if is_opening { shared.options.syn_retries } else { shared.options.retries };
+        let opening = self.syn_retries.unwrap_or(shared.options.syn_retries);
+        let limit = if is_opening { opening } else { shared.options.retries };
+        if self.is_over_user_timeout(io.now_ns) {
+            shared.counters.timed_out += 1;
+            return Next::End(End::TimedOut);
+        }
         if self.nxt == self.una {
             return self.ask_about_window(shared, io);
         }

@@ -78,7 +78,11 @@ fn simultaneous_open() {
 /// RFC 9293, section 3.8.6.3, and RFC 5681, section 4.2.
 #[test]
 fn acknowledgements_wait_for_a_second_segment_or_a_moment_but_not_for_gaps() {
-    let (mut rig, _) = Rig::open(Options::default());
+    let (mut rig, id) = Rig::open(Options::default());
+    assert_eq!(rig.send(Flags::ACK, &[0; 10]).len(), 1, "at once, while the other side begins");
+    rig.sequence = rig.sequence.wrapping_add(10);
+    assert_eq!(rig.write(id, 10).len(), 1, "from now on data carry acknowledgements");
+    rig.acknowledgement = rig.acknowledgement.wrapping_add(10);
     assert!(rig.send(Flags::ACK, &[1; 1460]).is_empty());
     rig.sequence = rig.sequence.wrapping_add(1460);
     assert_eq!(rig.send(Flags::ACK, &[2; 1460]).len(), 1, "the second segment");
@@ -107,15 +111,16 @@ fn small_segments_wait_for_each_other_unless_nobody_wants_them_to() {
     let (mut rig, id) = Rig::open(Options::default());
     assert_eq!(rig.write(id, 100).len(), 1, "nothing is on its way");
     assert!(rig.write(id, 100).is_empty() && rig.write(id, 1300).is_empty());
-    assert_eq!(rig.write(id, 100)[0].payload.len(), 1400, "there is more than a segment");
-    rig.acknowledgement = rig.acknowledgement.wrapping_add(1500);
-    assert_eq!(rig.send(Flags::ACK, &[])[0].payload.len(), 100);
-    rig.acknowledgement = rig.acknowledgement.wrapping_add(100);
+    assert_eq!(rig.write(id, 100)[0].payload.len(), 1460, "there is more than a segment");
+    rig.acknowledgement = rig.acknowledgement.wrapping_add(1560);
+    assert_eq!(rig.send(Flags::ACK, &[])[0].payload.len(), 40);
+    rig.acknowledgement = rig.acknowledgement.wrapping_add(40);
     rig.send(Flags::ACK, &[]);
     assert_eq!(rig.write(id, 1560).len(), 2, "full segments are no reason to wait");
     assert!(rig.write(id, 100).is_empty());
     let last = rig.with(|stack, io| stack.finish(id, io).unwrap());
-    assert_eq!((last.len(), last[0].payload.len()), (2, 100), "nothing follows");
+    assert_eq!((last.len(), last[0].payload.len()), (1, 100), "nothing follows but the FIN with it");
+    assert!(last[0].header.flags.contains(Flags::FIN));
     let (mut rig, id) = Rig::open(Options::default());
     rig.write(id, 100);
     assert!(rig.write(id, 100).is_empty());

@@ -1,0 +1,125 @@
+//! What an application may choose for one connection, for what one call sends, and for a port
+//! on which it listens.
+
+use crate::calls::Refusal;
+use crate::connection::{Deadline, Io, NEVER, Next};
+use crate::event::Id;
+use crate::options::Options;
+use crate::stack::Stack;
+
+/// What an application chooses for one connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Choices {
+    /// Small segments wait for each other (Nagle's algorithm).
+    pub has_nagle: bool,
+    /// Segments wait until they are full ones, for a retransmission timeout at most.
+    pub is_corked: bool,
+    /// How long what was sent may stay without an acknowledgement, or a window closed, in
+    /// nanoseconds (RFC 5482, section 3); zero for the number of attempts that the stack's
+    /// options say.
+    pub user_timeout_ns: i64,
+    /// How often the SYN is sent again; `None` for what the stack's options say.
+    pub syn_retries: Option<u8>,
+    /// The largest segment to send and to tell the other side of, without options; counts
+    /// before the SYN has gone out.
+    pub max_segment: Option<u16>,
+}
+
+/// What is said of the bytes of one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Mark {
+    /// More bytes follow soon: less than a full segment waits for them.
+    pub is_more_to_come: bool,
+    /// They end a record: what follows does not share a segment with them.
+    pub is_record_end: bool,
+}
+
+/// How connections to a port are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Listener {
+    /// The largest segment to send and to tell the other side of, without options.
+    pub max_segment: Option<u16>,
+    /// How many connections may be open whose SYN carried data and whose end of opening has not
+    /// been seen (RFC 7413, section 5.1); `None` where no data are taken from a SYN.
+    pub fast_open: Option<u32>,
+    /// Whether a SYN needs a cookie, so that its data are taken.
+    pub is_cookie_needed: bool,
+    /// The secret of the cookies.
+    pub fast_open_key: [u8; 16],
+}
+
+impl Stack {
+    /// Chooses how a connection sends.
+    ///
+    /// # Errors
+    /// [`Refusal::Gone`].
+    pub fn choose(&mut self, id: Id, choices: Choices, io: &mut Io) -> Result<(), Refusal> {
+        let (connection, _) = self.known(id)?;
+        connection.is.has_nagle = choices.has_nagle;
+        connection.is.is_corked = choices.is_corked;
+        connection.user_timeout_ns = choices.user_timeout_ns;
+        connection.syn_retries = choices.syn_retries;
+        if let Some(size) = choices.max_segment.filter(|_| !connection.state.is_synchronized()) {
+            connection.limit_segment(size);
+        }
+        self.settle(id.index, Next::Keep, io);
+        Ok(())
+    }
+
+    /// Sends what waits to become a full segment.
+    ///
+    /// # Errors
+    /// [`Refusal::Gone`].
+    pub fn push(&mut self, id: Id, io: &mut Io) -> Result<(), Refusal> {
+        let (connection, _) = self.known(id)?;
+        connection.is.waits_for_more = false;
+        connection.is.is_pushing = connection.unsent != crate::queue::NONE;
+        self.settle(id.index, Next::Keep, io);
+        Ok(())
+    }
+
+    /// Takes connections to a port from now on, in a way of its own.
+    pub fn listen_as(&mut self, port: u16, listener: Listener) {
+        self.listen(port);
+        match listener == Listener::default() {
+            true => drop(self.listeners.remove(&port)),
+            false => drop(self.listeners.insert(port, listener)),
+        }
+    }
+
+    /// Changes the options for connections that are opened from now on. How many connections
+    /// and packets there may be stays as it was.
+    pub fn set_options(&mut self, options: Options) {
+        let Options { key, packets, connections, receive_buffer, .. } = self.shared.options;
+        let options = Options { key, packets, connections, receive_buffer, ..options };
+        self.shared.options = options.checked();
+    }
+}
+
+impl crate::connection::Connection {
+    /// Takes no larger segments than an application wants, and tells the other side so.
+    pub fn limit_segment(&mut self, size: u16) {
+        self.advertised = self.advertised.min(size);
+        self.segment = self.segment.min(size);
+        self.path = crate::path::Path::new(self.segment);
+    }
+
+    /// Since when nobody takes what was sent, or opens a window; and whether that is too long
+    /// for the application (RFC 5482).
+    pub fn is_over_user_timeout(&self, now_ns: i64) -> bool {
+        self.user_timeout_ns > 0
+            && self.waits_since_ns != NEVER
+            && now_ns - self.waits_since_ns >= self.user_timeout_ns
+    }
+
+    /// The retransmission timer goes no later than the application's patience ends.
+    pub fn bound_by_user_timeout(&mut self) {
+        if self.user_timeout_ns > 0 && self.waits_since_ns != NEVER {
+            let end_ns = self.waits_since_ns.saturating_add(self.user_timeout_ns);
+            let at = &mut self.deadlines[Deadline::Retransmit as usize];
+            if *at != NEVER {
+                *at = (*at).min(end_ns);
+            }
+        }
+    }
+}
