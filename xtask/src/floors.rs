@@ -20,7 +20,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "analysis",
         ],
     ),
-    ("sim", &["model", "testbed", "lab", "bench"]),
+    ("sim", &["model", "testbed", "lab", "bench", "packetdrill"]),
 ];
 /// The command line, below all floors.
 const PROGRAM: &str = "ixora";

@@ -17,6 +17,7 @@ mod lab;
 mod limit;
 mod miri;
 mod mutants;
+mod packetdrill;
 mod peers;
 mod programs;
 mod runner;
@@ -78,6 +79,8 @@ enum Chore {
         #[arg(last = true)]
         arguments: Vec<String>,
     },
+    /// The TCP scripts of google/packetdrill against our stack, in simulated time.
+    Packetdrill(packetdrill::Arguments),
     /// Change the source of wire, memory and fib in a thousand ways: the crate's own tests
     /// must notice each (cargo-mutants).
     SourceMutants {
@@ -112,6 +115,7 @@ fn main() -> ExitCode {
         Chore::Miri => miri::installed(),
         Chore::Asan => asan::run_tests(),
         Chore::Mutants(arguments) => mutants::run(&arguments),
+        Chore::Packetdrill(arguments) => packetdrill::of(&arguments),
         Chore::Peers { arguments } => peers::measure(&arguments),
         Chore::SourceMutants { crates, arguments } => source_mutants::of(&crates, &arguments),
         Chore::Configurations { folders, json } => configurations::sort(&folders, json),

@@ -1,0 +1,419 @@
+//! The host that a script sees: a stack, its sockets, a clock that passes only when it is told
+//! to, and a cable with packetdrill at the other end.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fs::File;
+
+use memory::{Backing, Batch, Dma, Packet, Pool};
+use tcp::{Event, Id, Io, Reason, Stack};
+use wire::ethernet::{self, EtherType};
+use wire::ip::Protocol;
+use wire::{Flow, MacAddress, ipv4, ipv6, tcp as segment};
+
+use crate::epoll::Interest;
+use crate::errors::of_reason;
+use crate::settings::Settings;
+use crate::socket::{Choices, Number, Role, Socket};
+
+/// Nanoseconds of a microsecond, in which packetdrill counts.
+pub const MICROSECOND_NS: i64 = 1_000;
+/// When a host's clock begins, in nanoseconds: no time that anything takes for none.
+const BEGIN_NS: i64 = 1_000_000_000_000;
+/// Buffers of the pool.
+const BUFFERS: usize = 8192;
+/// Payload bytes of the parts into which a longer received segment is cut, for a buffer has
+/// room for no more; a whole number of words.
+const PART: usize = 1400;
+
+/// What a descriptor stands for.
+#[derive(Debug)]
+pub enum Descriptor {
+    /// A socket.
+    Socket(Number),
+    /// An epoll instance: what it waits for, by descriptors.
+    Epoll(BTreeMap<i32, Interest>),
+}
+
+/// A host.
+pub struct Host {
+    /// What the script set.
+    pub settings: Settings,
+    /// The changes of it that the stack knows.
+    known_changes: u64,
+    /// The present, in nanoseconds.
+    pub now_ns: i64,
+    stack: Option<Stack>,
+    pool: Pool,
+    mtu: u16,
+    /// Sockets by their numbers.
+    pub sockets: BTreeMap<Number, Socket>,
+    /// The sockets of connections.
+    by_id: HashMap<Id, Number>,
+    next: Number,
+    /// Descriptors, each with an open file that keeps its number from others.
+    pub descriptors: HashMap<i32, (Descriptor, File)>,
+    /// Packets that were sent, with the time in nanoseconds.
+    cable: VecDeque<(i64, Vec<u8>)>,
+    /// Messages of ICMP about segments that this host cannot have sent.
+    pub strange_messages: u64,
+}
+
+impl Host {
+    /// A host whose packets have up to `mtu` bytes.
+    ///
+    /// # Errors
+    /// The machine gave no memory for packets.
+    pub fn new(mtu: u16) -> Result<Host, String> {
+        let dma = Dma::new(memory::Options { backing: Backing::Memfd, numa_node: None });
+        let pool = Pool::new(&dma, BUFFERS).map_err(|error| format!("no memory for packets: {error}"))?;
+        Ok(Host {
+            settings: Settings::default(),
+            known_changes: 0,
+            now_ns: BEGIN_NS,
+            stack: None,
+            pool,
+            mtu,
+            sockets: BTreeMap::new(),
+            by_id: HashMap::new(),
+            next: 0,
+            descriptors: HashMap::new(),
+            cable: VecDeque::new(),
+            strange_messages: 0,
+        })
+    }
+
+    /// Calls the stack, and lets sockets see what came of it. What is to be sent goes out.
+    pub fn with<R>(&mut self, call: impl FnOnce(&mut Stack, &mut Io) -> R) -> R {
+        let result = self.with_silently(call);
+        self.pump();
+        result
+    }
+
+    /// Calls the stack, which sends nothing yet.
+    pub fn with_silently<R>(&mut self, call: impl FnOnce(&mut Stack, &mut Io) -> R) -> R {
+        let options = self.settings.stack_options(self.mtu);
+        let mut stack = self.stack.take().unwrap_or_else(|| Stack::new(options, self.now_ns));
+        if self.known_changes != self.settings.changes {
+            self.known_changes = self.settings.changes;
+            stack.set_options(options);
+        }
+        let mut out = Batch::with_limit(1024);
+        let result = call(&mut stack, &mut Io { now_ns: self.now_ns, pool: &mut self.pool, out: &mut out });
+        self.stack = Some(stack);
+        self.put(out);
+        result
+    }
+
+    /// Looks at the stack.
+    pub fn stack(&self) -> Option<&Stack> {
+        self.stack.as_ref()
+    }
+
+    /// Packets go on the cable.
+    fn put(&mut self, mut out: Batch) {
+        while let Some(packet) = out.pop_front() {
+            if !self.settings.is_cut {
+                self.cable.push_back((self.now_ns, whole(&packet)));
+            }
+            self.pool.free(packet);
+        }
+    }
+
+    /// Lets sockets see what happened, and the stack send, until nothing is left to do.
+    fn pump(&mut self) {
+        loop {
+            let mut events = Vec::new();
+            self.with_silently(|stack, _| stack.swap_events(&mut events));
+            let is_quiet = events.is_empty();
+            events.into_iter().for_each(|event| self.see(event));
+            let is_done = self.with_silently(|stack, io| {
+                stack.output(io);
+                !stack.is_ready()
+            });
+            if is_quiet && is_done {
+                return;
+            }
+        }
+    }
+
+    fn see(&mut self, event: Event) {
+        match event {
+            Event::Connected { connection, is_passive: true } => self.see_accepted(connection),
+            Event::Connected { connection, is_passive: false } => {
+                if let Some(socket) = self.socket_of(connection) {
+                    socket.was_open = true;
+                    socket.out_events += 1;
+                }
+            }
+            Event::Received { connection, packet } => self.see_received(connection, packet),
+            Event::Sent { connection, .. } => self.see_sent(connection),
+            Event::PeerFinished { connection } => {
+                if let Some(socket) = self.socket_of(connection) {
+                    socket.is_peer_finished = true;
+                    socket.in_events += 1;
+                }
+            }
+            Event::Closed { connection, reason } => self.see_closed(connection, reason),
+            Event::Timer { .. } => {}
+        }
+    }
+
+    fn socket_of(&mut self, id: Id) -> Option<&mut Socket> {
+        self.sockets.get_mut(self.by_id.get(&id)?)
+    }
+
+    /// A connection was opened by the other side: a socket waits to be accepted, if there is
+    /// room for it.
+    fn see_accepted(&mut self, id: Id) {
+        let key = self.stack().and_then(|stack| stack.info(id)).map(|info| info.key);
+        let Some(key) = key else { return };
+        let number = self.next_number();
+        let listener = self.sockets.values_mut().find(|socket| {
+            let port = socket.local.map(|local| local.port());
+            matches!(socket.role, Role::Listening { .. }) && port == Some(key.local_port)
+        });
+        let Some(listener) = listener else { return };
+        let Role::Listening { backlog, waiting } = &mut listener.role else { return };
+        if waiting.len() > *backlog {
+            self.with_silently(|stack, io| stack.abort(id, io).ok());
+            return;
+        }
+        waiting.push_back(number);
+        listener.in_events += 1;
+        let choices = Choices { is_nonblocking: false, ..listener.choices };
+        let mut socket = Socket::new(listener.is_v6, choices);
+        socket.role = Role::Open(id);
+        socket.local = Some((key.local, key.local_port).into());
+        socket.remote = Some((key.remote, key.remote_port).into());
+        socket.was_open = true;
+        self.sockets.insert(number, socket);
+        self.by_id.insert(id, number);
+    }
+
+    fn see_received(&mut self, id: Id, packet: Packet) {
+        let now_ns = self.now_ns;
+        if let Some(socket) = self.socket_of(id) {
+            socket.received.extend(packet.iter());
+            socket.received_ns = now_ns;
+            socket.in_events += 1;
+        }
+        self.pool.free(packet);
+        self.with_silently(|stack, _| stack.release(id, 1).ok());
+    }
+
+    fn see_sent(&mut self, id: Id) {
+        let queued = self.queued(id);
+        let unsent = self.unsent(id);
+        if let Some(socket) = self.socket_of(id)
+            && socket.is_full
+            && is_roomy(socket, queued, unsent)
+        {
+            socket.is_full = false;
+            socket.out_events += 1;
+        }
+    }
+
+    fn see_closed(&mut self, id: Id, reason: Reason) {
+        if let Some(number) = self.by_id.remove(&id)
+            && let Some(socket) = self.sockets.get_mut(&number)
+        {
+            socket.error = of_reason(reason, socket.was_open);
+            socket.role = Role::Ended;
+            socket.in_events += 1;
+            socket.out_events += 1;
+        }
+    }
+
+    /// Bytes of a connection that wait to be sent or acknowledged.
+    pub fn queued(&self, id: Id) -> usize {
+        self.stack().and_then(|stack| stack.info(id)).map_or(0, |info| info.queued as usize)
+    }
+
+    /// Bytes of a connection that were not sent.
+    pub fn unsent(&self, id: Id) -> usize {
+        self.stack().and_then(|stack| stack.detail(id)).map_or(0, |detail| detail.unsent as usize)
+    }
+
+    /// A number for a new socket.
+    pub fn next_number(&mut self) -> Number {
+        self.next += 1;
+        self.next
+    }
+
+    /// Binds a socket and a connection to each other.
+    pub fn attach(&mut self, number: Number, id: Id) {
+        self.by_id.insert(id, number);
+        if let Some(socket) = self.sockets.get_mut(&number) {
+            socket.role = Role::Open(id);
+        }
+    }
+
+    /// Nobody speaks of a socket any more.
+    pub fn detach(&mut self, number: Number) -> Option<Socket> {
+        let socket = self.sockets.remove(&number)?;
+        if let Some(id) = socket.connection() {
+            self.by_id.remove(&id);
+        }
+        Some(socket)
+    }
+
+    /// When something happens by itself next, in nanoseconds.
+    pub fn next_deadline_ns(&self) -> Option<i64> {
+        self.stack().and_then(Stack::next_deadline_ns)
+    }
+
+    /// Lets time pass until a moment, at which nothing else is due before it.
+    pub fn pass(&mut self, until_ns: i64) {
+        self.now_ns = self.now_ns.max(until_ns);
+        if self.stack.is_some() {
+            self.with(|stack, io| stack.expire(io));
+        }
+    }
+
+    /// Takes the first packet off the cable, with the time in nanoseconds at which it was sent.
+    pub fn take_packet(&mut self) -> Option<(i64, Vec<u8>)> {
+        self.cable.pop_front()
+    }
+
+    /// Whether a packet is on the cable.
+    pub fn has_packet(&self) -> bool {
+        !self.cable.is_empty()
+    }
+
+    /// A packet comes in, without an Ethernet header.
+    pub fn receive(&mut self, bytes: &[u8]) {
+        let parts = split(bytes);
+        for part in &parts {
+            self.receive_one(part);
+        }
+        self.pump();
+    }
+
+    fn receive_one(&mut self, bytes: &[u8]) {
+        let Some(packet) = self.frame(bytes) else { return };
+        let Ok(flow) = Flow::of(&packet) else { return self.pool.free(packet) };
+        if flow.protocol != Protocol::TCP {
+            self.take_message(&packet, &flow);
+            return self.pool.free(packet);
+        }
+        let ip = &packet[flow.l3_offset()..flow.l4_offset()];
+        let class = match ipv4::version(ip[0]) {
+            4 => ipv4::Header::of(ip).map_or(0, |ip| ip.traffic_class()),
+            _ => ipv6::Header::of(ip).map_or(0, |ip| ip.traffic_class()),
+        };
+        if flow.ports.is_none() {
+            return self.pool.free(packet);
+        }
+        self.with_silently(|stack, io| stack.receive(packet, &flow, class, io));
+    }
+
+    /// A message of ICMP: the path takes only shorter packets, or the other end is not there.
+    fn take_message(&mut self, packet: &Packet, flow: &Flow) {
+        if let Some(too_big) = tcp::TooBig::of(flow, packet) {
+            self.with_silently(|stack, io| stack.too_big(&too_big.key, too_big.sequence, too_big.mtu, io));
+            return;
+        }
+        let Some(message) = tcp::Unreachable::of(flow, packet) else { return };
+        let mut is_ours = false;
+        self.with_silently(|stack, io| is_ours = stack.unreachable(&message, io));
+        self.strange_messages += u64::from(!is_ours);
+    }
+
+    /// A packet with an Ethernet header in front, as the stack's layers count from there.
+    fn frame(&mut self, bytes: &[u8]) -> Option<Packet> {
+        let version = ipv4::version(*bytes.first()?);
+        let mut packet = self.pool.alloc()?;
+        if packet.copy_from(bytes).is_err() {
+            self.pool.free(packet);
+            return None;
+        }
+        let header = packet.push_front(ethernet::HEADER_LEN).ok()?;
+        ethernet::Repr {
+            dst: MacAddress([2, 0, 0, 0, 0, 1]),
+            src: MacAddress([2, 0, 0, 0, 0, 2]),
+            ethertype: if version == 4 { EtherType::IPV4 } else { EtherType::IPV6 },
+        }
+        .emit(&mut ethernet::Frame::new_unchecked(header));
+        Some(packet)
+    }
+}
+
+/// Whether a socket that was full counts as writable again: a third of its buffer is free, as
+/// Linux has it, and little enough was not sent.
+pub fn is_roomy(socket: &Socket, queued: usize, unsent: usize) -> bool {
+    let is_little = socket.choices.not_sent_low.is_none_or(|low| unsent < low as usize);
+    3 * queued <= 2 * socket.choices.send_buffer && is_little
+}
+
+/// The bytes of a packet that a port would cut into segments or complete: packetdrill is given
+/// it in one piece, as Linux gives it to a TUN device, with its checksums.
+fn whole(packet: &Packet) -> Vec<u8> {
+    let (mut bytes, mut at) = (packet.to_vec(), packet.next());
+    while let Some(next) = at {
+        bytes.extend_from_slice(next);
+        at = next.next();
+    }
+    complete(&mut bytes);
+    bytes
+}
+
+/// Fills in the checksums of a packet.
+fn complete(bytes: &mut [u8]) {
+    let ip_len = ip_len(bytes);
+    let (ip, tcp) = bytes.split_at_mut(ip_len);
+    let addresses = match ipv4::version(ip[0]) {
+        4 => ipv4::Header::of_mut(ip).map(|mut header| {
+            header.fill_checksum();
+            header.addresses()
+        }),
+        _ => ipv6::Header::of_mut(ip).map(|header| header.addresses()),
+    };
+    if let Some(addresses) = addresses {
+        segment::Segment::new_unchecked(tcp).fill_checksum(addresses);
+    }
+}
+
+/// Bytes of the IP header, which has no options.
+fn ip_len(bytes: &[u8]) -> usize {
+    if ipv4::version(bytes[0]) == 4 { ipv4::HEADER_LEN } else { ipv6::HEADER_LEN }
+}
+
+/// A packet as it is, or the parts of one whose segment fits into no buffer: hosts receive
+/// such ones from their own network card, which put segments together.
+fn split(bytes: &[u8]) -> Vec<Vec<u8>> {
+    let whole = || vec![bytes.to_vec()];
+    if bytes.len() < memory::DATA_ROOM - ethernet::HEADER_LEN {
+        return whole();
+    }
+    let ip_len = ip_len(bytes);
+    let Some(view) = bytes.get(ip_len..).and_then(|tcp| segment::Segment::new_checked(tcp).ok()) else {
+        return whole();
+    };
+    let (front, payload) = bytes.split_at(ip_len + view.header_len());
+    let (sequence, flags) = (view.sequence(), view.flags());
+    let count = payload.len().div_ceil(PART);
+    let parts = payload.chunks(PART).enumerate().map(|(n, part)| {
+        let is_last = n + 1 == count;
+        let last_only = segment::Flags::FIN | segment::Flags::PSH;
+        let flags = if is_last { flags } else { flags.without(last_only) };
+        rebuild(front, ip_len, part, sequence.wrapping_add((n * PART) as u32), flags)
+    });
+    parts.collect()
+}
+
+/// The packet of a part of a segment.
+fn rebuild(front: &[u8], ip_len: usize, part: &[u8], sequence: u32, flags: segment::Flags) -> Vec<u8> {
+    let mut bytes = [front, part].concat();
+    let len = bytes.len();
+    let (ip, tcp) = bytes.split_at_mut(ip_len);
+    if ipv4::version(ip[0]) == 4 {
+        ipv4::Header::of_mut(ip).into_iter().for_each(|mut header| header.set_total_len(len as u16));
+    } else if let Some(mut header) = ipv6::Header::of_mut(ip) {
+        header.set_payload_len(tcp.len() as u16);
+    }
+    let mut view = segment::Segment::new_unchecked(tcp);
+    view.set_sequence(sequence);
+    view.set_flags(flags);
+    complete(&mut bytes);
+    bytes
+}

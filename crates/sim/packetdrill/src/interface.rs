@@ -1,0 +1,646 @@
+//! The table of functions that packetdrill calls (`struct packetdrill_interface` in its
+//! `packetdrill.h`), in C's types. All pointers come from packetdrill, which keeps what it
+//! promises of a system call: a buffer is as long as it says, or null.
+
+use std::ffi::{c_char, c_int, c_long, c_longlong, c_uint, c_ulong, c_void};
+use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::slice;
+use std::sync::OnceLock;
+
+use libc::{iovec, msghdr, pollfd, size_t, sockaddr, socklen_t, ssize_t, timeval};
+use tcp::Mark;
+
+use crate::blocking::Clocked;
+use crate::errors::Answer;
+use crate::host::{Host, MICROSECOND_NS};
+
+/// The one host of the program.
+static HOST: OnceLock<Clocked> = OnceLock::new();
+
+/// Bytes of a packet, whose headers are counted.
+const MTU: u16 = 1500;
+/// The most bytes that one call reads or writes.
+const MOST: usize = 1 << 26;
+
+/// The program's host, once packetdrill has asked for it.
+pub fn host() -> Option<&'static Clocked> {
+    HOST.get()
+}
+
+type User = *mut c_void;
+
+/// The table, in the order of packetdrill's header.
+#[repr(C)]
+pub struct Interface {
+    userdata: User,
+    free: extern "C" fn(User),
+    socket: extern "C" fn(User, c_int, c_int, c_int) -> c_int,
+    bind: unsafe extern "C" fn(User, c_int, *const sockaddr, socklen_t) -> c_int,
+    listen: extern "C" fn(User, c_int, c_int) -> c_int,
+    accept: unsafe extern "C" fn(User, c_int, *mut sockaddr, *mut socklen_t) -> c_int,
+    connect: unsafe extern "C" fn(User, c_int, *const sockaddr, socklen_t) -> c_int,
+    read: unsafe extern "C" fn(User, c_int, *mut c_void, size_t) -> ssize_t,
+    readv: unsafe extern "C" fn(User, c_int, *const iovec, c_int) -> ssize_t,
+    recv: unsafe extern "C" fn(User, c_int, *mut c_void, size_t, c_int) -> ssize_t,
+    recvfrom: unsafe extern "C" fn(
+        User,
+        c_int,
+        *mut c_void,
+        size_t,
+        c_int,
+        *mut sockaddr,
+        *mut socklen_t,
+    ) -> ssize_t,
+    recvmsg: unsafe extern "C" fn(User, c_int, *mut msghdr, c_int) -> ssize_t,
+    write: unsafe extern "C" fn(User, c_int, *const c_void, size_t) -> ssize_t,
+    writev: unsafe extern "C" fn(User, c_int, *const iovec, c_int) -> ssize_t,
+    send: unsafe extern "C" fn(User, c_int, *const c_void, size_t, c_int) -> ssize_t,
+    sendto: unsafe extern "C" fn(
+        User,
+        c_int,
+        *const c_void,
+        size_t,
+        c_int,
+        *const sockaddr,
+        socklen_t,
+    ) -> ssize_t,
+    sendmsg: unsafe extern "C" fn(User, c_int, *const msghdr, c_int) -> ssize_t,
+    fcntl: extern "C" fn(User, c_int, c_int, c_long) -> c_int,
+    ioctl: extern "C" fn(User, c_int, c_ulong, User) -> c_int,
+    close: extern "C" fn(User, c_int) -> c_int,
+    shutdown: extern "C" fn(User, c_int, c_int) -> c_int,
+    getsockopt: unsafe extern "C" fn(User, c_int, c_int, c_int, *mut c_void, *mut socklen_t) -> c_int,
+    setsockopt: unsafe extern "C" fn(User, c_int, c_int, c_int, *const c_void, socklen_t) -> c_int,
+    poll: unsafe extern "C" fn(User, *mut pollfd, c_ulong, c_int) -> c_int,
+    netdev_send: unsafe extern "C" fn(User, *const c_void, size_t) -> c_int,
+    netdev_receive: unsafe extern "C" fn(User, *mut c_void, *mut size_t, *mut c_longlong) -> c_int,
+    usleep: extern "C" fn(User, c_uint) -> c_int,
+    gettimeofday: unsafe extern "C" fn(User, *mut timeval, User) -> c_int,
+    epoll_create: extern "C" fn(User, c_int) -> c_int,
+    epoll_ctl: unsafe extern "C" fn(User, c_int, c_int, c_int, *mut libc::epoll_event) -> c_int,
+    epoll_wait: unsafe extern "C" fn(User, c_int, *mut libc::epoll_event, c_int, c_int) -> c_int,
+    pipe: extern "C" fn(User, *mut c_int) -> c_int,
+    splice: extern "C" fn(User, c_int, User, c_int, User, size_t, c_uint) -> ssize_t,
+}
+
+/// Fills in packetdrill's table. `flags` are those of `--so_flags`, of which there are none.
+///
+/// # Safety
+/// `interface` points to a `struct packetdrill_interface`, or memory as large.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn packetdrill_interface_init(_flags: *const c_char, interface: *mut Interface) {
+    match Host::new(MTU) {
+        Ok(host) => drop(HOST.set(Clocked::new(host))),
+        Err(error) => {
+            eprintln!("ixora: {error}");
+            std::process::exit(1);
+        }
+    }
+    let table = Interface {
+        userdata: std::ptr::null_mut(),
+        free,
+        socket,
+        bind,
+        listen,
+        accept,
+        connect,
+        read,
+        readv,
+        recv,
+        recvfrom,
+        recvmsg,
+        write,
+        writev,
+        send,
+        sendto,
+        sendmsg,
+        fcntl,
+        ioctl,
+        close,
+        shutdown,
+        getsockopt,
+        setsockopt,
+        poll,
+        netdev_send,
+        netdev_receive,
+        usleep,
+        gettimeofday,
+        epoll_create,
+        epoll_ctl,
+        epoll_wait,
+        pipe,
+        splice,
+    };
+    // SAFETY: the caller has such a table there.
+    unsafe { interface.write(table) };
+}
+
+/// What a call returns in C: a number, or -1 with `errno` set.
+fn answer<T: TryInto<i64>>(answer: Answer<T>) -> i64 {
+    match answer {
+        Ok(value) => value.try_into().unwrap_or(i64::MAX),
+        Err(error) => {
+            // SAFETY: the C library has one such place for each thread.
+            unsafe { *libc::__errno_location() = error };
+            -1
+        }
+    }
+}
+
+fn call<T: TryInto<i64>>(what: impl FnOnce(&mut Host) -> Answer<T>) -> i64 {
+    answer(match host() {
+        Some(host) => host.call(what),
+        None => Err(libc::ENOSYS),
+    })
+}
+
+/// Attempts a call on a socket that waits, unless the socket's or the call's flags say not to.
+fn attempt<T>(descriptor: c_int, flags: c_int, what: impl FnMut(&mut Host) -> Answer<T>) -> Answer<T> {
+    let host = host().ok_or(libc::ENOSYS)?;
+    let blocks = |host: &Host| {
+        let socket = host.number(descriptor).ok().and_then(|number| host.sockets.get(&number));
+        flags & libc::MSG_DONTWAIT == 0 && socket.is_some_and(|socket| !socket.choices.is_nonblocking)
+    };
+    host.attempt(blocks, None, what)
+}
+
+/// The address behind a pointer; `None` of none, and of one without a family.
+///
+/// # Safety
+/// `len` bytes can be read there, or it is null.
+unsafe fn address_at(at: *const sockaddr, len: socklen_t) -> Option<SocketAddr> {
+    if at.is_null() || (len as usize) < size_of::<libc::sa_family_t>() {
+        return None;
+    }
+    // SAFETY: the address begins with its family, which is there.
+    let family = i32::from(unsafe { at.cast::<libc::sa_family_t>().read_unaligned() });
+    if family == libc::AF_INET && len as usize >= size_of::<libc::sockaddr_in>() {
+        // SAFETY: so many bytes can be read, and any bytes are such a structure.
+        let v4 = unsafe { at.cast::<libc::sockaddr_in>().read_unaligned() };
+        let ip = u32::from_be(v4.sin_addr.s_addr).into();
+        return Some(SocketAddrV4::new(ip, u16::from_be(v4.sin_port)).into());
+    }
+    if family == libc::AF_INET6 && len as usize >= size_of::<libc::sockaddr_in6>() {
+        // SAFETY: as above.
+        let v6 = unsafe { at.cast::<libc::sockaddr_in6>().read_unaligned() };
+        let ip = v6.sin6_addr.s6_addr.into();
+        return Some(SocketAddrV6::new(ip, u16::from_be(v6.sin6_port), 0, 0).into());
+    }
+    None
+}
+
+/// Writes an address where the caller wants it, as far as there is room.
+///
+/// # Safety
+/// Both pointers are null, or `len` can be read and written and so many bytes be written.
+unsafe fn tell_address(address: Option<SocketAddr>, at: *mut sockaddr, len: *mut socklen_t) {
+    let Some(address) = address.filter(|_| !at.is_null() && !len.is_null()) else { return };
+    let mut bytes = [0_u8; size_of::<libc::sockaddr_in6>()];
+    let port = address.port().to_be_bytes();
+    bytes[2..4].copy_from_slice(&port);
+    let used = match address {
+        SocketAddr::V4(v4) => {
+            bytes[..2].copy_from_slice(&(libc::AF_INET as u16).to_ne_bytes());
+            bytes[4..8].copy_from_slice(&v4.ip().octets());
+            size_of::<libc::sockaddr_in>()
+        }
+        SocketAddr::V6(v6) => {
+            bytes[..2].copy_from_slice(&(libc::AF_INET6 as u16).to_ne_bytes());
+            bytes[8..24].copy_from_slice(&v6.ip().octets());
+            size_of::<libc::sockaddr_in6>()
+        }
+    };
+    // SAFETY: the caller has room for as many bytes as it says, and the length's place.
+    unsafe {
+        let room = len.read() as usize;
+        slice::from_raw_parts_mut(at.cast::<u8>(), room.min(used)).copy_from_slice(&bytes[..room.min(used)]);
+        len.write(used as socklen_t);
+    }
+}
+
+extern "C" fn free(_: User) {
+    if let Some(host) = host() {
+        // packetdrill has closed the descriptors that are left.
+        host.call(|host| host.descriptors.drain().for_each(|(_, (_, file))| std::mem::forget(file)));
+    }
+}
+
+extern "C" fn socket(_: User, domain: c_int, kind: c_int, _protocol: c_int) -> c_int {
+    call(|host| host.create(domain == libc::AF_INET6, kind)) as c_int
+}
+
+unsafe extern "C" fn bind(_: User, fd: c_int, at: *const sockaddr, len: socklen_t) -> c_int {
+    // SAFETY: packetdrill's address has so many bytes.
+    let address = unsafe { address_at(at, len) };
+    call(|host| host.bind(fd, address.ok_or(libc::EINVAL)?)) as c_int
+}
+
+extern "C" fn listen(_: User, fd: c_int, backlog: c_int) -> c_int {
+    call(|host| host.listen(fd, backlog)) as c_int
+}
+
+unsafe extern "C" fn accept(_: User, fd: c_int, at: *mut sockaddr, len: *mut socklen_t) -> c_int {
+    let accepted = attempt(fd, 0, |host| host.accept(fd));
+    if let Ok((_, remote)) = accepted {
+        // SAFETY: packetdrill has room for as many bytes as it says.
+        unsafe { tell_address(remote, at, len) };
+    }
+    answer(accepted.map(|(descriptor, _)| descriptor)) as c_int
+}
+
+unsafe extern "C" fn connect(_: User, fd: c_int, at: *const sockaddr, len: socklen_t) -> c_int {
+    // SAFETY: packetdrill's address has so many bytes.
+    let remote = unsafe { address_at(at, len) };
+    let begun = host().ok_or(libc::ENOSYS).and_then(|host| host.call(|host| host.connect_begin(fd, remote)));
+    if begun.is_err() || remote.is_none() {
+        return answer(begun) as c_int;
+    }
+    let ended = attempt(fd, 0, |host| host.connect_end(fd));
+    answer(ended.map_err(|error| if error == libc::EAGAIN { libc::EINPROGRESS } else { error })) as c_int
+}
+
+/// Reads into several buffers.
+///
+/// # Safety
+/// Each buffer can be written for its length, or is null.
+unsafe fn read_into(fd: c_int, buffers: &[iovec], flags: c_int) -> Answer {
+    let most = buffers.iter().map(|buffer| buffer.iov_len).sum::<usize>().min(MOST);
+    if flags & libc::MSG_ERRQUEUE != 0 {
+        return Err(libc::EAGAIN);
+    }
+    let is_dropped = flags & libc::MSG_TRUNC != 0;
+    let has_place =
+        is_dropped || buffers.iter().all(|buffer| buffer.iov_len == 0 || !buffer.iov_base.is_null());
+    let bytes = attempt(fd, flags, |host| {
+        let is_peek = flags & libc::MSG_PEEK != 0 || !has_place;
+        host.read(fd, most, is_peek)
+    })?;
+    if !has_place && !bytes.is_empty() {
+        return Err(libc::EFAULT);
+    }
+    let mut rest = &bytes[..];
+    for buffer in buffers.iter().filter(|_| !is_dropped) {
+        let (part, later) = rest.split_at(rest.len().min(buffer.iov_len));
+        if !part.is_empty() {
+            // SAFETY: the buffer has at least so many bytes, and is not null.
+            unsafe { slice::from_raw_parts_mut(buffer.iov_base.cast::<u8>(), part.len()) }
+                .copy_from_slice(part);
+        }
+        rest = later;
+    }
+    Ok(bytes.len())
+}
+
+unsafe extern "C" fn read(user: User, fd: c_int, at: *mut c_void, len: size_t) -> ssize_t {
+    // SAFETY: as this function's caller promises.
+    unsafe { recv(user, fd, at, len, 0) }
+}
+
+unsafe extern "C" fn recv(_: User, fd: c_int, at: *mut c_void, len: size_t, flags: c_int) -> ssize_t {
+    // SAFETY: packetdrill's buffer has so many bytes, or is null.
+    answer(unsafe { read_into(fd, &[iovec { iov_base: at, iov_len: len }], flags) }) as ssize_t
+}
+
+/// The buffers of a vector.
+///
+/// # Safety
+/// So many stand there, or it is null.
+unsafe fn vector<'a>(at: *const iovec, count: usize) -> &'a [iovec] {
+    if at.is_null() {
+        return &[];
+    }
+    // SAFETY: as the caller promises.
+    unsafe { slice::from_raw_parts(at, count) }
+}
+
+unsafe extern "C" fn readv(_: User, fd: c_int, at: *const iovec, count: c_int) -> ssize_t {
+    // SAFETY: packetdrill's vector has so many buffers, each of its length.
+    answer(unsafe { read_into(fd, vector(at, count.max(0) as usize), 0) }) as ssize_t
+}
+
+unsafe extern "C" fn recvfrom(
+    user: User,
+    fd: c_int,
+    at: *mut c_void,
+    len: size_t,
+    flags: c_int,
+    _from: *mut sockaddr,
+    _from_len: *mut socklen_t,
+) -> ssize_t {
+    // SAFETY: as this function's caller promises. Streams tell no address.
+    unsafe { recv(user, fd, at, len, flags) }
+}
+
+unsafe extern "C" fn recvmsg(_: User, fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
+    // SAFETY: packetdrill's message is one, whose vector has so many buffers.
+    let message = unsafe { &mut *message };
+    // SAFETY: as above.
+    let got = unsafe { read_into(fd, vector(message.msg_iov, message.msg_iovlen), flags) };
+    message.msg_flags = 0;
+    let control_room = std::mem::take(&mut message.msg_controllen);
+    let told = host().map(|host| {
+        host.call(|host| {
+            let tells = host.socket_mut(fd).is_ok_and(|socket| socket.choices.tells_unread);
+            tells.then(|| host.unread(fd))
+        })
+    });
+    // SAFETY: `CMSG_SPACE` only computes.
+    let needed = unsafe { libc::CMSG_SPACE(size_of::<c_int>() as u32) } as usize;
+    if let (Ok(_), Some(Some(unread))) = (&got, told)
+        && control_room >= needed
+        && !message.msg_control.is_null()
+    {
+        message.msg_controllen = needed;
+        // SAFETY: there is room for one message of control with a number.
+        unsafe {
+            let control = libc::CMSG_FIRSTHDR(message);
+            (*control).cmsg_level = libc::IPPROTO_TCP;
+            (*control).cmsg_type = crate::options::TCP_INQ;
+            (*control).cmsg_len = libc::CMSG_LEN(size_of::<c_int>() as u32) as usize;
+            libc::CMSG_DATA(control).cast::<c_int>().write_unaligned(unread as c_int);
+        }
+    }
+    answer(got) as ssize_t
+}
+
+/// Writes the bytes of several buffers.
+///
+/// # Safety
+/// Each buffer can be read for its length, or is null.
+unsafe fn write_from(fd: c_int, buffers: &[iovec], flags: c_int) -> Answer {
+    if flags & libc::MSG_FASTOPEN != 0 {
+        return Err(libc::EOPNOTSUPP);
+    }
+    let buffers = buffers.iter().filter(|buffer| buffer.iov_len > 0);
+    if buffers.clone().any(|buffer| buffer.iov_base.is_null()) {
+        return Err(libc::EFAULT);
+    }
+    let mut bytes = Vec::new();
+    for buffer in buffers {
+        // SAFETY: the buffer has so many bytes.
+        bytes.extend_from_slice(unsafe {
+            slice::from_raw_parts(buffer.iov_base.cast::<u8>(), buffer.iov_len)
+        });
+        if bytes.len() > MOST {
+            return Err(libc::ENOMEM);
+        }
+    }
+    let mark =
+        Mark { is_more_to_come: flags & libc::MSG_MORE != 0, is_record_end: flags & libc::MSG_EOR != 0 };
+    let mut done = 0;
+    let whole = attempt(fd, flags, |host| {
+        let written = host.write(fd, &bytes[done..], mark)?;
+        done += written;
+        if done < bytes.len() { Err(libc::EAGAIN) } else { Ok(done) }
+    });
+    if done > 0 { Ok(done) } else { whole }
+}
+
+unsafe extern "C" fn write(user: User, fd: c_int, at: *const c_void, len: size_t) -> ssize_t {
+    // SAFETY: as this function's caller promises.
+    unsafe { send(user, fd, at, len, 0) }
+}
+
+unsafe extern "C" fn writev(_: User, fd: c_int, at: *const iovec, count: c_int) -> ssize_t {
+    // SAFETY: packetdrill's vector has so many buffers, each of its length.
+    answer(unsafe { write_from(fd, vector(at, count.max(0) as usize), 0) }) as ssize_t
+}
+
+unsafe extern "C" fn send(_: User, fd: c_int, at: *const c_void, len: size_t, flags: c_int) -> ssize_t {
+    let buffer = iovec { iov_base: at.cast_mut(), iov_len: len };
+    // SAFETY: packetdrill's buffer has so many bytes, or is null.
+    answer(unsafe { write_from(fd, &[buffer], flags) }) as ssize_t
+}
+
+unsafe extern "C" fn sendto(
+    user: User,
+    fd: c_int,
+    at: *const c_void,
+    len: size_t,
+    flags: c_int,
+    _to: *const sockaddr,
+    _to_len: socklen_t,
+) -> ssize_t {
+    // SAFETY: as this function's caller promises. Streams need no address.
+    unsafe { send(user, fd, at, len, flags) }
+}
+
+unsafe extern "C" fn sendmsg(_: User, fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
+    // SAFETY: packetdrill's message is one, whose vector has so many buffers.
+    let message = unsafe { &*message };
+    // SAFETY: as above.
+    answer(unsafe { write_from(fd, vector(message.msg_iov, message.msg_iovlen), flags) }) as ssize_t
+}
+
+/// The third argument is read where the command has one: on the machines of Linux a variable
+/// argument of the size of a register stands where a fixed one would.
+extern "C" fn fcntl(_: User, fd: c_int, command: c_int, argument: c_long) -> c_int {
+    call(|host| {
+        let choices = &mut host.socket_mut(fd)?.choices;
+        match command {
+            libc::F_GETFL => Ok(libc::O_RDWR | if choices.is_nonblocking { libc::O_NONBLOCK } else { 0 }),
+            libc::F_SETFL => {
+                choices.is_nonblocking = argument as c_int & libc::O_NONBLOCK != 0;
+                Ok(0)
+            }
+            _ => Err(libc::EINVAL),
+        }
+    }) as c_int
+}
+
+extern "C" fn ioctl(_: User, _fd: c_int, _request: c_ulong, _argument: User) -> c_int {
+    answer::<i32>(Err(libc::EOPNOTSUPP)) as c_int
+}
+
+extern "C" fn close(_: User, fd: c_int) -> c_int {
+    call(|host| host.close(fd)) as c_int
+}
+
+extern "C" fn shutdown(_: User, fd: c_int, how: c_int) -> c_int {
+    call(|host| host.shut_down(fd, how)) as c_int
+}
+
+/// `getsockopt` of a socket of the host.
+///
+/// # Safety
+/// `len` can be read and written, and so many bytes be written at `at`.
+pub unsafe extern "C" fn getsockopt(
+    _: User,
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    at: *mut c_void,
+    len: *mut socklen_t,
+) -> c_int {
+    answer(host().ok_or(libc::ENOSYS).and_then(|host| {
+        let value = host.call(|host| host.option(fd, level, name))?;
+        if at.is_null() || len.is_null() {
+            return Err(libc::EFAULT);
+        }
+        // SAFETY: the caller has room for as many bytes as it says, and the length's place.
+        unsafe {
+            let place = slice::from_raw_parts_mut(at.cast::<u8>(), len.read() as usize);
+            place.fill(0);
+            let count = place.len().min(value.len());
+            place[..count].copy_from_slice(&value[..count]);
+            // packetdrill knows more of TCP_INFO than is told: what is behind is zero.
+            let is_info = level == libc::IPPROTO_TCP && name == libc::TCP_INFO;
+            len.write(if is_info { place.len() } else { count } as socklen_t);
+        }
+        Ok(0)
+    })) as c_int
+}
+
+unsafe extern "C" fn setsockopt(
+    _: User,
+    fd: c_int,
+    level: c_int,
+    name: c_int,
+    at: *const c_void,
+    len: socklen_t,
+) -> c_int {
+    let value = match at.is_null() {
+        true => &[],
+        // SAFETY: packetdrill's value has so many bytes.
+        false => unsafe { slice::from_raw_parts(at.cast::<u8>(), len as usize) },
+    };
+    call(|host| host.set_option(fd, level, name, value)) as c_int
+}
+
+/// A time of a call in nanoseconds; `None` for one that waits for ever.
+fn limit_ns(timeout_ms: c_int) -> Option<i64> {
+    (timeout_ms >= 0).then(|| i64::from(timeout_ms) * 1_000 * MICROSECOND_NS)
+}
+
+unsafe extern "C" fn poll(_: User, at: *mut pollfd, count: c_ulong, timeout_ms: c_int) -> c_int {
+    let wanted = match at.is_null() {
+        true => &mut [][..],
+        // SAFETY: packetdrill has so many of them there.
+        false => unsafe { slice::from_raw_parts_mut(at, count as usize) },
+    };
+    let Some(host) = host() else { return answer::<i32>(Err(libc::ENOSYS)) as c_int };
+    let found = host.attempt(
+        |_| timeout_ms != 0,
+        limit_ns(timeout_ms),
+        |host| {
+            for one in wanted.iter_mut() {
+                one.revents = host.poll_one(one.fd, one.events);
+            }
+            match wanted.iter().filter(|one| one.revents != 0).count() {
+                0 => Err(libc::EAGAIN),
+                count => Ok(count),
+            }
+        },
+    );
+    answer(found.or_else(none_in_time)) as c_int
+}
+
+/// A call that has waited for as long as it should returns zero.
+fn none_in_time(error: i32) -> Answer {
+    if error == libc::EAGAIN { Ok(0) } else { Err(error) }
+}
+
+unsafe extern "C" fn netdev_send(_: User, at: *const c_void, len: size_t) -> c_int {
+    // SAFETY: packetdrill's packet has so many bytes.
+    let bytes = unsafe { slice::from_raw_parts(at.cast::<u8>(), len) };
+    if let Some(host) = host() {
+        host.call(|host| host.receive(bytes));
+    }
+    0
+}
+
+unsafe extern "C" fn netdev_receive(
+    _: User,
+    at: *mut c_void,
+    len: *mut size_t,
+    time_us: *mut c_longlong,
+) -> c_int {
+    // Without a packet packetdrill is given one of no bytes, which ends the script as an error.
+    let (sent_us, bytes) = host().and_then(Clocked::receive).unwrap_or_default();
+    if bytes.is_empty() {
+        eprintln!("ixora: nothing was sent, and nothing will be");
+    }
+    // SAFETY: packetdrill has room for as many bytes as it says, and places for both numbers.
+    unsafe {
+        let count = bytes.len().min(len.read());
+        slice::from_raw_parts_mut(at.cast::<u8>(), count).copy_from_slice(&bytes[..count]);
+        len.write(count);
+        time_us.write(sent_us);
+    }
+    0
+}
+
+extern "C" fn usleep(_: User, us: c_uint) -> c_int {
+    if let Some(host) = host() {
+        host.sleep(us.into());
+    }
+    0
+}
+
+unsafe extern "C" fn gettimeofday(_: User, at: *mut timeval, _zone: User) -> c_int {
+    let us = host().map_or(0, Clocked::look_us);
+    // SAFETY: packetdrill has a place for the time.
+    unsafe { at.write(timeval { tv_sec: us / 1_000_000, tv_usec: us % 1_000_000 }) };
+    0
+}
+
+extern "C" fn epoll_create(_: User, _size: c_int) -> c_int {
+    call(Host::create_epoll) as c_int
+}
+
+unsafe extern "C" fn epoll_ctl(
+    _: User,
+    instance: c_int,
+    operation: c_int,
+    fd: c_int,
+    event: *mut libc::epoll_event,
+) -> c_int {
+    let none = libc::epoll_event { events: 0, u64: 0 };
+    // SAFETY: packetdrill has an event there, if anything.
+    let event = if event.is_null() { none } else { unsafe { event.read_unaligned() } };
+    let (events, data) = (event.events, event.u64);
+    call(|host| host.epoll_control(instance, operation, fd, events, data)) as c_int
+}
+
+unsafe extern "C" fn epoll_wait(
+    _: User,
+    instance: c_int,
+    at: *mut libc::epoll_event,
+    most: c_int,
+    timeout_ms: c_int,
+) -> c_int {
+    let Some(host) = host() else { return answer::<i32>(Err(libc::ENOSYS)) as c_int };
+    let found = host.attempt(
+        |_| timeout_ms != 0,
+        limit_ns(timeout_ms),
+        |host| match host.epoll_look(instance, most.max(0) as usize)? {
+            found if found.is_empty() => Err(libc::EAGAIN),
+            found => Ok(found),
+        },
+    );
+    let found = match found {
+        Ok(found) => found,
+        Err(error) => return answer(none_in_time(error)) as c_int,
+    };
+    for (n, (events, data)) in found.iter().enumerate() {
+        // SAFETY: packetdrill has room for `most` of them, which are no fewer.
+        unsafe { at.add(n).write_unaligned(libc::epoll_event { events: *events, u64: *data }) };
+    }
+    found.len() as c_int
+}
+
+extern "C" fn pipe(_: User, _ends: *mut c_int) -> c_int {
+    answer::<i32>(Err(libc::EOPNOTSUPP)) as c_int
+}
+
+extern "C" fn splice(
+    _: User,
+    _from: c_int,
+    _from_at: User,
+    _to: c_int,
+    _to_at: User,
+    _len: size_t,
+    _flags: c_uint,
+) -> ssize_t {
+    answer::<i32>(Err(libc::EOPNOTSUPP)) as ssize_t
+}

@@ -1,0 +1,31 @@
+//! The TCP stack of this workspace behind the interface that packetdrill (Cardwell et al.,
+//! USENIX ATC 2013) has for stacks in libraries: `--so_filename` names this library, and each
+//! system call, packet and look at the clock of a script becomes a call of it.
+//!
+//! Time is simulated: it passes while packetdrill sleeps or waits for a packet, and not
+//! otherwise, so that a script takes milliseconds and always the same course. [`Host`] is the
+//! host that a script sees: sockets over one stack, its clock and its cable. [`Settings`] are
+//! what a script sets by `sysctl` and the like.
+//!
+//! The library is loaded twice, by `--so_filename` and by `LD_PRELOAD`: packetdrill asks the C
+//! library itself for `TCP_INFO`, runs a script's commands by `system`, and locks its memory,
+//! which needs a privilege. `overrides` answers these three calls.
+//!
+//! There are neither UDP nor urgent data, `splice`, `ioctl` and `sendfile`: a script that uses
+//! one of them sees the error `EOPNOTSUPP`.
+
+mod blocking;
+mod calls;
+mod commands;
+mod epoll;
+mod errors;
+mod host;
+mod interface;
+mod options;
+mod overrides;
+mod settings;
+mod socket;
+mod tcp_info;
+
+pub use host::Host;
+pub use settings::Settings;

@@ -1,0 +1,103 @@
+//! What a script sets of the host: the values that Linux knows by the names of `sysctl`, and
+//! whether the cable takes packets at all.
+
+use std::collections::BTreeMap;
+
+use tcp::{Algorithm, Offload, Options};
+
+/// Values by their names in Linux, such as `net.ipv4.tcp_sack`.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    values: BTreeMap<String, String>,
+    /// Whether what is sent gets lost before the cable.
+    pub is_cut: bool,
+    /// Counted up by each change.
+    pub changes: u64,
+}
+
+/// Bits of `net.ipv4.tcp_fastopen`.
+pub mod fast_open {
+    /// Connections of this side may carry data in the SYN.
+    pub const CLIENT: u32 = 1;
+    /// Listeners may take data from a SYN.
+    pub const SERVER: u32 = 2;
+    /// Listeners take data without a cookie.
+    pub const SERVER_NO_COOKIE: u32 = 0x200;
+    /// All listeners take data, also those that did not ask for it.
+    pub const ALL_LISTENERS: u32 = 0x400;
+}
+
+impl Settings {
+    /// Sets a value. The name may be a path below `/proc/sys`.
+    pub fn set(&mut self, name: &str, value: &str) {
+        let name = name.strip_prefix("/proc/sys/").unwrap_or(name).replace('/', ".");
+        self.values.insert(name, value.trim().to_owned());
+        self.changes += 1;
+    }
+
+    /// A value as it was set.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.values.get(name).map(String::as_str)
+    }
+
+    /// A number of `net.ipv4`, decimal or with `0x`.
+    pub fn number(&self, name: &str) -> Option<u32> {
+        parse_number(self.text(&format!("net.ipv4.{name}"))?)
+    }
+
+    fn is_on(&self, name: &str) -> bool {
+        self.number(name).is_none_or(|value| value != 0)
+    }
+
+    /// The bits of `tcp_fastopen`, by default those of Linux.
+    pub fn fast_open(&self) -> u32 {
+        self.number("tcp_fastopen").unwrap_or(fast_open::CLIENT)
+    }
+
+    /// Bytes of a new socket's send buffer: the second number of `tcp_wmem`.
+    pub fn send_buffer(&self) -> usize {
+        self.second("tcp_wmem").unwrap_or(256 << 10)
+    }
+
+    fn second(&self, name: &str) -> Option<usize> {
+        self.text(&format!("net.ipv4.{name}"))?.split_whitespace().nth(1)?.parse().ok()
+    }
+
+    /// The stack's options with what was set, for a host whose packets have `mtu` bytes.
+    pub fn stack_options(&self, mtu: u16) -> Options {
+        let most = self.text("net.ipv4.tcp_rmem").and_then(|text| text.split_whitespace().nth(2));
+        let congestion = self.text("net.ipv4.tcp_congestion_control");
+        let ecn = self.number("tcp_ecn").unwrap_or(2);
+        Options {
+            key: [0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210],
+            mtu,
+            receive_buffer: most.and_then(|most| most.parse().ok()).unwrap_or(6 << 20),
+            send_buffer: 1 << 24,
+            send_packets: 1 << 14,
+            packets: 1 << 16,
+            connections: 256,
+            algorithm: if congestion == Some("reno") { Algorithm::Reno } else { Algorithm::Cubic },
+            sack: self.is_on("tcp_sack"),
+            timestamps: self.is_on("tcp_timestamps"),
+            window_scale: self.is_on("tcp_window_scaling"),
+            offload: Offload {
+                checksum: true,
+                buffers: self.number("tcp_min_tso_segs").unwrap_or(2) as usize,
+            },
+            ecn: ecn != 0,
+            ecn_offer: ecn == 1,
+            tail_probes: self.is_on("tcp_early_retrans"),
+            restart_after_idle: self.is_on("tcp_slow_start_after_idle"),
+            syn_retries: self.number("tcp_syn_retries").map_or(5, |count| count.min(127) as u8),
+            ..Options::default()
+        }
+    }
+}
+
+/// A number, decimal or with `0x`.
+pub fn parse_number(text: &str) -> Option<u32> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}

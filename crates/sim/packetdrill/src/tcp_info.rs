@@ -1,0 +1,99 @@
+//! `TCP_INFO` as Linux lays it out (`struct tcp_info` in `linux/tcp.h`, to `tcpi_rcv_wnd`).
+
+use tcp::{Detail, Recovery, State};
+
+/// Bytes of what is told; what a caller wants beyond it is zero.
+const LEN: usize = 240;
+/// Microseconds in nanoseconds, and milliseconds.
+const US: i64 = 1_000;
+const MS: i64 = 1_000_000;
+
+/// Numbers of states in Linux (`enum` of `TCP_ESTABLISHED` and the others).
+fn number_of(state: State) -> u8 {
+    match state {
+        State::Established => 1,
+        State::SynSent => 2,
+        State::SynReceived => 3,
+        State::FinWait1 => 4,
+        State::FinWait2 => 5,
+        State::TimeWait => 6,
+        State::Closed => 7,
+        State::CloseWait => 8,
+        State::LastAck => 9,
+        State::Closing => 11,
+    }
+}
+
+/// The number of a listening socket's state.
+pub const LISTENING: u8 = 10;
+
+/// Bits of `tcpi_options`.
+fn options(detail: &Detail) -> u8 {
+    let bits = [
+        (detail.has_timestamps, 1),
+        (detail.has_sack, 2),
+        (detail.has_scale, 4),
+        (detail.has_ecn, 8),
+        (detail.has_syn_data, 32),
+    ];
+    bits.into_iter().filter(|(is_set, _)| *is_set).map(|(_, bit)| bit).sum()
+}
+
+/// Numbers of `enum tcp_ca_state`.
+fn congestion_state(detail: &Detail) -> u8 {
+    match detail.recovery {
+        Recovery::Open if detail.is_disordered => 1,
+        Recovery::Open if detail.is_reduced => 2,
+        Recovery::Open => 0,
+        Recovery::Fast => 3,
+        Recovery::Timeout => 4,
+    }
+}
+
+/// What is told of a connection; `state` replaces its state where it has ended or listens.
+pub fn bytes_of(detail: &Detail, state: Option<u8>, received_ns: i64, now_ns: i64) -> [u8; LEN] {
+    let mut bytes = [0; LEN];
+    let info = &detail.info;
+    let mut put8 = |at: usize, value: u8| bytes[at] = value;
+    put8(0, state.unwrap_or(number_of(info.state)));
+    put8(1, congestion_state(detail));
+    put8(2, info.attempts);
+    put8(3, detail.window_probes);
+    put8(4, detail.doublings);
+    put8(5, options(detail));
+    put8(6, detail.send_shift | detail.receive_shift << 4);
+    let segment = info.payload_size.max(1);
+    let since_ms = |at_ns: i64| if at_ns == 0 { 0 } else { ((now_ns - at_ns) / MS) as u32 };
+    let words: [(usize, u32); 20] = [
+        (8, (info.rto_ns / US) as u32),
+        (16, segment),
+        (20, detail.receive_segment),
+        (24, detail.segments_out),
+        (28, detail.segments_sacked),
+        (32, detail.segments_lost),
+        (36, detail.segments_resent_out),
+        (44, since_ms(detail.sent_ns)),
+        (52, since_ms(received_ns)),
+        (56, since_ms(info.heard_ns)),
+        (68, (info.rtt_ns / US) as u32),
+        (72, (info.rtt_variation_ns / US) as u32),
+        (76, info.slow_start_threshold.map_or(0x7FFF_FFFF, |bytes| bytes / segment)),
+        (80, info.congestion_window / segment),
+        (84, detail.advertised_segment.into()),
+        (88, detail.reordering),
+        (100, info.resent),
+        (144, detail.unsent),
+        (148, (info.rtt_least_ns / US) as u32),
+        (192, detail.segments_delivered),
+    ];
+    for (at, value) in words {
+        bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+    }
+    for (at, value) in [(120, info.bytes_acknowledged), (128, info.bytes_received)] {
+        bytes[at..at + 8].copy_from_slice(&value.to_ne_bytes());
+    }
+    for (at, value) in [(228, info.send_window), (220, u32::from(detail.is_reordering))] {
+        bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+    }
+    bytes
+}
