@@ -169,7 +169,9 @@ fn run_one(program: &Path, library: &Path, folder: &Path, script: &str) -> Optio
     let mut command = Command::new(program);
     // The library also stands in front of the C library (`overrides` in the crate).
     command.arg(format!("--so_filename={}", library.display())).env("LD_PRELOAD", library);
-    command.args(if script.ends_with("v6.pkt") { V6 } else { V4 });
+    let text = fs::read_to_string(&path).unwrap_or_default();
+    let usual = if script.ends_with("v6.pkt") { V6 } else { V4 };
+    command.args(usual.iter().filter(|flag| !is_set(&text, flag)));
     command.arg(path.file_name()?).current_dir(path.parent()?).stdout(out).stderr(err);
     let failure = match limit::run(&mut command, LIMIT) {
         Ok(end) => end.failure()?,
@@ -185,6 +187,12 @@ fn run_one(program: &Path, library: &Path, folder: &Path, script: &str) -> Optio
         false if reason.is_empty() => failure,
         false => reason.to_owned(),
     })
+}
+
+/// Whether a script sets an option by itself, which the command line would override.
+fn is_set(text: &str, flag: &str) -> bool {
+    let name = flag.split_once('=').map(|(name, _)| name).filter(|name| name.starts_with("--"));
+    name.is_some_and(|name| text.lines().any(|line| line.starts_with(name)))
 }
 
 /// What became of all scripts.

@@ -20,9 +20,20 @@ pub mod kind {
     pub const SACK: u8 = 5;
     /// The sender's clock, and the other side's.
     pub const TIMESTAMPS: u8 = 8;
+    /// The cookie of fast open (RFC 7413, section 2).
+    pub const FAST_OPEN: u8 = 34;
+    /// An experiment, whose number stands first (RFC 6994).
+    pub const EXPERIMENT: u8 = 254;
 }
 
-use kind::{END, MAX_SEGMENT, NO_OPERATION, SACK, SACK_PERMITTED, TIMESTAMPS, WINDOW_SCALE};
+/// The number of the experiment that became fast open (RFC 7413, section 10).
+const FAST_OPEN_EXPERIMENT: [u8; 2] = [0xF9, 0x89];
+/// Bytes that a cookie has at most (RFC 7413, section 2).
+pub const MAX_COOKIE_LEN: usize = 16;
+
+use kind::{
+    END, EXPERIMENT, FAST_OPEN, MAX_SEGMENT, NO_OPERATION, SACK, SACK_PERMITTED, TIMESTAMPS, WINDOW_SCALE,
+};
 
 /// One option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +76,51 @@ pub fn set_sack_blocks(data: &mut [u8], blocks: impl Iterator<Item = (u32, u32)>
         len += block.len();
     }
     len
+}
+
+/// A cookie of fast open: that of a server's, or none in a request for one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FastOpen<'a> {
+    /// The cookie: 4 to 16 bytes, or none.
+    pub cookie: &'a [u8],
+    /// Whether it stands, or stood, in an option for experiments.
+    pub is_experiment: bool,
+}
+
+impl<'a> FastOpen<'a> {
+    /// The cookie of an undecoded option; `None` where it is another option, or the cookie has
+    /// another length than cookies have.
+    pub fn of(option: &TcpOption<'a>) -> Option<FastOpen<'a>> {
+        let (cookie, is_experiment) = match *option {
+            TcpOption::Unknown { kind: FAST_OPEN, data } => (data, false),
+            TcpOption::Unknown { kind: EXPERIMENT, data } => {
+                (data.strip_prefix(&FAST_OPEN_EXPERIMENT)?, true)
+            }
+            _ => return None,
+        };
+        let is_one = cookie.is_empty() || (4..=MAX_COOKIE_LEN).contains(&cookie.len());
+        // RFC 7413, section 2: the length is even.
+        (is_one && cookie.len().is_multiple_of(2)).then_some(FastOpen { cookie, is_experiment })
+    }
+
+    /// Bytes of the option.
+    #[allow(clippy::len_without_is_empty, reason = "no option is empty")]
+    pub fn len(&self) -> usize {
+        let number = if self.is_experiment { FAST_OPEN_EXPERIMENT.len() } else { 0 };
+        2 + number + self.cookie.len()
+    }
+
+    /// Writes the option at the start of `bytes`. Panics when they are shorter than
+    /// [`Self::len`].
+    pub fn emit(&self, bytes: &mut [u8]) {
+        let len = self.len();
+        bytes[1] = len as u8;
+        bytes[0] = if self.is_experiment { EXPERIMENT } else { FAST_OPEN };
+        if self.is_experiment {
+            set_array(bytes, 2, FAST_OPEN_EXPERIMENT);
+        }
+        set_slice(&mut bytes[..len], len - self.cookie.len(), self.cookie);
+    }
 }
 
 impl TcpOption<'_> {
@@ -178,6 +234,22 @@ mod tests {
         let mut data = [0xFF; 12];
         assert_eq!(set_sack_blocks(&mut data, [(1, 9), (11, 12)].into_iter()), 8, "as many as fit");
         assert_eq!(data, [0, 0, 0, 1, 0, 0, 0, 9, 0xFF, 0xFF, 0xFF, 0xFF]);
+    }
+
+    #[test]
+    fn cookies_of_fast_open_stand_in_two_kinds_of_options() {
+        let bytes = [34, 6, 1, 2, 3, 4, 254, 4, 0xF9, 0x89, 254, 4, 1, 2, 34, 5, 1, 2, 3, 34, 3, 1];
+        let options: Vec<_> = Options::new(&bytes).flatten().collect();
+        let found: Vec<_> = options.iter().map(FastOpen::of).collect();
+        let cookie = FastOpen { cookie: &[1, 2, 3, 4], is_experiment: false };
+        let request = FastOpen { cookie: &[], is_experiment: true };
+        assert_eq!(found, [Some(cookie), Some(request), None, None, None]);
+        for option in [cookie, request] {
+            let mut written = [0; 12];
+            option.emit(&mut written);
+            let read = Options::new(&written[..option.len()]).next().and_then(Result::ok);
+            assert_eq!(read.as_ref().and_then(FastOpen::of), Some(option));
+        }
     }
 
     #[test]

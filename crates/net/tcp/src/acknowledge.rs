@@ -32,15 +32,15 @@ struct Told {
     is_duplicate: bool,
     /// Whether anything in it was news to RACK.
     is_news: bool,
+    /// Whether something arrived behind what was sent later.
+    is_reordered: bool,
 }
 
 impl Connection {
     /// Takes what an acceptable segment acknowledges.
     pub fn acknowledge(&mut self, index: u32, segment: &Segment, shared: &mut Shared, io: &mut Io) {
         let flight = self.nxt.since(self.una);
-        let was_full = self.in_flight + u32::from(self.segment) > self.congestion.window
-            || self.congestion.window < self.congestion.threshold
-                && 2 * self.in_flight >= self.congestion.window;
+        let was_full = self.is_limited_by_congestion();
         let was_closed = self.send_window == 0;
         let has_window_changed = self.take_window(segment);
         if self.nxt == self.una {
@@ -64,7 +64,11 @@ impl Connection {
         if let Some(rtt_ns) = told.rtt_ns {
             self.rtt.measure(rtt_ns, shared.options.min_rto_ns);
         }
+        self.rack.reorderings = self.rack.reorderings.wrapping_add(told.is_reordered.into());
         if told.is_advance {
+            // Each duplicate told of a segment that had arrived.
+            let told_before = u32::from(self.duplicates) * self.payload_size();
+            told.delivered = told.delivered.saturating_sub(if self.is.has_sack { 0 } else { told_before });
             (self.attempts, self.duplicates) = (0, 0);
             self.rtt.doublings = 0;
             if told.acknowledged > 0 {
@@ -91,7 +95,9 @@ impl Connection {
             self.waits_since_ns = if self.nxt == self.una { NEVER } else { io.now_ns };
             self.restart_retransmission(io.now_ns);
         }
-        self.arm_probe(io.now_ns);
+        if told.is_advance || told.delivered > 0 {
+            self.arm_probe(io.now_ns);
+        }
     }
 
     /// RFC 9293, section 3.10.7.4: the window of the latest segment counts.
@@ -131,8 +137,9 @@ impl Connection {
             }
             if node.sent != Sent::Sacked {
                 told.delivered += len;
-                let (sent_ns, end, is_resent) = (node.sent_ns, node.end(), node.is_resent);
-                self.measure(segment, told, sent_ns, end.min(ack), is_resent, io.now_ns);
+                let (sent_ns, is_resent) = (node.sent_ns, node.is_resent);
+                let (start, end) = (node.sequence, node.end());
+                self.measure(segment, told, sent_ns, (start, end.min(ack)), is_resent, io.now_ns);
             }
             if !is_whole {
                 if let Some(node) = shared.nodes.get_mut(self.queue.head) {
@@ -182,8 +189,9 @@ impl Connection {
             self.sacked += len;
             self.delivered = self.delivered.wrapping_add(1);
             told.delivered += len;
-            let (sent_ns, end, is_resent) = (node.sent_ns, node.end(), node.is_resent);
-            self.measure(segment, told, sent_ns, end, is_resent, now_ns);
+            let (sent_ns, is_resent) = (node.sent_ns, node.is_resent);
+            let (start, end) = (node.sequence, node.end());
+            self.measure(segment, told, sent_ns, (start, end), is_resent, now_ns);
         }
     }
 
@@ -216,7 +224,7 @@ impl Connection {
         segment: &Segment,
         told: &mut Told,
         sent_ns: i64,
-        end: Sequence,
+        (start, end): (Sequence, Sequence),
         is_resent: bool,
         now_ns: i64,
     ) {
@@ -239,6 +247,9 @@ impl Connection {
             self.rack.forward = end;
         } else if end.is_before(self.rack.forward) && !is_resent {
             self.rack.is_reordering = true;
+            told.is_reordered = true;
+            let distance = self.rack.forward.since(start) / self.payload_size().max(1);
+            self.rack.reordering = self.rack.reordering.max(distance.min(300) as u16);
         }
     }
 
@@ -395,8 +406,11 @@ impl Connection {
                 self.congestion.reduce(self.nxt.since(self.una), segment);
                 self.congestion.window = self.congestion.threshold;
             }
-            Recovery::Open | Recovery::Timeout if was_full || self.recovery == Recovery::Timeout => {
-                self.congestion.grow(told.acknowledged, segment, self.rtt.smoothed_ns, now_ns);
+            // What was told before has counted when it was.
+            Recovery::Open | Recovery::Timeout
+                if told.acknowledged > 0 && (was_full || self.recovery == Recovery::Timeout) =>
+            {
+                self.congestion.grow(told.delivered, segment, self.rtt.smoothed_ns, now_ns);
             }
             _ => {}
         }
@@ -405,7 +419,9 @@ impl Connection {
     /// RFC 3168, section 6.1.2: congestion that was met counts once for each window. `flight` is
     /// what was on its way before.
     fn take_echo(&mut self, segment: &Segment, flight: u32) {
-        if !self.is.has_ecn || !segment.has(Flags::ECE) || self.una.is_before(self.ecn_recover) {
+        // The answer to a SYN agrees to the notification by the same bit.
+        let is_echo = segment.has(Flags::ECE) && !segment.has(Flags::SYN);
+        if !self.is.has_ecn || !is_echo || self.una.is_before(self.ecn_recover) {
             return;
         }
         if self.recovery == Recovery::Open {
@@ -454,7 +470,7 @@ impl Connection {
         }
         let at_ns = now_ns + wait_ns.max(2 * MILLISECOND_NS);
         let retransmit_ns = self.deadlines[Deadline::Retransmit as usize];
-        self.set(Deadline::Probe, if at_ns < retransmit_ns { at_ns } else { NEVER });
+        self.set(Deadline::Probe, at_ns.min(retransmit_ns));
     }
 
     /// The retransmission timer after an acknowledgement (RFC 6298, section 5).

@@ -155,8 +155,9 @@ impl RateReduction {
             let share = u64::from(self.delivered) * u64::from(threshold);
             (share.div_ceil(u64::from(self.at_start)) as u32).saturating_sub(self.sent)
         } else {
-            let limit = self.delivered.saturating_sub(self.sent);
-            let limit = if is_safe { limit.max(delivered).saturating_add(segment) } else { limit };
+            // RFC 9937, section 6.2: as much as has just arrived may go out in any case.
+            let limit = self.delivered.saturating_sub(self.sent).max(delivered);
+            let limit = if is_safe { limit.saturating_add(segment) } else { limit };
             limit.min(threshold - in_flight)
         };
         // The first segment that was lost goes out in any case.

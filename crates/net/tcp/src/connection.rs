@@ -10,6 +10,8 @@ use crate::congestion::{Congestion, RateReduction};
 use crate::counters::Counters;
 use crate::emit;
 use crate::event::{Event, Id, Reason};
+use crate::fast_open::Cookie;
+use crate::fast_open_client::Servers;
 use crate::key::Key;
 use crate::options::Options;
 use crate::path::Path;
@@ -18,6 +20,7 @@ use crate::queue::{List, NONE, Nodes};
 use crate::rtt::RoundTrip;
 use crate::segment::Segment;
 use crate::sequence::Sequence;
+use crate::usage::Usage;
 
 /// The states of RFC 9293, section 3.3.2, without LISTEN, which needs no connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -113,6 +116,10 @@ pub struct Rack {
     pub persist: u8,
     /// Whether any came late.
     pub is_reordering: bool,
+    /// By how many segments at most, where that was more than three.
+    pub reordering: u16,
+    /// How many acknowledgements told of any.
+    pub reorderings: u32,
 }
 
 /// What the two ends agreed on, and what is so of this one.
@@ -164,6 +171,8 @@ pub struct Traits {
     pub is_interactive: bool,
     /// What waits goes out at once.
     pub is_pushing: bool,
+    /// Its SYN asked for a cookie or carried data.
+    pub is_fast_client: bool,
     /// Data went or came with the SYN, and were acknowledged.
     pub has_syn_data: bool,
 }
@@ -251,8 +260,14 @@ pub struct Connection {
     pub rtt: RoundTrip,
     /// The congestion window.
     pub congestion: Congestion,
+    /// How much of it is used.
+    pub usage: Usage,
     /// How recovery is paced.
     pub reduction: RateReduction,
+    /// Bytes of data that go with the SYN.
+    pub syn_data: u16,
+    /// The cookie that the SYN or its answer carries, or the request for one.
+    pub cookie: Option<Box<Cookie>>,
     /// Since when the other side takes too little.
     pub progress: Progress,
     /// What came before what stands in front of it.
@@ -304,6 +319,8 @@ pub struct Shared {
     pub options: Options,
     /// The nodes of what is sent.
     pub nodes: Nodes,
+    /// Servers that were connected to by fast open.
+    pub servers: Servers,
     /// The nodes of what came before its turn.
     pub early: Nodes,
     /// Packets that applications have and have not consumed.
@@ -387,7 +404,10 @@ impl Connection {
             rack: Rack { multiplier: 1, forward: initial, end: initial, ..Rack::default() },
             rtt: RoundTrip::new(),
             congestion: Congestion::new(options.algorithm, segment.into()),
+            usage: Usage::default(),
             reduction: RateReduction::default(),
+            syn_data: 0,
+            cookie: None,
             progress: Progress::default(),
             early: List::default(),
             receive_next: unknown,
@@ -494,7 +514,8 @@ impl Connection {
             // RFC 5681, section 3.1: the SYN was lost, and the window begins with one segment.
             self.congestion.window = self.payload_size();
         }
-        self.is.is_known = true;
+        let was_known = std::mem::replace(&mut self.is.is_known, true);
+        self.cookie = None;
         if self.unsent != NONE {
             self.watch_progress(io.now_ns); // of what was queued in front of the SYN's answer
         }
@@ -505,7 +526,11 @@ impl Connection {
             true => shared.counters.accepted += 1,
             false => shared.counters.connected += 1,
         }
-        shared.events.push(Event::Connected { connection: self.id(index), is_passive: self.is.is_passive });
+        // The application knows a connection that was opened fast, as it does one of its own.
+        if !was_known || !self.is.is_passive {
+            let is_passive = self.is.is_passive;
+            shared.events.push(Event::Connected { connection: self.id(index), is_passive });
+        }
     }
 
     /// The state after the end of this side (RFC 9293, section 3.10.4); before the connection

@@ -51,6 +51,7 @@ counters! {
     recoveries "losses were repaired without a timer's expiry";
     accepted "connections were opened by the other side";
     connected "connections were opened by this side";
+    fast_opened "connections were opened by a SYN whose cookie was right (RFC 7413)";
     resets_sent "connections were reset by this side";
     resets_received "connections were reset by the other side";
     timed_out "connections were given up because nobody answered";

@@ -19,8 +19,8 @@ pub struct Detail {
     /// The window was reduced for congestion that was not a loss, and all that was on its way
     /// then has not arrived yet.
     pub is_reduced: bool,
-    /// Segments were seen to arrive in another order.
-    pub is_reordering: bool,
+    /// How many acknowledgements told that segments had arrived in another order.
+    pub reorderings: u32,
     /// By how many segments they came too late at most; three where none was seen.
     pub reordering: u32,
     /// Segments that were sent and are not acknowledged.
@@ -88,8 +88,8 @@ impl Connection {
             recovery: self.recovery,
             is_disordered: self.sacked > 0 || self.duplicates > 0,
             is_reduced: self.una.is_before(self.ecn_recover),
-            is_reordering: self.rack.is_reordering,
-            reordering: 3,
+            reorderings: self.rack.reorderings,
+            reordering: u32::from(self.rack.reordering).max(3),
             segments_out: 0,
             segments_sacked: 0,
             segments_lost: 0,

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use memory::{Packet, Pool, TxOffload};
 use wire::ip::{Addresses, Protocol};
 use wire::tcp::{self, Flags};
-use wire::tcp_option::{TcpOption, kind, set_sack_blocks};
+use wire::tcp_option::{FastOpen, TcpOption, kind, set_sack_blocks};
 use wire::{ipv4, ipv6};
 
 use crate::options::Offload;
@@ -56,6 +56,14 @@ impl OptionBytes {
             options.push(TcpOption::WindowScale(shift));
         }
         options
+    }
+
+    /// Appends a cookie of fast open, if there is room for it.
+    pub fn push_cookie(&mut self, option: FastOpen) {
+        if self.len + option.len() <= MAX_OPTIONS {
+            option.emit(&mut self.bytes[self.len..]);
+            self.len += option.len();
+        }
     }
 
     /// Appends timestamps, with the padding in front that RFC 7323, appendix A, recommends.

@@ -7,6 +7,7 @@ use wire::tcp::Flags;
 use crate::connection::{Connection, Deadline, Io, MaybePacket, NEVER, Next, Shared, State};
 use crate::event::{Event, Reason};
 use crate::options::{MILLISECOND_NS, SECOND_NS};
+use crate::output::answer_with_reset;
 use crate::queue::Sent;
 use crate::segment::Segment;
 use crate::sequence::is_earlier;
@@ -68,8 +69,13 @@ impl Connection {
         }
         // RFC 5961, section 5.2.
         let oldest = self.una.plus(self.max_send_window.wrapping_neg());
-        if segment.acknowledgement.is_before(oldest) || segment.acknowledgement.is_after(self.nxt) {
-            self.challenge(shared, io);
+        let is_ahead = segment.acknowledgement.is_after(self.nxt);
+        if segment.acknowledgement.is_before(oldest) || is_ahead {
+            // What was never sent is not challenged, as in Linux: nothing that is on its way can
+            // acknowledge it, but for a stranger's.
+            if !is_ahead {
+                self.challenge(shared, io);
+            }
             shared.counters.lose(Loss::RxTcpAcknowledgement);
             return Next::Keep;
         }
@@ -100,7 +106,7 @@ impl Connection {
         if !segment.payload.is_empty() {
             if self.is.is_released && segment.end().is_after(self.receive_next) {
                 shared.counters.lose(Loss::RxTcpClosed);
-                self.send_reset(shared, io);
+                answer_with_reset(segment, shared, io);
                 return Next::End(Reason::DataAfterClose);
             }
             match self.state {
@@ -123,9 +129,15 @@ impl Connection {
         io: &mut Io,
     ) -> Next {
         let has_ack = segment.has(Flags::ACK);
-        if has_ack && segment.acknowledgement != self.nxt {
+        let is_ours =
+            segment.acknowledgement.is_after(self.una) && !segment.acknowledgement.is_after(self.nxt);
+        if has_ack && !is_ours {
             shared.counters.lose(Loss::RxTcpAcknowledgement);
             return if segment.has(Flags::RST) { Next::Keep } else { Next::Refuse };
+        }
+        if has_ack && !segment.has(Flags::RST) && self.is_foreign_echo(segment, io.now_ns) {
+            shared.counters.lose(Loss::RxTcpTimestamp);
+            return Next::Refuse;
         }
         if segment.has(Flags::RST) {
             if !has_ack {
@@ -145,15 +157,27 @@ impl Connection {
         self.receive_edge = self.receive_next.plus(shared.options.receive_buffer.min(0xFFFF));
         self.set_window(segment);
         if has_ack {
+            self.take_fast_answer(segment, shared);
             self.establish(index, shared, io);
             self.is.owes_ack = true;
             self.acknowledge(index, segment, shared, io);
+            self.lose_all(shared);
             return self.take_rest(index, segment, packet, shared, io);
         }
         // Both SYNs are on their way: this one is sent again, with an acknowledgement.
         self.state = State::SynReceived;
+        // What went with the SYN waits for the end of opening.
+        (self.cookie, self.syn_data) = (None, 0);
         self.resend_syn(shared);
         Next::Keep
+    }
+
+    /// Whether the answer to a SYN echoes a clock that no SYN of this connection showed: it
+    /// answers another one (RFC 7323, section 3.2, as Linux has it).
+    fn is_foreign_echo(&self, segment: &Segment, now_ns: i64) -> bool {
+        let Some((_, echo)) = segment.timestamps.filter(|_| self.is.has_timestamps) else { return false };
+        let (first, last) = (self.clock(self.heard_ns), self.clock(now_ns));
+        is_earlier(echo, first) || is_earlier(last, echo)
     }
 
     /// Whether a segment is the other side's answer to a SYN that crossed its own (RFC 9293,
@@ -174,7 +198,7 @@ impl Connection {
             && segment.has(Flags::SYN)
             && !segment.has(Flags::ACK)
             && !segment.has(Flags::RST)
-            && segment.sequence.plus(1) == self.receive_next
+            && segment.sequence.plus(1) == self.receive_next.plus((self.bytes_received as u32).wrapping_neg())
     }
 
     /// Takes a SYN that came again, because the answer was lost or late.
@@ -185,7 +209,7 @@ impl Connection {
     }
 
     /// Has the SYN sent again at once.
-    fn resend_syn(&mut self, shared: &mut Shared) {
+    pub fn resend_syn(&mut self, shared: &mut Shared) {
         let first = shared.nodes.get_mut(self.queue.head).filter(|node| node.sent == Sent::InFlight);
         if let Some(node) = first {
             node.sent = Sent::Lost;
@@ -198,8 +222,10 @@ impl Connection {
     /// 9293, section 3.4). Segments that touch the window from both sides are let through, for
     /// what they acknowledge.
     fn find_fault(&mut self, segment: &Segment, now_ns: i64) -> Option<Loss> {
-        if self.is.has_timestamps && !segment.has(Flags::RST) {
-            let Some((clock, _)) = segment.timestamps else { return Some(Loss::RxTcpTimestamp) };
+        // RFC 7323, section 3.2, would drop a segment without a clock. As in Linux it is taken,
+        // for there are boxes on the way that take options off.
+        let clock = segment.timestamps.filter(|_| self.is.has_timestamps && !segment.has(Flags::RST));
+        if let Some((clock, _)) = clock {
             let is_known = now_ns - self.peer_clock_ns < CLOCK_LIFE_NS;
             if is_known && is_earlier(clock, self.peer_clock) {
                 return Some(Loss::RxTcpTimestamp);
@@ -251,7 +277,7 @@ impl Connection {
         }
         shared.counters.resets_received += 1;
         match self.state {
-            State::SynReceived if self.is.is_passive => Next::Forget,
+            State::SynReceived if self.is.is_passive && !self.is.is_known => Next::Forget,
             _ => Next::End(Reason::Reset),
         }
     }

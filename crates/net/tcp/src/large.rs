@@ -24,7 +24,7 @@ impl Connection {
         if size < LEAST {
             return;
         }
-        let most = shared.options.offload.buffers;
+        let most = shared.options.offload.buffers.min(self.burst(shared));
         let (mut total, mut buffers, mut is_full) = (first, 1, first == size);
         let mut last = &mut *packet;
         while is_full && buffers < most && total + size <= MOST && !self.ends_record(shared) {
@@ -40,6 +40,21 @@ impl Connection {
         if buffers > 1 {
             emit::enlarge(packet, total, size);
         }
+    }
+
+    /// How many segments a packet may have: two packets at least are on their way at a time, so
+    /// that acknowledgements keep coming, and none is much longer than what the connection sends
+    /// in a millisecond.
+    fn burst(&self, shared: &Shared) -> usize {
+        let Some(least) = shared.options.least_burst else { return usize::MAX };
+        let (size, window) = (u64::from(self.payload_size().max(1)), u64::from(self.congestion.window));
+        let rtt_ns = self.rtt.smoothed_ns.max(1) as u64;
+        let factor = if self.congestion.window < self.congestion.threshold / 2 { 200 } else { 120 };
+        let paced = window * factor / 100 * 1_000_000_000 / rtt_ns / 1024;
+        let half_milliseconds = (self.rtt.least_ns / 512_000).min(32) as u32;
+        let near = 65_536_u64.checked_shr(half_milliseconds).unwrap_or(0);
+        let by_rate = ((paced + near) / size).max(least.into());
+        by_rate.min((window / size / 2).max(1)) as usize
     }
 
     /// Whether what was sent last ended a record.

@@ -39,6 +39,8 @@ mod detail;
 mod echo;
 mod emit;
 mod event;
+mod fast_open;
+mod fast_open_client;
 mod host;
 mod icmp;
 mod info;
@@ -61,6 +63,7 @@ mod stack;
 mod timer;
 mod udp;
 mod unreachable;
+mod usage;
 
 pub use calls::Refusal;
 pub use choices::{Choices, Listener, Mark};

@@ -105,6 +105,14 @@ pub struct Options {
     /// Whether small segments of new connections wait for each other (Nagle's algorithm, RFC
     /// 9293, section 3.7.4); [`Stack::set_nagle`](crate::Stack::set_nagle) chooses for one.
     pub nagle: bool,
+    /// Where the port cuts packets, how many segments one has at least; beyond that it has as
+    /// many as the connection sends in a 1,024th of a second, and more where round trips are
+    /// short, as in Linux. `None` for as many as may be on their way.
+    pub least_burst: Option<u32>,
+    /// Whether a SYN carries data only to servers whose cookie is known (RFC 7413).
+    pub fast_open_needs_cookie: bool,
+    /// By how many bits windows are shifted at least, at most 14.
+    pub least_shift: u8,
     /// What is left to the port.
     pub offload: Offload,
     /// How fast connections send.
@@ -148,6 +156,9 @@ impl Default for Options {
             retries: 12,
             keep_alive: None,
             nagle: true,
+            least_burst: None,
+            fast_open_needs_cookie: true,
+            least_shift: 0,
             offload: Offload::default(),
             algorithm: Algorithm::Cubic,
             sack: true,
@@ -183,7 +194,8 @@ impl Options {
 
     /// By how many bits windows are shifted, so that the whole buffer can be told.
     pub(crate) fn receive_shift(&self) -> u8 {
-        (0..14).find(|shift| self.receive_buffer >> shift <= 0xFFFF).unwrap_or(14)
+        let needed = (0..14).find(|shift| self.receive_buffer >> shift <= 0xFFFF).unwrap_or(14);
+        needed.max(self.least_shift).min(14)
     }
 }
 

@@ -36,7 +36,7 @@ impl Connection {
     /// Sends what may be sent.
     pub fn output(&mut self, shared: &mut Shared, io: &mut Io) -> Stop {
         let stop = self.send_all(shared, io);
-        if stop == Stop::Done && self.is.owes_ack && self.state.is_synchronized() {
+        if stop == Stop::Done && self.is.owes_ack && self.may_speak() {
             return self.send_acknowledgement(shared, io);
         }
         stop
@@ -57,6 +57,7 @@ impl Connection {
             return Stop::NoRoom;
         }
         self.raise_segment(io.now_ns);
+        let sent = self.nxt;
         while self.unsent != NONE {
             let at = self.unsent;
             self.join(at, self.room(), shared, io);
@@ -80,6 +81,9 @@ impl Connection {
                 return Stop::NoRoom;
             }
         }
+        if self.nxt != sent {
+            self.note_usage();
+        }
         self.await_window(io.now_ns);
         Stop::Done
     }
@@ -89,11 +93,16 @@ impl Connection {
     pub fn transmit_new(&mut self, at: u32, shared: &mut Shared, io: &mut Io) -> bool {
         let Some(node) = shared.nodes.get(at) else { return false };
         let (len, next, is_control) = (node.len(), node.next, node.is_control);
-        let owed_cwr = self.is.owes_cwr;
+        let (owed_cwr, owed_ack) = (self.is.owes_cwr, self.is.owes_ack);
         let Some(mut packet) = self.build(at, shared, io) else { return false };
         self.last_new = at;
         self.advance(len, next, io.now_ns);
-        self.note_interaction(shared, io.now_ns);
+        if is_control && self.state == State::SynSent {
+            self.advance_with_syn(shared, io.now_ns);
+        }
+        if !is_control {
+            self.note_interaction(owed_ack, shared, io.now_ns);
+        }
         // CWR is told in one segment (RFC 3168, section 6.1.2), and ports may copy it into all.
         let has_cwr = owed_cwr && !self.is.owes_cwr;
         if shared.options.offload.buffers > 1 && !is_control && !has_cwr {
@@ -105,8 +114,10 @@ impl Connection {
     }
 
     /// Data go out soon after data came: what this side sends carries acknowledgements.
-    fn note_interaction(&mut self, shared: &Shared, now_ns: i64) {
-        self.is.is_interactive |= now_ns - self.received_ns < shared.options.delayed_ack_ns;
+    fn note_interaction(&mut self, owed_ack: bool, shared: &Shared, now_ns: i64) {
+        let answers_syn = owed_ack && self.received_ns == 0;
+        let answers_data = now_ns - self.received_ns < shared.options.delayed_ack_ns;
+        self.is.is_interactive |= answers_syn || answers_data && self.received_ns != 0;
     }
 
     /// Counts the first node that was not sent as sent.
@@ -124,7 +135,9 @@ impl Connection {
     fn send_lost(&mut self, shared: &mut Shared, io: &mut Io) -> Stop {
         let mut at = self.queue.head;
         while let Some(node) = shared.nodes.get(at) {
-            if node.sent == Sent::Not || self.lost == 0 {
+            // Data that went with the SYN wait for its answer.
+            let is_early = !self.may_speak() && node.sequence != self.initial;
+            if node.sent == Sent::Not || self.lost == 0 || is_early {
                 break;
             }
             let here = at;
@@ -166,13 +179,16 @@ impl Connection {
     /// 3.8.6.2.1). The segments on their way are no more than
     /// `most` full ones, for each is a packet, however small the other side wants them.
     pub fn may_send(&self, node: &Node, most: u32) -> May {
-        if !self.state.is_synchronized() {
+        if !self.may_speak() {
             let is_syn = node.sequence == self.initial;
             return if is_syn { May::Send } else { May::Wait };
         }
         let len = node.payload_len().max(1);
-        let is_first = self.in_flight == 0;
-        if !is_first && self.in_flight + len.min(self.payload_size()) > self.congestion.window {
+        // An answer to a SYN that data may follow is no segment of the window.
+        let syn = u32::from(self.is_fast_open() && self.una == self.initial);
+        let in_flight = self.in_flight.saturating_sub(syn);
+        let is_first = in_flight == 0;
+        if !is_first && in_flight + len.min(self.payload_size()) > self.congestion.window + self.limited() {
             return May::Wait;
         }
         let behind = self.nxt.since(self.una);
@@ -194,6 +210,13 @@ impl Connection {
         May::Wait
     }
 
+    /// Bytes that may go out beyond the congestion window because of duplicates that may tell of
+    /// a loss (RFC 3042); selective acknowledgements make room by themselves.
+    fn limited(&self) -> u32 {
+        let is_open = self.recovery == crate::connection::Recovery::Open && !self.is.has_sack;
+        if is_open { u32::from(self.duplicates.min(2)) * self.payload_size() } else { 0 }
+    }
+
     /// Whether Nagle's algorithm holds a small segment back (RFC 9293, section 3.7.4): while
     /// another small one is on its way, as Minshall proposed, so that the end of much does not
     /// wait for a delayed acknowledgement.
@@ -213,7 +236,9 @@ impl Connection {
 
     /// Payload bytes that the other side's window takes at once.
     pub fn room(&self) -> u32 {
-        let edge = self.una.plus(self.send_window);
+        // A SYN takes no window.
+        let syn = u32::from(self.una == self.initial);
+        let edge = self.una.plus(self.send_window.saturating_add(syn));
         let room = if edge.is_after(self.nxt) { edge.since(self.nxt) } else { 0 };
         room.min(self.payload_size())
     }
@@ -332,8 +357,9 @@ impl Connection {
         let addresses = self.key.addresses()?;
         let node = shared.nodes.get(at)?;
         let (sequence, is_control, is_resent) = (node.sequence, node.is_control, node.is_resent);
+        let next = node.next;
         let is_last = shared.nodes.get(node.next).is_none_or(|next| next.is_control);
-        let is_syn = is_control && !self.state.is_synchronized();
+        let is_syn = is_control && sequence == self.initial;
         let payload_len = node.payload_len();
         let is_whole = is_last && (!node.is_more || self.is.may_cut) || node.is_record_end;
         let flags = self.flags(is_syn, is_control, is_whole && payload_len > 0, is_resent);
@@ -341,12 +367,17 @@ impl Connection {
         if self.is.has_ecn && payload_len > 0 && !is_resent {
             header.ecn = ecn::ECT_0;
         }
-        let node = shared.nodes.get_mut(at)?;
-        let payload = node.packet.as_ref().map_or(&[][..], |packet| &packet[..]);
+        let with_syn = match is_syn && self.syn_data > 0 && !is_resent {
+            true => shared.nodes.get(next).and_then(|node| node.packet.as_ref()),
+            false => None,
+        };
+        let packet = shared.nodes.get(at).and_then(|node| node.packet.as_ref()).or(with_syn);
+        let payload = packet.map_or(&[][..], |packet| &packet[..]);
         let Some(packet) = header.build(io.pool, payload, shared.options.offload) else {
             shared.counters.no_buffer += 1;
             return None;
         };
+        let node = shared.nodes.get_mut(at)?;
         (node.sent, node.sent_ns) = (Sent::InFlight, io.now_ns);
         self.reduction.count_sent(node.len());
         shared.counters.segments_sent += 1;
@@ -420,7 +451,12 @@ impl Connection {
     fn syn_options(&self, flags: Flags, clocks: Option<(u32, u32)>, shared: &Shared) -> OptionBytes {
         let is_answer = flags.contains(Flags::ACK);
         let shift = if is_answer { self.receive_shift } else { shared.options.receive_shift() };
-        OptionBytes::of_syn(self.advertised, self.is.has_sack, clocks, self.is.has_scale.then_some(shift))
+        let scale = self.is.has_scale.then_some(shift);
+        let mut options = OptionBytes::of_syn(self.advertised, self.is.has_sack, clocks, scale);
+        // A SYN that is sent again goes without, for a box on the way may have dropped the first.
+        let cookie = self.cookie.iter().filter(|_| is_answer || self.attempts == 0);
+        cookie.for_each(|cookie| options.push_cookie(cookie.option()));
+        options
     }
 
     /// Sends an acknowledgement alone.
@@ -478,6 +514,15 @@ pub fn send_reply(header: &Header, shared: &mut Shared, io: &mut Io) {
     match io.out.room() > io.out.len() {
         true => send_once(header, shared, io),
         false => shared.counters.lose(port::Reason::TxTcpReply),
+    }
+}
+
+/// Answers a segment of a connection that nobody wants any more: the reset has the number that
+/// the segment acknowledged.
+pub fn answer_with_reset(segment: &Segment, shared: &mut Shared, io: &mut Io) {
+    if let Some(header) = reset_for(segment) {
+        shared.counters.resets_sent += 1;
+        send_once(&header, shared, io);
     }
 }
 

@@ -4,7 +4,7 @@
 //! agreed on. What a router told, or was found, is forgotten after ten minutes (RFC 1191,
 //! section 6.3; RFC 4821, section 7.7).
 
-use crate::connection::{Connection, Io, NEVER, Next, Shared};
+use crate::connection::{Connection, Io, NEVER, Next, Shared, State};
 use crate::emit;
 use crate::key::Key;
 use crate::options::SECOND_NS;
@@ -58,6 +58,9 @@ impl Connection {
     /// A router told that a segment of number `sequence` was too long. That counts only for
     /// what is on its way (RFC 5927, section 7.2).
     fn take_too_big(&mut self, sequence: Sequence, mtu: u32, shared: &mut Shared, io: &Io) -> bool {
+        if self.state == State::SynSent && self.syn_data > 0 && sequence == self.initial {
+            return self.shorten_syn(mtu, shared);
+        }
         let is_sent = !sequence.is_before(self.una) && sequence.is_before(self.nxt);
         if !is_sent || !self.state.is_synchronized() || !self.shorten(mtu, shared) {
             return false;
@@ -75,6 +78,17 @@ impl Connection {
             }
         }
         true
+    }
+
+    /// A router told that a SYN with data was too long: it goes without them at once.
+    fn shorten_syn(&mut self, mtu: u32, shared: &mut Shared) -> bool {
+        let is_less = self.shorten(mtu, shared);
+        if is_less {
+            self.advertised = self.segment;
+            (self.cookie, self.syn_data) = (None, 0);
+            self.resend_syn(shared);
+        }
+        is_less
     }
 
     /// A timer expired: segments become shorter if the first one may be too long.

@@ -6,9 +6,10 @@ use memory::{Checksum, Packet};
 use port::Reason;
 use wire::ip::Addresses;
 use wire::tcp::{self, Flags};
-use wire::tcp_option::{TcpOption, sack_blocks};
+use wire::tcp_option::{FastOpen, TcpOption, sack_blocks};
 use wire::{Flow, ecn};
 
+use crate::fast_open::Cookie;
 use crate::sequence::Sequence;
 
 /// Blocks that fit into a header (RFC 2018, section 3).
@@ -63,6 +64,8 @@ pub struct Segment {
     pub timestamps: Option<(u32, u32)>,
     /// What its sender has beyond the acknowledgement.
     pub sack: Blocks,
+    /// The cookie of fast open, or a request for one.
+    pub fast_open: Option<Cookie>,
     /// Whether congestion was met on the way (RFC 3168).
     pub is_congested: bool,
     /// Where its bytes stand in the packet.
@@ -98,6 +101,7 @@ impl Segment {
             sack_permitted: false,
             timestamps: None,
             sack: Blocks::default(),
+            fast_open: None,
             is_congested: class & ecn::MASK == ecn::CE,
             payload: flow.l4_offset() + view.header_len()..flow.end,
         };
@@ -110,7 +114,9 @@ impl Segment {
                 TcpOption::Timestamps { value, echo } => segment.timestamps = Some((value, echo)),
                 TcpOption::Sack(data) => sack_blocks(data)
                     .for_each(|(start, end)| segment.sack.push(Sequence(start), Sequence(end))),
-                TcpOption::Unknown { .. } => {}
+                option @ TcpOption::Unknown { .. } => {
+                    segment.fast_open = FastOpen::of(&option).map(Cookie::from).or(segment.fast_open);
+                }
             }
         }
         Ok(segment)

@@ -15,6 +15,8 @@ use crate::cookie;
 use crate::counters::Counters;
 use crate::demux::Demux;
 use crate::event::{Event, Id};
+use crate::fast_open::{Verdict, judge};
+use crate::fast_open_client::Servers;
 use crate::kept::Ids;
 use crate::key::Key;
 use crate::options::{MILLISECOND_NS, Options};
@@ -72,6 +74,7 @@ impl Stack {
             shared: Shared {
                 options,
                 nodes: Nodes::default(),
+                servers: Servers::default(),
                 early: Nodes::default(),
                 unconsumed: 0,
                 events: Vec::with_capacity(64),
@@ -130,7 +133,7 @@ impl Stack {
             let (key, behind) = (connection.key, connection.nxt);
             if self.is_listening(key.local_port) {
                 self.remove(index, io);
-                return self.arrive_at_listener(key, Some(behind), segment, io);
+                return self.arrive_at_listener(key, Some(behind), segment, packet, io);
             }
             return self.arrive_at_none(key, segment, packet, io);
         }
@@ -192,12 +195,19 @@ impl Stack {
             self.shared.counters.lose(Loss::RxTcpNoConnection);
             return self.reply_reset(segment, io);
         }
-        self.arrive_at_listener(key, None, segment, io);
+        self.arrive_at_listener(key, None, segment, packet, io);
     }
 
     /// A SYN to a port that is listened on. Its connection's numbers begin `behind` those of
     /// one before it between the same ends (RFC 6191, section 2).
-    fn arrive_at_listener(&mut self, key: Key, behind: Option<Sequence>, segment: &Segment, io: &mut Io) {
+    fn arrive_at_listener(
+        &mut self,
+        key: Key,
+        behind: Option<Sequence>,
+        segment: &Segment,
+        packet: &mut MaybePacket,
+        io: &mut Io,
+    ) {
         let is_full = self.connections.is_full() && self.in_time_wait == 0;
         if self.half_open >= self.shared.options.half_open || is_full {
             // Nothing is kept of it; the answer's number says what must be known later.
@@ -222,6 +232,11 @@ impl Stack {
         connection.learn(segment, &self.shared.options, io.now_ns);
         connection.set_window(segment);
         connection.queue_control(&mut self.shared, io.now_ns);
+        match judge(&key, segment, &listener, self.half_open) {
+            Verdict::Usual => {}
+            Verdict::Give(cookie) => connection.cookie = Some(Box::new(cookie)),
+            Verdict::Open => connection.open_fast(index, segment, packet, &mut self.shared, io),
+        }
         self.half_open += 1;
         self.settle(index, Next::Keep, io);
     }

@@ -23,7 +23,10 @@ impl Connection {
             && self.recovery == Recovery::Open
         {
             self.begin_recovery(shared);
-            self.congestion.window = self.congestion.threshold;
+            // As if an acknowledgement of a segment had told of the loss.
+            let (segment, threshold) = (self.payload_size(), self.congestion.threshold);
+            self.congestion.window =
+                self.reduction.window(segment, self.in_flight, threshold, segment, false);
         }
         if self.is_due(Deadline::Probe, io) {
             self.probe_end_of_data(shared, io);
@@ -170,6 +173,8 @@ impl Connection {
                 self.probe_end = Some(self.nxt);
             }
         }
+        // One probe until its answer, or a timeout.
+        self.set(Deadline::Probe, NEVER);
         self.set(Deadline::Retransmit, io.now_ns + self.rtt.timeout_ns());
     }
 

@@ -125,6 +125,7 @@ fn short_segments_are_no_sign_of_a_black_hole() {
     rig.pass(SECOND);
     rig.pass(5 * SECOND);
     rig.pass(20 * SECOND);
+    rig.pass(20 * SECOND);
     assert!(rig.stack.counters().timeouts >= 3);
     assert_eq!((size(&rig, id), rig.stack.counters().path_mtu_reduced), (1460, 0));
 }

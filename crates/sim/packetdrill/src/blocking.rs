@@ -5,6 +5,8 @@
 //! each step of time it lets a waiting call try again and return, before time goes on: so a
 //! call ends at the very moment at which it can, whatever the scheduler does.
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
@@ -37,6 +39,9 @@ struct Inner {
     waiter: Option<Waiter>,
     /// A thread that has waited and has not read the clock since.
     returning: Option<ThreadId>,
+    /// Where the kernel tells what a thread does whose call has ended, and which has to tell
+    /// packetdrill so.
+    finishing: Option<PathBuf>,
     looks: u32,
 }
 
@@ -53,7 +58,7 @@ type Guard<'a> = MutexGuard<'a, Inner>;
 impl Clocked {
     /// A host whose time passes on the calling thread.
     pub fn new(host: Host) -> Clocked {
-        let inner = Inner { host, waiter: None, returning: None, looks: 0 };
+        let inner = Inner { host, waiter: None, returning: None, finishing: None, looks: 0 };
         Clocked { inner: Mutex::new(inner), changed: Condvar::new(), driver: thread::current().id() }
     }
 
@@ -80,6 +85,15 @@ impl Clocked {
         result
     }
 
+    /// A packet comes in. A waiting call may go on before it is answered.
+    pub fn receive_packet(&self, bytes: &[u8]) {
+        let mut inner = self.lock();
+        inner.looks = 0;
+        inner.host.receive(bytes);
+        let mut inner = self.settle(inner);
+        inner.host.pump();
+    }
+
     /// Calls the host until the answer is another one than `EAGAIN`, for so many nanoseconds at
     /// most; once where `blocks` says no.
     pub fn attempt<T>(
@@ -97,6 +111,7 @@ impl Clocked {
             if !matches!(answer, Err(libc::EAGAIN)) || is_late || !blocks(&inner.host) {
                 if inner.waiter.is_some() && !self.is_driver() {
                     (inner.waiter, inner.returning) = (None, Some(thread::current().id()));
+                    inner.finishing = fs::read_link("/proc/thread-self").ok();
                     self.changed.notify_all();
                 }
                 drop(self.settle(inner));
@@ -107,6 +122,9 @@ impl Clocked {
                 let Some(next) = next else { return answer };
                 inner = self.pass(inner, next);
                 continue;
+            }
+            if inner.returning == Some(thread::current().id()) {
+                inner.returning = None;
             }
             inner.waiter = Some(Waiter { until_ns, is_called: false });
             self.changed.notify_all();
@@ -154,6 +172,11 @@ impl Clocked {
     pub fn sleep(&self, us: i64) {
         let mut inner = self.lock();
         inner.looks = 0;
+        if let Some(thread) = inner.finishing.take() {
+            drop(inner);
+            await_sleep(&thread);
+            inner = self.lock();
+        }
         let until_ns = inner.host.now_ns + (us + SPIN_US) * MICROSECOND_NS;
         drop(self.pass(inner, until_ns));
     }
@@ -190,5 +213,20 @@ impl Clocked {
         }
         let (sent_ns, bytes) = inner.host.take_packet()?;
         Some((sent_ns / MICROSECOND_NS, bytes))
+    }
+}
+
+/// Waits until a thread sleeps: one whose call has ended takes packetdrill's lock, which is free
+/// while the script sleeps, and then waits for the next call.
+fn await_sleep(thread: &Path) {
+    let stat = Path::new("/proc").join(thread).join("stat");
+    for _ in 0..10_000 {
+        let text = fs::read_to_string(&stat).unwrap_or_default();
+        // The state stands behind the name, which is in brackets.
+        let state = text.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+        if state.is_none_or(|state| state == 'S') {
+            return;
+        }
+        thread::yield_now();
     }
 }

@@ -126,26 +126,81 @@ impl Host {
         let socket = self.sockets.get_mut(&number).ok_or(libc::EBADF)?;
         let Some(remote) = remote else { return self.disconnect(number) };
         match socket.role {
+            Role::Fresh if socket.put_off.is_some() => return Err(libc::EISCONN),
             Role::Fresh => {}
             Role::Open(_) if socket.was_open => return Err(libc::EISCONN),
             Role::Open(_) => return Err(libc::EALREADY),
             Role::Ended => return socket.check().and(Err(libc::ECONNABORTED)),
             Role::Listening { .. } => return Err(libc::EISCONN),
         }
+        self.with(|_, _| ());
+        let Some(socket) = self.sockets.get(&number) else { return Err(libc::EBADF) };
+        if self.puts_off(socket, remote) {
+            let socket = self.socket_mut(descriptor)?;
+            socket.put_off = Some(remote);
+            return Ok(0);
+        }
+        let is_fast = socket.choices.connects_fast && self.settings.fast_open() & fast_open::CLIENT != 0;
+        if is_fast {
+            return self.open(number, remote, Some(&[])).map(|_| 0);
+        }
+        self.open(number, remote, None).map(|_| 0)
+    }
+
+    /// Opens a connection, fast where there are bytes for its SYN: how many went with it.
+    fn open(&mut self, number: Number, remote: SocketAddr, bytes: Option<&[u8]>) -> Answer {
+        let choices = self.sockets.get(&number).ok_or(libc::EBADF)?.choices;
         let own: IpAddr = if remote.is_ipv6() { OWN_V6.into() } else { OWN_V4.into() };
-        let choices = socket.choices;
-        let remote_pair = (remote.ip(), remote.port());
-        let opened = self.with_silently(|stack, io| stack.connect(own, remote_pair, io));
-        let id = opened.map_err(of_refusal)?;
+        let pair = (remote.ip(), remote.port());
+        let most = choices.max_segment.map_or(usize::MAX, |size| usize::from(size.saturating_sub(40)));
+        let opened = self.with_silently(|stack, io| match bytes {
+            Some(bytes) => stack.connect_fast(own, pair, &bytes[..bytes.len().min(most)], io),
+            None => stack.connect(own, pair, io).map(|id| (id, 0)),
+        });
+        let (id, taken) = opened.map_err(of_refusal)?;
         self.attach(number, id);
         self.apply(id, &choices);
         let key = self.stack().and_then(|stack| stack.info(id)).map(|info| info.key);
         if let Some(socket) = self.sockets.get_mut(&number) {
-            socket.remote = Some(remote);
+            (socket.remote, socket.put_off) = (Some(remote), None);
             socket.local = key.map(|key| (key.local, key.local_port).into());
         }
         self.with(|_, _| ());
-        Ok(0)
+        Ok(taken)
+    }
+
+    /// `sendto` with `MSG_FASTOPEN`, and the first `write` behind a `connect` that was put off:
+    /// how many bytes went with the SYN; `None` where the connection was begun before.
+    ///
+    /// # Errors
+    /// Those of descriptors and of `connect`; `EOPNOTSUPP` where fast open is off.
+    pub fn send_fast(
+        &mut self,
+        descriptor: i32,
+        remote: Option<SocketAddr>,
+        bytes: &[u8],
+    ) -> Answer<Option<usize>> {
+        let bits = self.settings.fast_open();
+        let number = self.number(descriptor)?;
+        let socket = self.sockets.get(&number).ok_or(libc::EBADF)?;
+        match socket.role {
+            Role::Fresh => {}
+            Role::Open(_) if !socket.was_open => return Err(libc::EALREADY),
+            _ => return Ok(None),
+        }
+        if bits & fast_open::CLIENT == 0 {
+            return Err(libc::EOPNOTSUPP);
+        }
+        let remote = remote.or(socket.put_off).ok_or(libc::EOPNOTSUPP)?;
+        self.open(number, remote, Some(bytes)).map(Some)
+    }
+
+    /// Whether `connect` is put off until there are data for the SYN: the application wants so,
+    /// and the SYN may carry data.
+    fn puts_off(&self, socket: &Socket, remote: SocketAddr) -> bool {
+        let may = self.settings.fast_open() & fast_open::CLIENT != 0;
+        let is_known = self.stack().is_some_and(|stack| stack.may_connect_fast(remote.ip()));
+        may && socket.choices.connects_fast && is_known
     }
 
     /// A socket is as new (`connect` with `AF_UNSPEC`).
@@ -166,6 +221,7 @@ impl Host {
     pub fn connect_end(&mut self, descriptor: i32) -> Answer {
         let socket = self.socket_mut(descriptor)?;
         match socket.role {
+            Role::Fresh if socket.put_off.is_some() => Ok(0),
             Role::Open(_) if socket.was_open => Ok(0),
             Role::Open(_) => Err(libc::EAGAIN),
             _ => socket.check().and(Err(libc::ECONNABORTED)),
@@ -187,6 +243,7 @@ impl Host {
             }
             return match socket.role {
                 _ if socket.is_read_shut => Ok(vec![]),
+                Role::Fresh if socket.put_off.is_some() => Err(libc::EAGAIN),
                 Role::Fresh | Role::Listening { .. } => Err(libc::ENOTCONN),
                 Role::Open(_) => Err(libc::EAGAIN),
                 Role::Ended => Ok(vec![]),

@@ -37,6 +37,8 @@ fn follow_one(
         }
         ("set_sysctls.py" | "sysctl", values) => {
             for (name, value) in values.iter().filter_map(|word| word.split_once('=')) {
+                // Kernels that have it forget their cookies when their number changes.
+                settings.flushes += u64::from(name.ends_with("tcp_fastopen_cookies"));
                 settings.set(name, value);
             }
             Ok(())
@@ -47,10 +49,20 @@ fn follow_one(
             settings.is_cut = *what != "delete" && arguments.ends_with(&["limit", "0"]);
             Ok(())
         }
-        // What the host remembered of others is forgotten by a host that is new to each script.
-        ("ip", ["tcp_metrics", "flush", ..]) => Ok(()),
-        // Segments leave one by one, and are put together by packetdrill.
-        ("ethtool", ["-K", ..]) => Ok(()),
+        ("ip", ["tcp_metrics", "flush", ..]) => {
+            settings.flushes += 1;
+            Ok(())
+        }
+        ("nstat", ["|", "grep", "TcpExtOutOfWindowIcmps"]) => match settings.strange_messages {
+            0 => Err("nothing was counted".to_owned()),
+            _ => Ok(()),
+        },
+        ("nstat", []) => Ok(()),
+        ("ethtool", ["-K", _, features @ ..]) => {
+            settings.has_no_segmentation = features.windows(2).any(|pair| pair == ["tso", "off"]);
+            settings.changes += 1;
+            Ok(())
+        }
         (name, _) if name.starts_with("sysctl_restore_") => Ok(()),
         _ => Err("this host does not know the command".to_owned()),
     }
@@ -104,7 +116,7 @@ mod tests {
         assert_eq!(settings.text("net.ipv4.tcp_rmem"), Some("4096 540000 15728640"));
         assert_eq!((settings.number("tcp_sack"), settings.fast_open()), (Some(0), 0x402));
         assert_eq!(settings.number("tcp_ecn"), Some(2));
-        assert_eq!(settings.stack_options(1500).receive_buffer, 15 << 20);
+        assert_eq!(settings.stack_options(1500).least_shift, 8);
     }
 
     #[test]

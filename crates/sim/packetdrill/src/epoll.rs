@@ -31,6 +31,7 @@ impl Host {
         let mut events = 0;
         match &socket.role {
             Role::Listening { waiting, .. } => return if waiting.is_empty() { 0 } else { IN },
+            Role::Fresh if socket.put_off.is_some() => return OUT,
             Role::Fresh => return OUT | HUP,
             Role::Ended => events |= IN | OUT | HUP | RDHUP,
             Role::Open(id) => {

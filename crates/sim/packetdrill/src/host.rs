@@ -22,8 +22,8 @@ const BEGIN_NS: i64 = 1_000_000_000_000;
 /// Buffers of the pool.
 const BUFFERS: usize = 8192;
 /// Payload bytes of the parts into which a longer received segment is cut, for a buffer has
-/// room for no more; a whole number of words.
-const PART: usize = 1400;
+/// room for no more: the size of segments in most scripts.
+const PART: usize = 1000;
 
 /// What a descriptor stands for.
 #[derive(Debug)]
@@ -40,6 +40,7 @@ pub struct Host {
     pub settings: Settings,
     /// The changes of it that the stack knows.
     known_changes: u64,
+    known_flushes: u64,
     /// The present, in nanoseconds.
     pub now_ns: i64,
     stack: Option<Stack>,
@@ -54,8 +55,6 @@ pub struct Host {
     pub descriptors: HashMap<i32, (Descriptor, File)>,
     /// Packets that were sent, with the time in nanoseconds.
     cable: VecDeque<(i64, Vec<u8>)>,
-    /// Messages of ICMP about segments that this host cannot have sent.
-    pub strange_messages: u64,
 }
 
 impl Host {
@@ -69,6 +68,7 @@ impl Host {
         Ok(Host {
             settings: Settings::default(),
             known_changes: 0,
+            known_flushes: 0,
             now_ns: BEGIN_NS,
             stack: None,
             pool,
@@ -78,7 +78,6 @@ impl Host {
             next: 0,
             descriptors: HashMap::new(),
             cable: VecDeque::new(),
-            strange_messages: 0,
         })
     }
 
@@ -96,6 +95,10 @@ impl Host {
         if self.known_changes != self.settings.changes {
             self.known_changes = self.settings.changes;
             stack.set_options(options);
+        }
+        if self.known_flushes != self.settings.flushes {
+            self.known_flushes = self.settings.flushes;
+            stack.forget_servers();
         }
         let mut out = Batch::with_limit(1024);
         let result = call(&mut stack, &mut Io { now_ns: self.now_ns, pool: &mut self.pool, out: &mut out });
@@ -120,12 +123,9 @@ impl Host {
     }
 
     /// Lets sockets see what happened, and the stack send, until nothing is left to do.
-    fn pump(&mut self) {
+    pub fn pump(&mut self) {
         loop {
-            let mut events = Vec::new();
-            self.with_silently(|stack, _| stack.swap_events(&mut events));
-            let is_quiet = events.is_empty();
-            events.into_iter().for_each(|event| self.see(event));
+            let is_quiet = self.look();
             let is_done = self.with_silently(|stack, io| {
                 stack.output(io);
                 !stack.is_ready()
@@ -140,8 +140,9 @@ impl Host {
         match event {
             Event::Connected { connection, is_passive: true } => self.see_accepted(connection),
             Event::Connected { connection, is_passive: false } => {
+                let now_ns = self.now_ns;
                 if let Some(socket) = self.socket_of(connection) {
-                    socket.was_open = true;
+                    (socket.was_open, socket.received_ns) = (true, now_ns);
                     socket.out_events += 1;
                 }
             }
@@ -185,7 +186,7 @@ impl Host {
         socket.role = Role::Open(id);
         socket.local = Some((key.local, key.local_port).into());
         socket.remote = Some((key.remote, key.remote_port).into());
-        socket.was_open = true;
+        (socket.was_open, socket.received_ns) = (true, self.now_ns);
         self.sockets.insert(number, socket);
         self.by_id.insert(id, number);
     }
@@ -265,8 +266,20 @@ impl Host {
     /// Lets time pass until a moment, at which nothing else is due before it.
     pub fn pass(&mut self, until_ns: i64) {
         self.now_ns = self.now_ns.max(until_ns);
+        self.remember();
         if self.stack.is_some() {
             self.with(|stack, io| stack.expire(io));
+        }
+    }
+
+    /// Remembers what is known of each connection, for one that is about to end is still asked
+    /// about.
+    fn remember(&mut self) {
+        let Some(stack) = &self.stack else { return };
+        for socket in self.sockets.values_mut() {
+            if let Some(detail) = socket.connection().and_then(|id| stack.detail(id)) {
+                socket.last_info = Some(detail);
+            }
         }
     }
 
@@ -280,13 +293,24 @@ impl Host {
         !self.cable.is_empty()
     }
 
-    /// A packet comes in, without an Ethernet header.
+    /// A packet comes in, without an Ethernet header. What it leads to is sent by
+    /// [`Host::pump`], so that calls that wait may add to it, as applications do.
     pub fn receive(&mut self, bytes: &[u8]) {
+        self.remember();
         let parts = split(bytes);
         for part in &parts {
             self.receive_one(part);
         }
-        self.pump();
+        self.look();
+    }
+
+    /// Lets sockets see what happened.
+    fn look(&mut self) -> bool {
+        let mut events = Vec::new();
+        self.with_silently(|stack, _| stack.swap_events(&mut events));
+        let is_quiet = events.is_empty();
+        events.into_iter().for_each(|event| self.see(event));
+        is_quiet
     }
 
     fn receive_one(&mut self, bytes: &[u8]) {
@@ -316,7 +340,7 @@ impl Host {
         let Some(message) = tcp::Unreachable::of(flow, packet) else { return };
         let mut is_ours = false;
         self.with_silently(|stack, io| is_ours = stack.unreachable(&message, io));
-        self.strange_messages += u64::from(!is_ours);
+        self.settings.strange_messages += u64::from(!is_ours);
     }
 
     /// A packet with an Ethernet header in front, as the stack's layers count from there.

@@ -66,7 +66,7 @@ pub struct Interface {
     ) -> ssize_t,
     sendmsg: unsafe extern "C" fn(User, c_int, *const msghdr, c_int) -> ssize_t,
     fcntl: extern "C" fn(User, c_int, c_int, c_long) -> c_int,
-    ioctl: extern "C" fn(User, c_int, c_ulong, User) -> c_int,
+    ioctl: unsafe extern "C" fn(User, c_int, c_ulong, User) -> c_int,
     close: extern "C" fn(User, c_int) -> c_int,
     shutdown: extern "C" fn(User, c_int, c_int) -> c_int,
     getsockopt: unsafe extern "C" fn(User, c_int, c_int, c_int, *mut c_void, *mut socklen_t) -> c_int,
@@ -367,10 +367,7 @@ unsafe extern "C" fn recvmsg(_: User, fd: c_int, message: *mut msghdr, flags: c_
 ///
 /// # Safety
 /// Each buffer can be read for its length, or is null.
-unsafe fn write_from(fd: c_int, buffers: &[iovec], flags: c_int) -> Answer {
-    if flags & libc::MSG_FASTOPEN != 0 {
-        return Err(libc::EOPNOTSUPP);
-    }
+unsafe fn write_from(fd: c_int, buffers: &[iovec], flags: c_int, to: Option<SocketAddr>) -> Answer {
     let buffers = buffers.iter().filter(|buffer| buffer.iov_len > 0);
     if buffers.clone().any(|buffer| buffer.iov_base.is_null()) {
         return Err(libc::EFAULT);
@@ -388,6 +385,23 @@ unsafe fn write_from(fd: c_int, buffers: &[iovec], flags: c_int) -> Answer {
     let mark =
         Mark { is_more_to_come: flags & libc::MSG_MORE != 0, is_record_end: flags & libc::MSG_EOR != 0 };
     let mut done = 0;
+    let is_fast = flags & libc::MSG_FASTOPEN != 0;
+    let host = host().ok_or(libc::ENOSYS)?;
+    let begun = host.call(|host| match is_fast || host.socket_mut(fd)?.put_off.is_some() {
+        true => host.send_fast(fd, to, &bytes),
+        false => Ok(None),
+    })?;
+    if let Some(taken) = begun {
+        done = taken;
+        let opened = attempt(fd, flags, |host| host.connect_end(fd));
+        match opened {
+            Err(libc::EAGAIN) if taken > 0 => return Ok(taken),
+            Err(libc::EAGAIN) => return Err(libc::EINPROGRESS),
+            Err(error) => return Err(error),
+            Ok(_) if taken == bytes.len() => return Ok(taken),
+            Ok(_) => {}
+        }
+    }
     let whole = attempt(fd, flags, |host| {
         let written = host.write(fd, &bytes[done..], mark)?;
         done += written;
@@ -403,33 +417,36 @@ unsafe extern "C" fn write(user: User, fd: c_int, at: *const c_void, len: size_t
 
 unsafe extern "C" fn writev(_: User, fd: c_int, at: *const iovec, count: c_int) -> ssize_t {
     // SAFETY: packetdrill's vector has so many buffers, each of its length.
-    answer(unsafe { write_from(fd, vector(at, count.max(0) as usize), 0) }) as ssize_t
+    answer(unsafe { write_from(fd, vector(at, count.max(0) as usize), 0, None) }) as ssize_t
 }
 
 unsafe extern "C" fn send(_: User, fd: c_int, at: *const c_void, len: size_t, flags: c_int) -> ssize_t {
     let buffer = iovec { iov_base: at.cast_mut(), iov_len: len };
     // SAFETY: packetdrill's buffer has so many bytes, or is null.
-    answer(unsafe { write_from(fd, &[buffer], flags) }) as ssize_t
+    answer(unsafe { write_from(fd, &[buffer], flags, None) }) as ssize_t
 }
 
 unsafe extern "C" fn sendto(
-    user: User,
+    _: User,
     fd: c_int,
     at: *const c_void,
     len: size_t,
     flags: c_int,
-    _to: *const sockaddr,
-    _to_len: socklen_t,
+    to: *const sockaddr,
+    to_len: socklen_t,
 ) -> ssize_t {
-    // SAFETY: as this function's caller promises. Streams need no address.
-    unsafe { send(user, fd, at, len, flags) }
+    let buffer = iovec { iov_base: at.cast_mut(), iov_len: len };
+    // SAFETY: packetdrill's buffer and address have so many bytes, or are null.
+    answer(unsafe { write_from(fd, &[buffer], flags, address_at(to, to_len)) }) as ssize_t
 }
 
 unsafe extern "C" fn sendmsg(_: User, fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
     // SAFETY: packetdrill's message is one, whose vector has so many buffers.
     let message = unsafe { &*message };
     // SAFETY: as above.
-    answer(unsafe { write_from(fd, vector(message.msg_iov, message.msg_iovlen), flags) }) as ssize_t
+    let to = unsafe { address_at(message.msg_name.cast(), message.msg_namelen) };
+    // SAFETY: as above.
+    answer(unsafe { write_from(fd, vector(message.msg_iov, message.msg_iovlen), flags, to) }) as ssize_t
 }
 
 /// The third argument is read where the command has one: on the machines of Linux a variable
@@ -448,8 +465,20 @@ extern "C" fn fcntl(_: User, fd: c_int, command: c_int, argument: c_long) -> c_i
     }) as c_int
 }
 
-extern "C" fn ioctl(_: User, _fd: c_int, _request: c_ulong, _argument: User) -> c_int {
-    answer::<i32>(Err(libc::EOPNOTSUPP)) as c_int
+unsafe extern "C" fn ioctl(_: User, fd: c_int, request: c_ulong, argument: User) -> c_int {
+    let count = call(|host| match request {
+        libc::FIONREAD => host.socket_mut(fd).map(|socket| socket.received.len()),
+        libc::TIOCOUTQ => {
+            let connection = host.socket_mut(fd)?.connection();
+            Ok(connection.map_or(0, |id| host.queued(id)))
+        }
+        _ => Err(libc::EOPNOTSUPP),
+    });
+    if count >= 0 && !argument.is_null() {
+        // SAFETY: both requests have a place for a number behind the pointer.
+        unsafe { argument.cast::<c_int>().write_unaligned(count as c_int) };
+    }
+    count.min(0) as c_int
 }
 
 extern "C" fn close(_: User, fd: c_int) -> c_int {
@@ -544,7 +573,7 @@ unsafe extern "C" fn netdev_send(_: User, at: *const c_void, len: size_t) -> c_i
     // SAFETY: packetdrill's packet has so many bytes.
     let bytes = unsafe { slice::from_raw_parts(at.cast::<u8>(), len) };
     if let Some(host) = host() {
-        host.call(|host| host.receive(bytes));
+        host.receive_packet(bytes);
     }
     0
 }

@@ -4,7 +4,7 @@ use tcp::Id;
 
 use crate::errors::Answer;
 use crate::host::Host;
-use crate::settings::parse_number;
+use crate::settings::{fast_open, parse_number};
 use crate::socket::{Choices, Role};
 use crate::tcp_info::{LISTENING, bytes_of};
 
@@ -29,7 +29,9 @@ impl Host {
     /// `ENOPROTOOPT`.
     pub fn set_option(&mut self, descriptor: i32, level: i32, name: i32, value: &[u8]) -> Answer {
         let number = || value.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes)).ok_or(libc::EINVAL);
+        let bits = self.settings.fast_open();
         let socket = self.socket_mut(descriptor)?;
+        let is_fresh = matches!(socket.role, Role::Fresh);
         let choices = &mut socket.choices;
         match (level, name) {
             (libc::SOL_SOCKET, libc::SO_SNDBUF) => {
@@ -61,7 +63,16 @@ impl Host {
                 let key = <[u8; 16]>::try_from(value).map_err(|_| libc::EINVAL)?;
                 socket.fast_open_key = Some(key);
             }
-            (libc::IPPROTO_TCP, TCP_FASTOPEN_CONNECT) => return Err(libc::EOPNOTSUPP),
+            (libc::IPPROTO_TCP, TCP_FASTOPEN_CONNECT) => {
+                let is_wanted = number()?;
+                if !(0..=1).contains(&is_wanted) || !is_fresh {
+                    return Err(libc::EINVAL);
+                }
+                if bits & fast_open::CLIENT == 0 {
+                    return Err(libc::EOPNOTSUPP);
+                }
+                choices.connects_fast = is_wanted != 0;
+            }
             (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE | libc::TCP_KEEPINTVL | libc::TCP_KEEPCNT) => {
                 return Ok(0);
             }
@@ -102,8 +113,8 @@ impl Host {
         let key = socket.fast_open_key.or(general).unwrap_or_default();
         let listener = tcp::Listener {
             max_segment: socket.choices.max_segment,
-            fast_open: socket.choices.fast_open.filter(|_| bits & crate::settings::fast_open::SERVER != 0),
-            is_cookie_needed: bits & crate::settings::fast_open::SERVER_NO_COOKIE == 0,
+            fast_open: socket.choices.fast_open.filter(|_| bits & fast_open::SERVER != 0),
+            is_cookie_needed: bits & fast_open::SERVER_NO_COOKIE == 0,
             fast_open_key: key,
         };
         self.with(|stack, _| stack.listen_as(local.port(), listener));

@@ -11,9 +11,18 @@ pub struct Settings {
     values: BTreeMap<String, String>,
     /// Whether what is sent gets lost before the cable.
     pub is_cut: bool,
+    /// The cable takes no packets of several segments.
+    pub has_no_segmentation: bool,
+    /// How often what the host remembers of others was flushed.
+    pub flushes: u64,
+    /// Messages of ICMP about segments that the host cannot have sent.
+    pub strange_messages: u64,
     /// Counted up by each change.
     pub changes: u64,
 }
+
+/// Segments of a packet that is cut at most: those of 64 KiB.
+const MOST_SEGMENTS: usize = 44;
 
 /// Bits of `net.ipv4.tcp_fastopen`.
 pub mod fast_open {
@@ -21,6 +30,8 @@ pub mod fast_open {
     pub const CLIENT: u32 = 1;
     /// Listeners may take data from a SYN.
     pub const SERVER: u32 = 2;
+    /// Connections of this side send data without a cookie.
+    pub const CLIENT_NO_COOKIE: u32 = 4;
     /// Listeners take data without a cookie.
     pub const SERVER_NO_COOKIE: u32 = 0x200;
     /// All listeners take data, also those that did not ask for it.
@@ -71,7 +82,10 @@ impl Settings {
         Options {
             key: [0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210],
             mtu,
-            receive_buffer: most.and_then(|most| most.parse().ok()).unwrap_or(6 << 20),
+            // Linux begins with a window of 64 KiB, and shifts it for the most that it may become.
+            receive_buffer: 1 << 16,
+            least_shift: shift_for(most.and_then(|most| most.parse().ok()).unwrap_or(6 << 20)),
+            least_burst: Some(self.number("tcp_min_tso_segs").unwrap_or(2)),
             send_buffer: 1 << 24,
             send_packets: 1 << 14,
             packets: 1 << 16,
@@ -82,8 +96,9 @@ impl Settings {
             window_scale: self.is_on("tcp_window_scaling"),
             offload: Offload {
                 checksum: true,
-                buffers: self.number("tcp_min_tso_segs").unwrap_or(2) as usize,
+                buffers: if self.has_no_segmentation { 0 } else { MOST_SEGMENTS },
             },
+            fast_open_needs_cookie: self.fast_open() & fast_open::CLIENT_NO_COOKIE == 0,
             ecn: ecn != 0,
             ecn_offer: ecn == 1,
             tail_probes: self.is_on("tcp_early_retrans"),
@@ -92,6 +107,11 @@ impl Settings {
             ..Options::default()
         }
     }
+}
+
+/// By how many bits windows are shifted that are to tell so many bytes.
+fn shift_for(bytes: u32) -> u8 {
+    (0..14).find(|shift| bytes >> shift <= 0xFFFF).unwrap_or(14)
 }
 
 /// A number, decimal or with `0x`.

@@ -48,6 +48,8 @@ pub struct Choices {
     pub user_timeout_ms: u32,
     /// How often a SYN is sent again.
     pub syn_retries: Option<u8>,
+    /// `connect` waits for the data that go with the SYN.
+    pub connects_fast: bool,
     /// How many connections with data in the SYN may wait to be accepted.
     pub fast_open: Option<u32>,
 }
@@ -65,6 +67,7 @@ impl Choices {
             max_segment: None,
             user_timeout_ms: 0,
             syn_retries: None,
+            connects_fast: false,
             fast_open: None,
         }
     }
@@ -83,6 +86,8 @@ pub struct Socket {
     pub local: Option<SocketAddr>,
     /// The other side's address, once it has one.
     pub remote: Option<SocketAddr>,
+    /// Where it is to be connected to with its first data.
+    pub put_off: Option<SocketAddr>,
     /// What the application set.
     pub choices: Choices,
     /// Bytes that came.
@@ -118,6 +123,7 @@ impl Socket {
             is_v6,
             local: None,
             remote: None,
+            put_off: None,
             choices,
             received: VecDeque::new(),
             is_peer_finished: false,

@@ -92,7 +92,7 @@ pub fn bytes_of(detail: &Detail, state: Option<u8>, received_ns: i64, now_ns: i6
     for (at, value) in [(120, info.bytes_acknowledged), (128, info.bytes_received)] {
         bytes[at..at + 8].copy_from_slice(&value.to_ne_bytes());
     }
-    for (at, value) in [(228, info.send_window), (220, u32::from(detail.is_reordering))] {
+    for (at, value) in [(228, info.send_window), (220, detail.reorderings)] {
         bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
     }
     bytes
