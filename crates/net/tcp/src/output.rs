@@ -188,7 +188,12 @@ impl Connection {
         let syn = u32::from(self.is_fast_open() && self.una == self.initial);
         let in_flight = self.in_flight.saturating_sub(syn);
         let is_first = in_flight == 0;
-        if !is_first && in_flight + len.min(self.payload_size()) > self.congestion.window + self.limited() {
+        // As in Linux, a FIN alone does not wait for the congestion window.
+        let is_end = node.is_control && node.payload_len() == 0;
+        if !is_first
+            && !is_end
+            && in_flight + len.min(self.payload_size()) > self.congestion.window + self.limited()
+        {
             return May::Wait;
         }
         let behind = self.nxt.since(self.una);

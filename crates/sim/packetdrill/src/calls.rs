@@ -11,6 +11,7 @@ use crate::errors::{Answer, of_refusal};
 use crate::host::{Descriptor, Host};
 use crate::settings::fast_open;
 use crate::socket::{Choices, Number, Role, Socket};
+use crate::zero_copy::NOTICE_V4_LEN;
 
 /// The address from which connections of this side go out, of each version of IP.
 const OWN_V4: Ipv4Addr = Ipv4Addr::new(192, 168, 0, 1);
@@ -163,6 +164,7 @@ impl Host {
         let key = self.stack().and_then(|stack| stack.info(id)).map(|info| info.key);
         if let Some(socket) = self.sockets.get_mut(&number) {
             (socket.remote, socket.put_off) = (Some(remote), None);
+            socket.zero_copy.count(taken);
             socket.local = key.map(|key| (key.local, key.local_port).into());
         }
         self.with(|_, _| ());
@@ -296,6 +298,7 @@ impl Host {
         if written < bytes.len() {
             self.fill(number);
         }
+        self.sockets.get_mut(&number).into_iter().for_each(|socket| socket.zero_copy.count(written));
         match written {
             0 if !bytes.is_empty() => Err(libc::EAGAIN),
             written => Ok(written),
@@ -375,5 +378,21 @@ impl Host {
         let id = self.sockets.get(&number).and_then(Socket::connection);
         let info = id.and_then(|id| self.stack()?.info(id));
         info.map_or(State::Closed, |info| info.state)
+    }
+
+    /// A call with `MSG_ZEROCOPY` has ended.
+    pub fn finish_zero_copy(&mut self, descriptor: i32) {
+        self.socket_mut(descriptor).into_iter().for_each(|socket| socket.zero_copy.finish_call());
+    }
+
+    /// Takes what the error queue of a socket has first: level and kind of the message, and its
+    /// bytes.
+    pub fn take_notice(&mut self, descriptor: i32) -> Option<(i32, i32, Vec<u8>)> {
+        let socket = self.socket_mut(descriptor).ok()?;
+        let notice = socket.zero_copy.take_notice()?;
+        Some(match socket.is_v6 {
+            true => (libc::IPPROTO_IPV6, libc::IPV6_RECVERR, notice.to_vec()),
+            false => (libc::IPPROTO_IP, libc::IP_RECVERR, notice[..NOTICE_V4_LEN].to_vec()),
+        })
     }
 }

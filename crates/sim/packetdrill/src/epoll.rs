@@ -55,7 +55,7 @@ impl Host {
         if (socket.is_peer_finished || socket.is_read_shut) && socket.is_write_shut {
             events |= HUP;
         }
-        if socket.error != 0 {
+        if socket.error != 0 || socket.zero_copy.has_notice() {
             events |= ERR;
         }
         events

@@ -182,7 +182,9 @@ impl Host {
         waiting.push_back(number);
         listener.in_events += 1;
         let choices = Choices { is_nonblocking: false, ..listener.choices };
+        let is_zero_copy = listener.zero_copy.is_on;
         let mut socket = Socket::new(listener.is_v6, choices);
+        socket.zero_copy.is_on = is_zero_copy;
         socket.role = Role::Open(id);
         socket.local = Some((key.local, key.local_port).into());
         socket.remote = Some((key.remote, key.remote_port).into());
@@ -205,6 +207,11 @@ impl Host {
     fn see_sent(&mut self, id: Id) {
         let queued = self.queued(id);
         let unsent = self.unsent(id);
+        let acknowledged = self.stack().and_then(|stack| stack.info(id)).map(|info| info.bytes_acknowledged);
+        if let (Some(socket), Some(bytes)) = (self.socket_of(id), acknowledged) {
+            // It wakes whoever waits for room as well.
+            socket.out_events += u64::from(socket.zero_copy.acknowledge(bytes));
+        }
         if let Some(socket) = self.socket_of(id)
             && socket.is_full
             && is_roomy(socket, queued, unsent)

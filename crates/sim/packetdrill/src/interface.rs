@@ -265,9 +265,6 @@ unsafe extern "C" fn connect(_: User, fd: c_int, at: *const sockaddr, len: sockl
 /// Each buffer can be written for its length, or is null.
 unsafe fn read_into(fd: c_int, buffers: &[iovec], flags: c_int) -> Answer {
     let most = buffers.iter().map(|buffer| buffer.iov_len).sum::<usize>().min(MOST);
-    if flags & libc::MSG_ERRQUEUE != 0 {
-        return Err(libc::EAGAIN);
-    }
     let is_dropped = flags & libc::MSG_TRUNC != 0;
     let has_place =
         is_dropped || buffers.iter().all(|buffer| buffer.iov_len == 0 || !buffer.iov_base.is_null());
@@ -334,33 +331,51 @@ unsafe extern "C" fn recvfrom(
 unsafe extern "C" fn recvmsg(_: User, fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
     // SAFETY: packetdrill's message is one, whose vector has so many buffers.
     let message = unsafe { &mut *message };
+    if flags & libc::MSG_ERRQUEUE != 0 {
+        let notice = host().and_then(|host| host.call(|host| host.take_notice(fd)));
+        let Some((level, kind, notice)) = notice else { return answer::<i32>(Err(libc::EAGAIN)) as ssize_t };
+        // SAFETY: packetdrill's message has as much room for control as it says.
+        unsafe { tell_control(message, Some((level, kind, &notice))) };
+        message.msg_flags = libc::MSG_ERRQUEUE;
+        return 0;
+    }
     // SAFETY: as above.
     let got = unsafe { read_into(fd, vector(message.msg_iov, message.msg_iovlen), flags) };
     message.msg_flags = 0;
-    let control_room = std::mem::take(&mut message.msg_controllen);
-    let told = host().map(|host| {
+    let unread = host().and_then(|host| {
         host.call(|host| {
             let tells = host.socket_mut(fd).is_ok_and(|socket| socket.choices.tells_unread);
-            tells.then(|| host.unread(fd))
+            tells.then(|| host.unread(fd) as c_int)
         })
     });
-    // SAFETY: `CMSG_SPACE` only computes.
-    let needed = unsafe { libc::CMSG_SPACE(size_of::<c_int>() as u32) } as usize;
-    if let (Ok(_), Some(Some(unread))) = (&got, told)
-        && control_room >= needed
-        && !message.msg_control.is_null()
-    {
-        message.msg_controllen = needed;
-        // SAFETY: there is room for one message of control with a number.
-        unsafe {
-            let control = libc::CMSG_FIRSTHDR(message);
-            (*control).cmsg_level = libc::IPPROTO_TCP;
-            (*control).cmsg_type = crate::options::TCP_INQ;
-            (*control).cmsg_len = libc::CMSG_LEN(size_of::<c_int>() as u32) as usize;
-            libc::CMSG_DATA(control).cast::<c_int>().write_unaligned(unread as c_int);
-        }
-    }
+    let unread = unread.filter(|_| got.is_ok()).map(i32::to_ne_bytes);
+    let told = unread.as_ref().map(|unread| (libc::IPPROTO_TCP, crate::options::TCP_INQ, &unread[..]));
+    // SAFETY: as above.
+    unsafe { tell_control(message, told) };
     answer(got) as ssize_t
+}
+
+/// Writes a message of control, its level, kind and bytes, or none.
+///
+/// # Safety
+/// The message has as much room for control as it says.
+unsafe fn tell_control(message: &mut msghdr, told: Option<(c_int, c_int, &[u8])>) {
+    let room = std::mem::take(&mut message.msg_controllen);
+    let Some((level, kind, bytes)) = told else { return };
+    // SAFETY: `CMSG_SPACE` only computes.
+    let needed = unsafe { libc::CMSG_SPACE(bytes.len() as u32) } as usize;
+    if message.msg_control.is_null() || room < needed {
+        return;
+    }
+    message.msg_controllen = needed;
+    // SAFETY: there is room for a message of control with so many bytes.
+    unsafe {
+        let control = libc::CMSG_FIRSTHDR(message);
+        (*control).cmsg_level = level;
+        (*control).cmsg_type = kind;
+        (*control).cmsg_len = libc::CMSG_LEN(bytes.len() as u32) as usize;
+        slice::from_raw_parts_mut(libc::CMSG_DATA(control), bytes.len()).copy_from_slice(bytes);
+    }
 }
 
 /// Writes the bytes of several buffers.
@@ -407,7 +422,25 @@ unsafe fn write_from(fd: c_int, buffers: &[iovec], flags: c_int, to: Option<Sock
         done += written;
         if done < bytes.len() { Err(libc::EAGAIN) } else { Ok(done) }
     });
-    if done > 0 { Ok(done) } else { whole }
+    if done == 0 {
+        return whole;
+    }
+    Ok(done)
+}
+
+/// The same; the numbers of calls whose bytes are to be left alone are counted.
+///
+/// # Safety
+/// As that of [`write_from`].
+unsafe fn write_counted(fd: c_int, buffers: &[iovec], flags: c_int, to: Option<SocketAddr>) -> Answer {
+    // SAFETY: as the caller promises.
+    let written = unsafe { write_from(fd, buffers, flags, to) };
+    if let (Ok(1..), Some(host)) = (written, host())
+        && flags & libc::MSG_ZEROCOPY != 0
+    {
+        host.call(|host| host.finish_zero_copy(fd));
+    }
+    written
 }
 
 unsafe extern "C" fn write(user: User, fd: c_int, at: *const c_void, len: size_t) -> ssize_t {
@@ -417,13 +450,13 @@ unsafe extern "C" fn write(user: User, fd: c_int, at: *const c_void, len: size_t
 
 unsafe extern "C" fn writev(_: User, fd: c_int, at: *const iovec, count: c_int) -> ssize_t {
     // SAFETY: packetdrill's vector has so many buffers, each of its length.
-    answer(unsafe { write_from(fd, vector(at, count.max(0) as usize), 0, None) }) as ssize_t
+    answer(unsafe { write_counted(fd, vector(at, count.max(0) as usize), 0, None) }) as ssize_t
 }
 
 unsafe extern "C" fn send(_: User, fd: c_int, at: *const c_void, len: size_t, flags: c_int) -> ssize_t {
     let buffer = iovec { iov_base: at.cast_mut(), iov_len: len };
     // SAFETY: packetdrill's buffer has so many bytes, or is null.
-    answer(unsafe { write_from(fd, &[buffer], flags, None) }) as ssize_t
+    answer(unsafe { write_counted(fd, &[buffer], flags, None) }) as ssize_t
 }
 
 unsafe extern "C" fn sendto(
@@ -437,7 +470,7 @@ unsafe extern "C" fn sendto(
 ) -> ssize_t {
     let buffer = iovec { iov_base: at.cast_mut(), iov_len: len };
     // SAFETY: packetdrill's buffer and address have so many bytes, or are null.
-    answer(unsafe { write_from(fd, &[buffer], flags, address_at(to, to_len)) }) as ssize_t
+    answer(unsafe { write_counted(fd, &[buffer], flags, address_at(to, to_len)) }) as ssize_t
 }
 
 unsafe extern "C" fn sendmsg(_: User, fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
@@ -446,7 +479,7 @@ unsafe extern "C" fn sendmsg(_: User, fd: c_int, message: *const msghdr, flags: 
     // SAFETY: as above.
     let to = unsafe { address_at(message.msg_name.cast(), message.msg_namelen) };
     // SAFETY: as above.
-    answer(unsafe { write_from(fd, vector(message.msg_iov, message.msg_iovlen), flags, to) }) as ssize_t
+    answer(unsafe { write_counted(fd, vector(message.msg_iov, message.msg_iovlen), flags, to) }) as ssize_t
 }
 
 /// The third argument is read where the command has one: on the machines of Linux a variable

@@ -26,6 +26,7 @@ mod overrides;
 mod settings;
 mod socket;
 mod tcp_info;
+mod zero_copy;
 
 pub use host::Host;
 pub use settings::Settings;

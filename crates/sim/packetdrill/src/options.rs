@@ -37,6 +37,7 @@ impl Host {
             (libc::SOL_SOCKET, libc::SO_SNDBUF) => {
                 choices.send_buffer = (2 * number()?.max(0) as usize).max(LEAST_SEND_BUFFER);
             }
+            (libc::SOL_SOCKET, libc::SO_ZEROCOPY) => socket.zero_copy.is_on = number()? != 0,
             (libc::SOL_SOCKET, _) | (libc::IPPROTO_IP, _) | (libc::IPPROTO_IPV6, _) => return Ok(0),
             (libc::IPPROTO_TCP, libc::TCP_NODELAY) => {
                 choices.has_no_delay = number()? != 0;

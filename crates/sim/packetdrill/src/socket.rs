@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 
 use tcp::Id;
 
+use crate::zero_copy::ZeroCopy;
+
 /// The number of a socket, whether or not an application has a descriptor of it.
 pub type Number = u32;
 
@@ -92,6 +94,8 @@ pub struct Socket {
     pub choices: Choices,
     /// Bytes that came.
     pub received: VecDeque<u8>,
+    /// Calls whose bytes an application must not change yet.
+    pub zero_copy: ZeroCopy,
     /// The other side has sent all that it had to send.
     pub is_peer_finished: bool,
     /// The application reads no more.
@@ -126,6 +130,7 @@ impl Socket {
             put_off: None,
             choices,
             received: VecDeque::new(),
+            zero_copy: ZeroCopy::default(),
             is_peer_finished: false,
             is_read_shut: false,
             is_write_shut: false,
