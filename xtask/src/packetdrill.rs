@@ -90,7 +90,7 @@ pub fn of(arguments: &Arguments) -> Result<(), Failure> {
     find(&folder, &folder, &mut scripts)?;
     scripts.retain(|script| script.contains(&arguments.filter));
     scripts.sort();
-    let mut build = cargo(&["build", "--release", "--locked", "--quiet", "-p", "ixora-packetdrill"]);
+    let mut build = cargo(&["build", "--locked", "--quiet", "-p", "ixora-packetdrill"]);
     if arguments.json {
         let end =
             limit::run(&mut build, crate::step::LIMIT).map_err(|e| format!("cannot start cargo: {e}"))?;
@@ -98,7 +98,7 @@ pub fn of(arguments: &Arguments) -> Result<(), Failure> {
     } else {
         run("packetdrill's library", &mut build)?;
     }
-    let library = target().join("release/libpacketdrill.so");
+    let library = target().join("debug/libpacketdrill.so");
     let start = Instant::now();
     let outcomes = run_all(&scripts, &|script| run_one(&program, &library, &folder, script));
     let report = Report { outcomes, left_out, is_whole: arguments.filter.is_empty() };

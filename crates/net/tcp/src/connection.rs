@@ -17,9 +17,11 @@ use crate::options::Options;
 use crate::path::Path;
 use crate::progress::Progress;
 use crate::queue::{List, NONE, Nodes};
+use crate::rack::Rack;
 use crate::rtt::RoundTrip;
 use crate::segment::Segment;
 use crate::sequence::Sequence;
+use crate::traits::Traits;
 use crate::usage::Usage;
 
 /// The states of RFC 9293, section 3.3.2, without LISTEN, which needs no connection.
@@ -96,86 +98,6 @@ pub const DEADLINES: usize = 8;
 const QUICK: u8 = 16;
 /// A deadline that is not set.
 pub const NEVER: i64 = i64::MAX;
-
-/// What RACK knows (RFC 8985, section 5.2).
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Rack {
-    /// When the segment was sent that was sent last of those that arrived.
-    pub sent_ns: i64,
-    /// The number behind it.
-    pub end: Sequence,
-    /// Its round trip.
-    pub rtt_ns: i64,
-    /// The highest number that is known to have arrived.
-    pub forward: Sequence,
-    /// Until which number duplicates count as one.
-    pub duplicate_round: Option<Sequence>,
-    /// By how many quarters of the least round trip segments may be late.
-    pub multiplier: u8,
-    /// After how many recoveries they may be late by one again.
-    pub persist: u8,
-    /// Whether any came late.
-    pub is_reordering: bool,
-    /// By how many segments at most, where that was more than three.
-    pub reordering: u16,
-    /// How many acknowledgements told of any.
-    pub reorderings: u32,
-}
-
-/// What the two ends agreed on, and what is so of this one.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Traits {
-    /// In the list of connections that have something to send.
-    pub is_ready: bool,
-    /// Opened by the other side.
-    pub is_passive: bool,
-    /// The application knows the connection.
-    pub is_known: bool,
-    /// The application wants no more data.
-    pub is_released: bool,
-    /// A FIN stands in the queue, or was sent.
-    pub is_finished: bool,
-    /// The other side's FIN has come in order.
-    pub is_peer_finished: bool,
-    /// Selective acknowledgements are sent, and looked at.
-    pub has_sack: bool,
-    /// Timestamps are sent, and expected.
-    pub has_timestamps: bool,
-    /// Shifted windows.
-    pub has_scale: bool,
-    /// Congestion notification.
-    pub has_ecn: bool,
-    /// Acknowledgements carry ECE until CWR comes.
-    pub is_echoing: bool,
-    /// The next new data carry CWR.
-    pub owes_cwr: bool,
-    /// An acknowledgement must go out.
-    pub owes_ack: bool,
-    /// The SYN was sent more than once.
-    pub is_syn_resent: bool,
-    /// The probe for the last segments was data sent again.
-    pub is_probe_resent: bool,
-    /// A full segment may be cut because it has waited for the window for long.
-    pub may_cut: bool,
-    /// The last segments are asked about before the retransmission timer.
-    pub has_tail_probes: bool,
-    /// Small segments wait for each other.
-    pub has_nagle: bool,
-    /// In the list of connections that wait until others keep fewer packets.
-    pub is_starved: bool,
-    /// Segments wait until they are full ones.
-    pub is_corked: bool,
-    /// The last call said that more bytes follow.
-    pub waits_for_more: bool,
-    /// Data went out soon after data had come: acknowledgements have something to ride on.
-    pub is_interactive: bool,
-    /// What waits goes out at once.
-    pub is_pushing: bool,
-    /// Its SYN asked for a cookie or carried data.
-    pub is_fast_client: bool,
-    /// Data went or came with the SYN, and were acknowledged.
-    pub has_syn_data: bool,
-}
 
 /// A connection.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use wire::tcp::Flags;
 use crate::connection::{Connection, Deadline, Io, MaybePacket, NEVER, Next, Shared, State};
 use crate::event::{Event, Reason};
 use crate::options::{MILLISECOND_NS, SECOND_NS};
-use crate::output::answer_with_reset;
 use crate::queue::Sent;
+use crate::reset::answer_with_reset;
 use crate::segment::Segment;
 use crate::sequence::is_earlier;
 

@@ -15,9 +15,9 @@
 //! 2018, 2883) with RACK and tail loss probes (RFC 8985), New Reno without them (RFC 6582),
 //! Reno and CUBIC (RFC 5681, 9438), proportional rate reduction (RFC 6937), timeouts (RFC
 //! 6298), initial numbers (RFC 6528), the checks of RFC 5961, SYN cookies (RFC 4987),
-//! congestion notification (RFC 3168), path MTU discovery (RFC 1191, 8201, and what RFC 4821
+//! congestion notification (RFC 3168), fast open (RFC 7413), path MTU discovery (RFC 1191, 8201, and what RFC 4821
 //! has against black holes), Nagle's algorithm and keep-alive. There are no urgent data, which are
-//! bytes like others here, no fast open and no fragments. Checksums and
+//! bytes like others here, and no fragments. Checksums and
 //! segmentation are left to the port where it has them ([`Offload`]).
 //!
 //! What strangers can make a stack keep is bounded by [`Options`], and every segment that it
@@ -54,13 +54,16 @@ mod output;
 mod path;
 mod progress;
 mod queue;
+mod rack;
 mod rate;
+mod reset;
 mod rtt;
 mod segment;
 mod sequence;
 mod slab;
 mod stack;
 mod timer;
+mod traits;
 mod udp;
 mod unreachable;
 mod usage;

@@ -10,7 +10,6 @@ use crate::connection::{Connection, Deadline, Io, NEVER, Shared, State};
 use crate::emit::{Header, OptionBytes};
 use crate::kept::append;
 use crate::queue::{NONE, Node, Sent};
-use crate::segment::Segment;
 use crate::sequence::Sequence;
 
 /// Why a connection stops sending.
@@ -419,7 +418,7 @@ impl Connection {
     }
 
     /// The header of a segment. Its acknowledgement and window count as told.
-    fn header(
+    pub fn header(
         &mut self,
         addresses: Addresses,
         sequence: Sequence,
@@ -473,28 +472,8 @@ impl Connection {
         }
     }
 
-    /// Sends a segment without data, with a number of the caller's choice.
-    pub fn send_bare(&mut self, sequence: Sequence, shared: &mut Shared, io: &mut Io) -> bool {
-        let Some(addresses) = self.key.addresses().filter(|_| io.out.room() > 0) else { return false };
-        let flags = if self.is.is_echoing { Flags::ACK | Flags::ECE } else { Flags::ACK };
-        let duplicate = self.duplicate;
-        let mut header = self.header(addresses, sequence, flags, shared, io.now_ns);
-        if self.is.has_sack && (self.early.len > 0 || self.duplicate.is_some()) {
-            header.options.push_sack(&self.blocks(shared));
-        }
-        self.duplicate = None;
-        let Some(packet) = header.build(io.pool, &[], shared.options.offload) else {
-            shared.counters.no_buffer += 1;
-            self.duplicate = duplicate;
-            return false;
-        };
-        shared.counters.segments_sent += 1;
-        self.has_acknowledged(flags);
-        io.out.push(packet).is_none()
-    }
-
     /// An acknowledgement went out.
-    fn has_acknowledged(&mut self, flags: Flags) {
+    pub fn has_acknowledged(&mut self, flags: Flags) {
         if flags.contains(Flags::ACK) {
             (self.is.owes_ack, self.unacknowledged) = (false, 0);
             self.quick = self.quick.saturating_sub(u8::from(self.received_ns != 0));
@@ -502,61 +481,4 @@ impl Connection {
             self.set(Deadline::Acknowledge, NEVER);
         }
     }
-
-    /// A reset of the connection, where there is room for it.
-    pub fn send_reset(&mut self, shared: &mut Shared, io: &mut Io) {
-        let Some(addresses) = self.key.addresses() else { return };
-        let (sequence, flags) = (self.nxt, Flags::RST | Flags::ACK);
-        let header = self.header(addresses, sequence, flags, shared, io.now_ns);
-        shared.counters.resets_sent += 1;
-        send_once(&header, shared, io);
-    }
-}
-
-/// Answers a segment of no connection. Answers take no more than half of the room, for a flood
-/// of such segments comes before connections have their turn to send.
-pub fn send_reply(header: &Header, shared: &mut Shared, io: &mut Io) {
-    match io.out.room() > io.out.len() {
-        true => send_once(header, shared, io),
-        false => shared.counters.lose(port::Reason::TxTcpReply),
-    }
-}
-
-/// Answers a segment of a connection that nobody wants any more: the reset has the number that
-/// the segment acknowledged.
-pub fn answer_with_reset(segment: &Segment, shared: &mut Shared, io: &mut Io) {
-    if let Some(header) = reset_for(segment) {
-        shared.counters.resets_sent += 1;
-        send_once(&header, shared, io);
-    }
-}
-
-/// Sends a segment that is not sent again: one for which there is no room is counted.
-fn send_once(header: &Header, shared: &mut Shared, io: &mut Io) {
-    let packet = if io.out.room() > 0 { header.build(io.pool, &[], shared.options.offload) } else { None };
-    match packet.map(|packet| io.out.push(packet)) {
-        Some(None) => shared.counters.segments_sent += 1,
-        Some(Some(packet)) => io.pool.free(packet),
-        None => shared.counters.lose(port::Reason::TxTcpReply),
-    }
-}
-
-/// The reset that answers a segment of no connection (RFC 9293, section 3.10.7.1).
-pub fn reset_for(segment: &Segment) -> Option<Header> {
-    if segment.has(Flags::RST) {
-        return None;
-    }
-    let has_ack = segment.has(Flags::ACK);
-    let addresses = crate::emit::addresses(segment.addresses.dst(), segment.addresses.src())?;
-    Some(Header {
-        addresses,
-        src_port: segment.dst_port,
-        dst_port: segment.src_port,
-        sequence: if has_ack { segment.acknowledgement } else { Sequence(0) },
-        acknowledgement: if has_ack { Sequence(0) } else { segment.end() },
-        flags: if has_ack { Flags::RST } else { Flags::RST | Flags::ACK },
-        window: 0,
-        options: OptionBytes::new(),
-        ecn: ecn::NOT_ECT,
-    })
 }

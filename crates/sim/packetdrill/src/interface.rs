@@ -3,24 +3,22 @@
 //! promises of a system call: a buffer is as long as it says, or null.
 
 use std::ffi::{c_char, c_int, c_long, c_longlong, c_uint, c_ulong, c_void};
-use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::slice;
 use std::sync::OnceLock;
 
 use libc::{iovec, msghdr, pollfd, size_t, sockaddr, socklen_t, ssize_t, timeval};
-use tcp::Mark;
 
 use crate::blocking::Clocked;
 use crate::errors::Answer;
-use crate::host::{Host, MICROSECOND_NS};
+use crate::host::Host;
+use crate::raw::{address_at, answer, limit_ns, none_in_time, tell_address, tell_control, vector};
+use crate::transfer::{attempt, read_into, write_counted};
 
 /// The one host of the program.
 static HOST: OnceLock<Clocked> = OnceLock::new();
 
 /// Bytes of a packet, whose headers are counted.
 const MTU: u16 = 1500;
-/// The most bytes that one call reads or writes.
-const MOST: usize = 1 << 26;
 
 /// The program's host, once packetdrill has asked for it.
 pub fn host() -> Option<&'static Clocked> {
@@ -135,87 +133,11 @@ pub unsafe extern "C" fn packetdrill_interface_init(_flags: *const c_char, inter
     unsafe { interface.write(table) };
 }
 
-/// What a call returns in C: a number, or -1 with `errno` set.
-fn answer<T: TryInto<i64>>(answer: Answer<T>) -> i64 {
-    match answer {
-        Ok(value) => value.try_into().unwrap_or(i64::MAX),
-        Err(error) => {
-            // SAFETY: the C library has one such place for each thread.
-            unsafe { *libc::__errno_location() = error };
-            -1
-        }
-    }
-}
-
 fn call<T: TryInto<i64>>(what: impl FnOnce(&mut Host) -> Answer<T>) -> i64 {
     answer(match host() {
         Some(host) => host.call(what),
         None => Err(libc::ENOSYS),
     })
-}
-
-/// Attempts a call on a socket that waits, unless the socket's or the call's flags say not to.
-fn attempt<T>(descriptor: c_int, flags: c_int, what: impl FnMut(&mut Host) -> Answer<T>) -> Answer<T> {
-    let host = host().ok_or(libc::ENOSYS)?;
-    let blocks = |host: &Host| {
-        let socket = host.number(descriptor).ok().and_then(|number| host.sockets.get(&number));
-        flags & libc::MSG_DONTWAIT == 0 && socket.is_some_and(|socket| !socket.choices.is_nonblocking)
-    };
-    host.attempt(blocks, None, what)
-}
-
-/// The address behind a pointer; `None` of none, and of one without a family.
-///
-/// # Safety
-/// `len` bytes can be read there, or it is null.
-unsafe fn address_at(at: *const sockaddr, len: socklen_t) -> Option<SocketAddr> {
-    if at.is_null() || (len as usize) < size_of::<libc::sa_family_t>() {
-        return None;
-    }
-    // SAFETY: the address begins with its family, which is there.
-    let family = i32::from(unsafe { at.cast::<libc::sa_family_t>().read_unaligned() });
-    if family == libc::AF_INET && len as usize >= size_of::<libc::sockaddr_in>() {
-        // SAFETY: so many bytes can be read, and any bytes are such a structure.
-        let v4 = unsafe { at.cast::<libc::sockaddr_in>().read_unaligned() };
-        let ip = u32::from_be(v4.sin_addr.s_addr).into();
-        return Some(SocketAddrV4::new(ip, u16::from_be(v4.sin_port)).into());
-    }
-    if family == libc::AF_INET6 && len as usize >= size_of::<libc::sockaddr_in6>() {
-        // SAFETY: as above.
-        let v6 = unsafe { at.cast::<libc::sockaddr_in6>().read_unaligned() };
-        let ip = v6.sin6_addr.s6_addr.into();
-        return Some(SocketAddrV6::new(ip, u16::from_be(v6.sin6_port), 0, 0).into());
-    }
-    None
-}
-
-/// Writes an address where the caller wants it, as far as there is room.
-///
-/// # Safety
-/// Both pointers are null, or `len` can be read and written and so many bytes be written.
-unsafe fn tell_address(address: Option<SocketAddr>, at: *mut sockaddr, len: *mut socklen_t) {
-    let Some(address) = address.filter(|_| !at.is_null() && !len.is_null()) else { return };
-    let mut bytes = [0_u8; size_of::<libc::sockaddr_in6>()];
-    let port = address.port().to_be_bytes();
-    bytes[2..4].copy_from_slice(&port);
-    let used = match address {
-        SocketAddr::V4(v4) => {
-            bytes[..2].copy_from_slice(&(libc::AF_INET as u16).to_ne_bytes());
-            bytes[4..8].copy_from_slice(&v4.ip().octets());
-            size_of::<libc::sockaddr_in>()
-        }
-        SocketAddr::V6(v6) => {
-            bytes[..2].copy_from_slice(&(libc::AF_INET6 as u16).to_ne_bytes());
-            bytes[8..24].copy_from_slice(&v6.ip().octets());
-            size_of::<libc::sockaddr_in6>()
-        }
-    };
-    // SAFETY: the caller has room for as many bytes as it says, and the length's place.
-    unsafe {
-        let room = len.read() as usize;
-        slice::from_raw_parts_mut(at.cast::<u8>(), room.min(used)).copy_from_slice(&bytes[..room.min(used)]);
-        len.write(used as socklen_t);
-    }
 }
 
 extern "C" fn free(_: User) {
@@ -259,35 +181,6 @@ unsafe extern "C" fn connect(_: User, fd: c_int, at: *const sockaddr, len: sockl
     answer(ended.map_err(|error| if error == libc::EAGAIN { libc::EINPROGRESS } else { error })) as c_int
 }
 
-/// Reads into several buffers.
-///
-/// # Safety
-/// Each buffer can be written for its length, or is null.
-unsafe fn read_into(fd: c_int, buffers: &[iovec], flags: c_int) -> Answer {
-    let most = buffers.iter().map(|buffer| buffer.iov_len).sum::<usize>().min(MOST);
-    let is_dropped = flags & libc::MSG_TRUNC != 0;
-    let has_place =
-        is_dropped || buffers.iter().all(|buffer| buffer.iov_len == 0 || !buffer.iov_base.is_null());
-    let bytes = attempt(fd, flags, |host| {
-        let is_peek = flags & libc::MSG_PEEK != 0 || !has_place;
-        host.read(fd, most, is_peek)
-    })?;
-    if !has_place && !bytes.is_empty() {
-        return Err(libc::EFAULT);
-    }
-    let mut rest = &bytes[..];
-    for buffer in buffers.iter().filter(|_| !is_dropped) {
-        let (part, later) = rest.split_at(rest.len().min(buffer.iov_len));
-        if !part.is_empty() {
-            // SAFETY: the buffer has at least so many bytes, and is not null.
-            unsafe { slice::from_raw_parts_mut(buffer.iov_base.cast::<u8>(), part.len()) }
-                .copy_from_slice(part);
-        }
-        rest = later;
-    }
-    Ok(bytes.len())
-}
-
 unsafe extern "C" fn read(user: User, fd: c_int, at: *mut c_void, len: size_t) -> ssize_t {
     // SAFETY: as this function's caller promises.
     unsafe { recv(user, fd, at, len, 0) }
@@ -296,18 +189,6 @@ unsafe extern "C" fn read(user: User, fd: c_int, at: *mut c_void, len: size_t) -
 unsafe extern "C" fn recv(_: User, fd: c_int, at: *mut c_void, len: size_t, flags: c_int) -> ssize_t {
     // SAFETY: packetdrill's buffer has so many bytes, or is null.
     answer(unsafe { read_into(fd, &[iovec { iov_base: at, iov_len: len }], flags) }) as ssize_t
-}
-
-/// The buffers of a vector.
-///
-/// # Safety
-/// So many stand there, or it is null.
-unsafe fn vector<'a>(at: *const iovec, count: usize) -> &'a [iovec] {
-    if at.is_null() {
-        return &[];
-    }
-    // SAFETY: as the caller promises.
-    unsafe { slice::from_raw_parts(at, count) }
 }
 
 unsafe extern "C" fn readv(_: User, fd: c_int, at: *const iovec, count: c_int) -> ssize_t {
@@ -353,94 +234,6 @@ unsafe extern "C" fn recvmsg(_: User, fd: c_int, message: *mut msghdr, flags: c_
     // SAFETY: as above.
     unsafe { tell_control(message, told) };
     answer(got) as ssize_t
-}
-
-/// Writes a message of control, its level, kind and bytes, or none.
-///
-/// # Safety
-/// The message has as much room for control as it says.
-unsafe fn tell_control(message: &mut msghdr, told: Option<(c_int, c_int, &[u8])>) {
-    let room = std::mem::take(&mut message.msg_controllen);
-    let Some((level, kind, bytes)) = told else { return };
-    // SAFETY: `CMSG_SPACE` only computes.
-    let needed = unsafe { libc::CMSG_SPACE(bytes.len() as u32) } as usize;
-    if message.msg_control.is_null() || room < needed {
-        return;
-    }
-    message.msg_controllen = needed;
-    // SAFETY: there is room for a message of control with so many bytes.
-    unsafe {
-        let control = libc::CMSG_FIRSTHDR(message);
-        (*control).cmsg_level = level;
-        (*control).cmsg_type = kind;
-        (*control).cmsg_len = libc::CMSG_LEN(bytes.len() as u32) as usize;
-        slice::from_raw_parts_mut(libc::CMSG_DATA(control), bytes.len()).copy_from_slice(bytes);
-    }
-}
-
-/// Writes the bytes of several buffers.
-///
-/// # Safety
-/// Each buffer can be read for its length, or is null.
-unsafe fn write_from(fd: c_int, buffers: &[iovec], flags: c_int, to: Option<SocketAddr>) -> Answer {
-    let buffers = buffers.iter().filter(|buffer| buffer.iov_len > 0);
-    if buffers.clone().any(|buffer| buffer.iov_base.is_null()) {
-        return Err(libc::EFAULT);
-    }
-    let mut bytes = Vec::new();
-    for buffer in buffers {
-        // SAFETY: the buffer has so many bytes.
-        bytes.extend_from_slice(unsafe {
-            slice::from_raw_parts(buffer.iov_base.cast::<u8>(), buffer.iov_len)
-        });
-        if bytes.len() > MOST {
-            return Err(libc::ENOMEM);
-        }
-    }
-    let mark =
-        Mark { is_more_to_come: flags & libc::MSG_MORE != 0, is_record_end: flags & libc::MSG_EOR != 0 };
-    let mut done = 0;
-    let is_fast = flags & libc::MSG_FASTOPEN != 0;
-    let host = host().ok_or(libc::ENOSYS)?;
-    let begun = host.call(|host| match is_fast || host.socket_mut(fd)?.put_off.is_some() {
-        true => host.send_fast(fd, to, &bytes),
-        false => Ok(None),
-    })?;
-    if let Some(taken) = begun {
-        done = taken;
-        let opened = attempt(fd, flags, |host| host.connect_end(fd));
-        match opened {
-            Err(libc::EAGAIN) if taken > 0 => return Ok(taken),
-            Err(libc::EAGAIN) => return Err(libc::EINPROGRESS),
-            Err(error) => return Err(error),
-            Ok(_) if taken == bytes.len() => return Ok(taken),
-            Ok(_) => {}
-        }
-    }
-    let whole = attempt(fd, flags, |host| {
-        let written = host.write(fd, &bytes[done..], mark)?;
-        done += written;
-        if done < bytes.len() { Err(libc::EAGAIN) } else { Ok(done) }
-    });
-    if done == 0 {
-        return whole;
-    }
-    Ok(done)
-}
-
-/// The same; the numbers of calls whose bytes are to be left alone are counted.
-///
-/// # Safety
-/// As that of [`write_from`].
-unsafe fn write_counted(fd: c_int, buffers: &[iovec], flags: c_int, to: Option<SocketAddr>) -> Answer {
-    // SAFETY: as the caller promises.
-    let written = unsafe { write_from(fd, buffers, flags, to) };
-    if let (Ok(1..), Some(host)) = (written, host())
-        && flags & libc::MSG_ZEROCOPY != 0
-    {
-        host.call(|host| host.finish_zero_copy(fd));
-    }
-    written
 }
 
 unsafe extern "C" fn write(user: User, fd: c_int, at: *const c_void, len: size_t) -> ssize_t {
@@ -569,11 +362,6 @@ unsafe extern "C" fn setsockopt(
     call(|host| host.set_option(fd, level, name, value)) as c_int
 }
 
-/// A time of a call in nanoseconds; `None` for one that waits for ever.
-fn limit_ns(timeout_ms: c_int) -> Option<i64> {
-    (timeout_ms >= 0).then(|| i64::from(timeout_ms) * 1_000 * MICROSECOND_NS)
-}
-
 unsafe extern "C" fn poll(_: User, at: *mut pollfd, count: c_ulong, timeout_ms: c_int) -> c_int {
     let wanted = match at.is_null() {
         true => &mut [][..],
@@ -595,11 +383,6 @@ unsafe extern "C" fn poll(_: User, at: *mut pollfd, count: c_ulong, timeout_ms: 
         },
     );
     answer(found.or_else(none_in_time)) as c_int
-}
-
-/// A call that has waited for as long as it should returns zero.
-fn none_in_time(error: i32) -> Answer {
-    if error == libc::EAGAIN { Ok(0) } else { Err(error) }
 }
 
 unsafe extern "C" fn netdev_send(_: User, at: *const c_void, len: size_t) -> c_int {

@@ -11,8 +11,8 @@
 //! library itself for `TCP_INFO`, runs a script's commands by `system`, and locks its memory,
 //! which needs a privilege. `overrides` answers these three calls.
 //!
-//! There are neither UDP nor urgent data, `splice`, `ioctl` and `sendfile`: a script that uses
-//! one of them sees the error `EOPNOTSUPP`.
+//! There are neither UDP nor urgent data, `splice` and `sendfile`, times of packets
+//! (`SO_TIMESTAMPING`) and most `ioctl`s: a script that uses one of them sees an error.
 
 mod blocking;
 mod calls;
@@ -23,9 +23,11 @@ mod host;
 mod interface;
 mod options;
 mod overrides;
+mod raw;
 mod settings;
 mod socket;
 mod tcp_info;
+mod transfer;
 mod zero_copy;
 
 pub use host::Host;

@@ -1,0 +1,104 @@
+//! Fast open (RFC 7413) between two stacks.
+
+mod common;
+
+use common::{App, Faults, MS, Net, PORT, SECOND, byte};
+use tcp::{Id, Listener, Options};
+
+/// The clients' stream of which servers know each byte.
+const STREAM: u64 = 7;
+
+/// A client and a server that takes data from SYNs.
+fn net(options: Options) -> Net {
+    let faults = Faults { delay_ns: 10 * MS, ..Faults::default() };
+    let mut net = Net::new([options, Options::default()], faults, 1);
+    let listener = Listener {
+        fast_open: Some(8),
+        is_cookie_needed: true,
+        fast_open_key: [3; 16],
+        ..Listener::default()
+    };
+    net.hosts[1].stack.listen_as(PORT, listener);
+    net.hosts[1].serves = App { streams: (0, STREAM), to_receive: 500, ..App::default() };
+    net
+}
+
+/// Opens a connection with 500 bytes: how many went with the SYN.
+fn connect(net: &mut Net) -> (Id, usize) {
+    let bytes: Vec<u8> = (0..500).map(|n| byte(STREAM, n)).collect();
+    let remote = (net.hosts[1].address[0], PORT);
+    net.with(0, |host, out, now_ns| {
+        let mut io = tcp::Io { now_ns, pool: &mut host.pool, out };
+        let (id, taken) = host.stack.connect_fast(host.address[0], remote, &bytes, &mut io).expect("room");
+        host.apps.insert(id, App { streams: (STREAM, 0), ..App::default() });
+        host.stack.output(&mut io);
+        (id, taken)
+    })
+}
+
+/// What the server's application has received of the latest connection.
+fn received(net: &Net) -> u64 {
+    net.hosts[1].apps.values().map(|app| app.received).max().unwrap_or(0)
+}
+
+#[test]
+fn the_second_syn_carries_data_that_are_there_after_half_a_round_trip() {
+    let mut net = net(Options::default());
+    assert_eq!(connect(&mut net).1, 0, "the first asks for a cookie");
+    net.run(100 * MS);
+    assert_eq!(net.hosts[1].stack.counters().fast_opened, 0);
+    let (id, taken) = connect(&mut net);
+    assert_eq!(taken, 500);
+    net.run(12 * MS);
+    assert_eq!((received(&net), net.hosts[1].stack.counters().fast_opened), (500, 1));
+    net.run(10 * MS);
+    let detail = net.hosts[0].stack.detail(id).expect("open");
+    assert!(detail.has_syn_data && detail.info.bytes_acknowledged == 500);
+    assert_eq!(net.hosts[0].stack.counters().segments_resent, 0);
+}
+
+#[test]
+fn another_key_makes_a_cookie_worthless_but_the_connection_opens() {
+    let mut net = net(Options::default());
+    connect(&mut net);
+    net.run(100 * MS);
+    let other =
+        Listener { fast_open: Some(8), is_cookie_needed: true, fast_open_key: [4; 16], max_segment: None };
+    net.hosts[1].stack.listen_as(PORT, other);
+    assert_eq!(connect(&mut net).1, 500);
+    net.run(12 * MS);
+    assert_eq!(received(&net), 0, "not before the handshake has ended");
+    net.run(100 * MS);
+    assert_eq!((received(&net), net.hosts[1].stack.counters().fast_opened), (500, 0));
+    assert_eq!(connect(&mut net).1, 500, "the answer had the right one");
+    net.run(12 * MS);
+    assert_eq!(net.hosts[1].stack.counters().fast_opened, 1);
+}
+
+#[test]
+fn a_syn_that_is_lost_goes_again_without_data() {
+    let mut net = net(Options::default());
+    connect(&mut net);
+    net.run(100 * MS);
+    net.lose.push((0, net.sent[0]));
+    net.log = Some(vec![]);
+    connect(&mut net);
+    net.run(3 * SECOND);
+    assert_eq!((received(&net), net.hosts[1].stack.counters().fast_opened), (500, 0));
+    let sent = net.log.expect("it was set");
+    let lengths: Vec<usize> = sent.iter().filter(|(from, ..)| *from == 0).map(|(.., ip)| ip.len()).collect();
+    assert!(lengths[0] > 500 && lengths[1] < 100, "{lengths:?}");
+}
+
+#[test]
+fn servers_take_no_more_than_so_many_half_open() {
+    let mut net = net(Options { fast_open_needs_cookie: false, ..Options::default() });
+    let listener = Listener { fast_open: Some(1), ..Listener::default() };
+    net.hosts[1].stack.listen_as(PORT, listener);
+    connect(&mut net);
+    connect(&mut net);
+    net.run(12 * MS);
+    assert_eq!(net.hosts[1].stack.counters().fast_opened, 1);
+    net.run(SECOND);
+    assert!(net.hosts[1].apps.values().all(|app| app.received == 500), "the other one as usual");
+}
