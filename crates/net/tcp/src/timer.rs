@@ -99,6 +99,7 @@ impl Connection {
             self.set(deadline, NEVER);
         }
         self.set(Deadline::Retransmit, io.now_ns + self.rtt.timeout_ns());
+        self.bound_by_user_timeout();
         Next::Keep
     }
 
@@ -142,6 +143,7 @@ impl Connection {
             self.send_bare(self.una.plus(u32::MAX), shared, io);
         }
         self.set(Deadline::Retransmit, io.now_ns + self.rtt.timeout_ns());
+        self.bound_by_user_timeout();
         Next::Keep
     }
 
@@ -176,6 +178,7 @@ impl Connection {
         // One probe until its answer, or a timeout.
         self.set(Deadline::Probe, NEVER);
         self.set(Deadline::Retransmit, io.now_ns + self.rtt.timeout_ns());
+        self.bound_by_user_timeout();
     }
 
     /// The last node that was sent, if it is on its way.

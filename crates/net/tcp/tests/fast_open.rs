@@ -1,4 +1,5 @@
 //! Fast open (RFC 7413) between two stacks.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 
