@@ -28,12 +28,12 @@ check() {
         fail "$name" "$* ended with $code"
     fi
 }
-# await SECONDS COMMAND…: until the command succeeds.
+# await SECONDS COMMAND…: until the command succeeds, which is begun within so many seconds,
+# however long it takes by itself.
 await() {
-    left=$(($1 * 5)); shift
+    end=$(($(cut -d. -f1 /proc/uptime) + $1)); shift
     until "$@" >/dev/null 2>&1; do
-        left=$((left - 1))
-        [ $left -gt 0 ] || return 1
+        [ $(cut -d. -f1 /proc/uptime) -lt $end ] || return 1
         usleep 200000
     done
 }

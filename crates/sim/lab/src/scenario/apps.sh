@@ -36,7 +36,7 @@ echo $a >/sys/bus/pci/drivers_probe
 check "Linux has one NIC" await 20 test -d /sys/class/net/eth0
 check "echo starts" start echo $b --ip 10.0.0.2
 ip addr add 10.0.0.1/24 dev eth0; ip link set eth0 up
-await 20 ping -c 1 -W 1 10.0.0.2
+await 60 ping -c 1 -W 1 10.0.0.2
 check "ping is answered" ping -c 20 -i 0.2 -W 2 10.0.0.2
 check "long ping is answered" ping -c 5 -i 0.2 -W 2 -s 1472 -M do 10.0.0.2
 ip neigh show dev eth0

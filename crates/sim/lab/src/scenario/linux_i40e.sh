@@ -37,7 +37,7 @@ filtered
 steered
 queried '(crc|length|csum|oversize|undersize)_(errors|error|bad): [1-9]'
 check "negotiation anew" a ethtool -r eth0
-check "link after that" await 20 carrier a eth0
+check "link after that" await 40 carrier a eth0
 for kind in pfr corer globr; do
     check "reset: $kind" reset $kind
     answered 10.0.0.2

@@ -4,13 +4,13 @@ a() { ip netns exec a "$@"; }
 b() { ip netns exec b "$@"; }
 carrier() { [ "$(ip netns exec $1 cat /sys/class/net/$2/carrier)" = 1 ]; }
 # answered ADDRESS: waits until a ping is, from namespace a.
-answered() { await 20 ip netns exec a ping -c 1 -W 1 $1; }
+answered() { await 60 ip netns exec a ping -c 1 -W 1 $1; }
 up() {
     ip netns add a; ip netns add b
     ip link set eth0 netns a; ip link set eth1 netns b
     a ip addr add 10.0.0.1/24 dev eth0; b ip addr add 10.0.0.2/24 dev eth1
     a ip link set eth0 up; b ip link set eth1 up
-    await 20 carrier a eth0 && await 20 carrier b eth1
+    await 40 carrier a eth0 && await 40 carrier b eth1
 }
 
 # begun DRIVER SPEED: from the module to the first pings.
@@ -32,11 +32,11 @@ begun() {
 transferred() {
     dd if=/dev/urandom of=/tmp/piece bs=1M count=10 2>/dev/null
     want=$(cat /tmp/piece /tmp/piece /tmp/piece /tmp/piece /tmp/piece | sha256sum)
-    b sh -c 'nc -l -p 5000 <&9 | sha256sum >/tmp/sum' &
+    b sh -c 'timeout 300 nc -l -p 5000 <&9 | sha256sum >/tmp/sum' &
     listener=$!
     await 5 sh -c 'ip netns exec b netstat -ltn | grep -q :5000'
     start=$(cut -d. -f1 /proc/uptime)
-    cat /tmp/piece /tmp/piece /tmp/piece /tmp/piece /tmp/piece | a nc 10.0.0.2 5000
+    cat /tmp/piece /tmp/piece /tmp/piece /tmp/piece /tmp/piece | a timeout 300 nc 10.0.0.2 5000
     wait $listener
     echo "50 MB in $(($(cut -d. -f1 /proc/uptime) - start)) s"
     check "50 MB over TCP" test "$want" = "$(cat /tmp/sum)"
@@ -46,7 +46,7 @@ transferred() {
 spread() {
     echo flow >/tmp/flow
     for port in 5001 5002 5003 5004 5005 5006 5007 5008 5009 5010 5011 5012; do
-        b nc -l -p $port <&9 >/dev/null &
+        b timeout 60 nc -l -p $port <&9 >/dev/null &
         flows="$flows $!"
     done
     usleep 500000
@@ -88,7 +88,7 @@ filtered() {
     check "filtered" unwanted
     b ip link set eth1 promisc on
     # The driver may tell the device later, and QEMU does not wait for a write.
-    check "promiscuous" await 20 wanted
+    check "promiscuous" await 60 wanted
     b ip link set eth1 promisc off
 }
 

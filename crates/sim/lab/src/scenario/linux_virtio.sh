@@ -5,13 +5,13 @@ a() { ip netns exec a "$@"; }
 b() { ip netns exec b "$@"; }
 carrier() { [ "$(ip netns exec $1 cat /sys/class/net/$2/carrier)" = 1 ]; }
 # answered ADDRESS: waits until a ping is, from namespace a.
-answered() { await 20 ip netns exec a ping -c 1 -W 1 $1; }
+answered() { await 60 ip netns exec a ping -c 1 -W 1 $1; }
 up() {
     ip netns add a; ip netns add b
     ip link set eth0 netns a; ip link set eth1 netns b
     a ip addr add 10.0.0.1/24 dev eth0; b ip addr add 10.0.0.2/24 dev eth1
     a ip link set eth0 up; b ip link set eth1 up
-    await 20 carrier a eth0 && await 20 carrier b eth1
+    await 40 carrier a eth0 && await 40 carrier b eth1
 }
 
 modprobe 8021q

@@ -12,7 +12,7 @@ check "link" await 20 sh -c '[ "$(cat /sys/class/net/eth0/carrier)" = 1 ]'
 ixora echo af_xdp:eth0 --ip 10.0.0.2 >/tmp/echo 2>&1 &
 echo=$!
 check "echo starts" await 30 grep -q '[0-9] [kM]*pps' /tmp/echo
-await 20 sh -c 'ip netns exec b ping -c 1 -W 1 10.0.0.2'
+await 60 sh -c 'ip netns exec b ping -c 1 -W 1 10.0.0.2'
 check "ping is answered" b ping -c 20 -i 0.2 -W 2 10.0.0.2
 # An 82599 counts buffers in KiB: of ours, with the kernel's headroom off, it uses one.
 check "ping of 1,024 bytes is answered" b ping -c 5 -i 0.2 -W 2 -s 982 -M do 10.0.0.2
@@ -23,7 +23,7 @@ check "nothing was copied" grep -q zerocopy /tmp/echo
 
 ixora echo af_xdp:eth0,copy --ip 10.0.0.2 >/tmp/copy 2>&1 &
 echo=$!
-await 30 sh -c 'ip netns exec b ping -c 1 -W 1 10.0.0.2'
+await 60 sh -c 'ip netns exec b ping -c 1 -W 1 10.0.0.2'
 check "long ping is answered with copies" b ping -c 5 -i 0.2 -W 2 -s 1472 -M do 10.0.0.2
 kill -TERM $echo; wait $echo
 cat /tmp/copy
@@ -34,7 +34,7 @@ ixora click -e 'FromDevice(af_xdp:eth0) -> c :: Classifier(12/0806 20/0001, 12/0
     c[0] -> ARPResponder(10.0.0.3 02:00:00:00:00:03) -> out;
     c[1] -> Strip(14) -> CheckIPHeader -> p :: ICMPPingResponder -> Unstrip(14) -> EtherMirror -> out;' -h out.count >/tmp/click 2>&1 &
 router=$!
-await 30 sh -c 'ip netns exec b ping -c 1 -W 1 10.0.0.3'
+await 60 sh -c 'ip netns exec b ping -c 1 -W 1 10.0.0.3'
 check "a router answers" b ping -c 20 -i 0.2 -W 2 10.0.0.3
 kill -INT $router; wait $router
 check "the router ends well" test $? = 0
