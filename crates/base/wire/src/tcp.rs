@@ -102,50 +102,29 @@ header! {
     Quoted[QUOTED_LEN]
 }
 
-impl<T: Borrow<[u8; QUOTED_LEN]>> Quoted<T> {
-    /// From which port.
-    #[inline(always)]
-    pub fn src_port(&self) -> u16 {
-        self.get::<{ offset::SRC_PORT }, _>()
-    }
-
-    /// To which port.
-    #[inline(always)]
-    pub fn dst_port(&self) -> u16 {
-        self.get::<{ offset::DST_PORT }, _>()
-    }
-
-    /// The number of the first byte.
-    #[inline(always)]
-    pub fn sequence(&self) -> u32 {
-        self.get::<{ offset::SEQUENCE }, _>()
-    }
-}
-
 header! {
     /// The header without its options.
     Header[HEADER_LEN]
 }
 
+ports! { Quoted[QUOTED_LEN], Header[HEADER_LEN] }
+
+/// Lets views over headers tell the number of the segment's first byte.
+macro_rules! sequence {
+    ($($name:ident[$len:expr]),+) => {$(
+        impl<T: Borrow<[u8; $len]>> $name<T> {
+            /// The number of the first byte.
+            #[inline(always)]
+            pub fn sequence(&self) -> u32 {
+                self.get::<{ offset::SEQUENCE }, _>()
+            }
+        }
+    )+};
+}
+
+sequence! { Quoted[QUOTED_LEN], Header[HEADER_LEN] }
+
 impl<T: Borrow<[u8; HEADER_LEN]>> Header<T> {
-    /// From which port.
-    #[inline(always)]
-    pub fn src_port(&self) -> u16 {
-        self.get::<{ offset::SRC_PORT }, _>()
-    }
-
-    /// To which port.
-    #[inline(always)]
-    pub fn dst_port(&self) -> u16 {
-        self.get::<{ offset::DST_PORT }, _>()
-    }
-
-    /// The number of the first byte.
-    #[inline(always)]
-    pub fn sequence(&self) -> u32 {
-        self.get::<{ offset::SEQUENCE }, _>()
-    }
-
     /// The number of the next byte expected.
     #[inline(always)]
     pub fn acknowledgement(&self) -> u32 {

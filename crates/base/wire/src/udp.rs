@@ -25,19 +25,9 @@ header! {
     Header[HEADER_LEN]
 }
 
+ports! { Header[HEADER_LEN] }
+
 impl<T: Borrow<[u8; HEADER_LEN]>> Header<T> {
-    /// From which port.
-    #[inline(always)]
-    pub fn src_port(&self) -> u16 {
-        self.get::<{ offset::SRC_PORT }, _>()
-    }
-
-    /// To which port.
-    #[inline(always)]
-    pub fn dst_port(&self) -> u16 {
-        self.get::<{ offset::DST_PORT }, _>()
-    }
-
     /// The checksum as it stands; 0 is none.
     #[inline(always)]
     pub fn checksum(&self) -> u16 {

@@ -109,6 +109,25 @@ macro_rules! header {
     };
 }
 
+/// Lets views over headers that begin as TCP's and UDP's do tell the ports.
+macro_rules! ports {
+    ($($name:ident[$len:expr]),+) => {$(
+        impl<T: std::borrow::Borrow<[u8; $len]>> $name<T> {
+            /// From which port.
+            #[inline(always)]
+            pub fn src_port(&self) -> u16 {
+                self.get::<{ offset::SRC_PORT }, _>()
+            }
+
+            /// To which port.
+            #[inline(always)]
+            pub fn dst_port(&self) -> u16 {
+                self.get::<{ offset::DST_PORT }, _>()
+            }
+        }
+    )+};
+}
+
 /// Lets a view over a slice have the accessors of its header's view. They panic when
 /// the slice is shorter than the header.
 macro_rules! forward {
