@@ -176,12 +176,14 @@ impl Usages {
         let own: Arc<EntryCounts> = EntryCounts::new().into();
         let mut all = self.all();
         let All { senders, gone, .. } = &mut *all;
-        senders.retain(|sender| {
-            let is_used = Arc::strong_count(sender) > 1;
-            if !is_used {
+        senders.retain_mut(|sender| match Arc::get_mut(sender) {
+            None => true,
+            // Nobody else has it, and `get_mut` has seen all that its thread counted before it
+            // let go: a look at the number of owners alone would not have.
+            Some(sender) => {
                 gone.take(sender);
+                false
             }
-            is_used
         });
         senders.push(own.clone());
         own
