@@ -45,6 +45,7 @@ pub mod memcached;
 pub mod names;
 pub mod ndp;
 pub mod outer;
+pub mod segment;
 pub mod tcp;
 pub mod tcp_option;
 pub mod toeplitz;

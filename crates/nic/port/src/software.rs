@@ -1,9 +1,10 @@
 //! What a packet asks of a device ([`TxOffload`]), done here where no device does it: VLAN
-//! tags and checksums, of a packet and of the one inside a tunnel's. Packets are not cut.
+//! tags and checksums, of a packet and of the one inside a tunnel's, and long TCP segments cut.
 
-use memory::{Packet, TxOffload};
+use memory::{DATA_ROOM, Packet, Pool, TxOffload};
 use wire::checksum::{self, Partial};
 use wire::ethernet::{self, EtherType};
+use wire::segment::{Long, Piece};
 use wire::{ipv4, tcp, udp, vlan};
 
 /// Puts the tag that the packet asks for between the addresses and the type, and moves
@@ -80,6 +81,92 @@ pub fn complete_checksum(packet: &mut Packet, start: usize, offset: usize) -> bo
     let checksum = checksum::never_zero(sum.checksum());
     packet[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
     true
+}
+
+/// What became of a packet that was to be cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut {
+    /// Packets that were made of it.
+    pub pieces: usize,
+    /// Whether these are all of it: otherwise there was no buffer for more, or the packet asks for
+    /// nothing that can be done.
+    pub is_whole: bool,
+}
+
+/// Cuts a packet that asks for it ([`TxOffload::SEGMENT`]), also inside of a tunnel, into packets
+/// that ask for nothing. The headers must be in its first buffer.
+pub fn cut(packet: &Packet, pool: &mut Pool, mut give: impl FnMut(&mut Pool, Packet)) -> Cut {
+    let asked = packet.tx_offload();
+    let (end, size) = (asked.header_len() as usize, usize::from(asked.segment_size));
+    let mut cut = Cut { pieces: 0, is_whole: false };
+    let headers = packet.get(..end).filter(|_| asked.has(TxOffload::SEGMENT) && size > 0);
+    let (network, transport) = (asked.l2_len.into(), asked.transport_offset());
+    let long = headers.and_then(|it| Long::of(it, asked.has(TxOffload::TUNNEL), network, transport));
+    let (Some(headers), Some(long)) = (headers, long) else { return cut };
+    let mut payload = packet.segments().map(|segment| &segment[..]);
+    let first = payload.next().and_then(|segment| segment.get(end..)).unwrap_or_default();
+    let mut payload = Payload { rest: first, more: payload };
+    let (total, mut at) = (packet.total_len() - end, 0);
+    while at < total || cut.pieces == 0 {
+        let len = size.min(total - at);
+        let (Some(mut piece), sum) = payload.take(pool, headers, len) else { return cut };
+        let number = cut.pieces as u16; // of 64 KiB there are no more
+        let is_last = at + len == total;
+        long.complete(&mut piece[..end], Piece { number, offset: at as u32, len, sum, is_last });
+        give(pool, piece);
+        cut.pieces += 1;
+        at += len;
+    }
+    Cut { is_whole: true, ..cut }
+}
+
+/// Bytes that are cut.
+struct Payload<'a, I> {
+    rest: &'a [u8],
+    more: I,
+}
+
+impl<'a, I: Iterator<Item = &'a [u8]>> Payload<'a, I> {
+    /// A packet of headers and the next bytes, which there are, and the sum of these; no packet
+    /// when there are too few buffers.
+    fn take(&mut self, pool: &mut Pool, headers: &[u8], len: usize) -> (Option<Packet>, u16) {
+        let (mut left, mut sum) = (headers.len() + len, Partial::default());
+        let mut whole: Option<Packet> = None;
+        let mut from = headers.len();
+        while left > 0 {
+            let part = left.min(DATA_ROOM);
+            let buffer = pool.alloc().and_then(|mut buffer| buffer.set_len(part).ok().map(|()| buffer));
+            let Some(mut buffer) = buffer else {
+                whole.into_iter().for_each(|packet| pool.free(packet));
+                return (None, 0);
+            };
+            let filled = &mut buffer[from..part];
+            self.fill(filled);
+            sum.add(filled);
+            if from > 0 {
+                buffer[..from].copy_from_slice(headers);
+            }
+            (left, from) = (left - part, 0);
+            match &mut whole {
+                Some(whole) => whole.append(buffer),
+                None => whole = Some(buffer),
+            }
+        }
+        (whole, sum.sum())
+    }
+
+    fn fill(&mut self, mut into: &mut [u8]) {
+        while !into.is_empty() {
+            if self.rest.is_empty() {
+                let Some(next) = self.more.next() else { return };
+                self.rest = next;
+            }
+            let len = into.len().min(self.rest.len());
+            let (here, behind) = into.split_at_mut(len);
+            here.copy_from_slice(&self.rest[..len]);
+            (into, self.rest) = (behind, &self.rest[len..]);
+        }
+    }
 }
 
 #[cfg(test)]
