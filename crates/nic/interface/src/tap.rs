@@ -4,16 +4,19 @@
 //! made before (`ip tuntap add mode tap user NAME …`) needs no privilege.
 //!
 //! One system call a packet, as there is no other way to move one: for tests,
-//! management and slow links, not for speed. Not here: offloads and segments
-//! larger than a frame (vnet headers), and vhost-net.
+//! management and slow links, not for speed. With `tap:NAME,gso` the kernel gives TCP segments
+//! longer than a frame and checksums that are not filled in, as packets that ask for both
+//! (`TxOffload`): for programs that let their packets' headers be completed later. Not here:
+//! such segments on the way to the kernel, and vhost-net.
 
 pub(crate) mod attach;
+mod vnet;
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use memory::{Batch, DATA_ROOM, Packet, Pool};
+use memory::{Batch, DATA_ROOM, Packet, Pool, TxOffload};
 use rustix::io::Errno;
 
 use crate::counters::{RxCounters, TxCounters, port_stats};
@@ -29,6 +32,11 @@ use port::{
 pub const MAX_FRAME: usize = SEGMENTS * DATA_ROOM - TAG - 1;
 /// Buffers of the longest frame.
 const SEGMENTS: usize = 5;
+/// The longest segment that the kernel gives, in bytes, and its buffers.
+const LONG: usize = HEADER + u16::MAX as usize;
+const LONG_SEGMENTS: usize = (LONG + TAG + 1).div_ceil(DATA_ROOM);
+/// What follows the name of an interface whose segments may be long.
+const GSO: &str = ",gso";
 /// What an interface of ours is given.
 const HEADER: usize = 14;
 
@@ -38,6 +46,8 @@ pub struct TapPort {
     interface: Interface,
     mac: [u8; 6],
     max_frame: usize,
+    /// Whether the kernel gives segments longer than that.
+    long: bool,
     longest: Longest,
     files: Vec<Arc<OwnedFd>>,
     rx: Vec<Option<Rx>>,
@@ -47,7 +57,7 @@ pub struct TapPort {
 }
 
 impl TapPort {
-    /// Opens or makes the interface `interface`.
+    /// Opens or makes the interface `interface`, which `,gso` may follow.
     ///
     /// # Errors
     /// [`Error::Setup`] when it may not be made or used, is somebody else's, or
@@ -55,13 +65,15 @@ impl TapPort {
     pub fn open(interface: &str, options: &Options) -> Result<TapPort> {
         let name = format!("tap:{interface}");
         let queues = queue_pairs(options)?;
-        let files = files(&name, interface, queues)?;
+        let (interface, long) = interface.strip_suffix(GSO).map_or((interface, false), |name| (name, true));
+        let files = files(&name, interface, queues, long)?;
         let (interface, state) = Interface::open(&name, interface)?;
         let max_frame = options.max_frame.min(MAX_FRAME);
         let state = turn_on(&name, &interface, state, max_frame)?;
         let mut port = TapPort {
             mac: opposite(state.mac),
             max_frame,
+            long,
             longest: Longest::new(max_frame),
             rx_counters: (0..queues).map(|_| Arc::default()).collect(),
             tx_counters: (0..queues).map(|_| Arc::default()).collect(),
@@ -73,21 +85,21 @@ impl TapPort {
         };
         for (n, file) in port.files.iter().enumerate() {
             let (counters, longest) = (port.tx_counters[n].clone(), port.longest.clone());
-            port.tx.push(Some(Tx { file: file.clone(), longest, counters }));
+            port.tx.push(Some(Tx { file: file.clone(), longest, long, counters }));
             let counters = port.rx_counters[n].clone();
-            port.rx.push(Some(Rx { file: file.clone(), max_frame, counters }));
+            port.rx.push(Some(Rx { file: file.clone(), max_frame, long, counters }));
         }
         Ok(port)
     }
 }
 
 /// A file for each queue.
-fn files(port: &str, interface: &str, queues: usize) -> Result<Vec<Arc<OwnedFd>>> {
+fn files(port: &str, interface: &str, queues: usize, long: bool) -> Result<Vec<Arc<OwnedFd>>> {
     if interface.is_empty() || interface.len() > 15 {
         let what = format!("{interface:?} cannot be an interface: names have 1 to 15 bytes");
         return Err(Error::setup(port, what, "choose another name"));
     }
-    let open = |several| attach::open(interface, several).map(Arc::new);
+    let open = |several| attach::open(interface, several, long).map(Arc::new);
     // One that was made for a single queue opens in no other way.
     let first = match open(true) {
         Err(error) if queues == 1 && error.raw_os_error() == Some(libc::EINVAL) => open(false),
@@ -134,7 +146,7 @@ fn turn_on(port: &str, interface: &Interface, state: State, max_frame: usize) ->
             Ok(state)
         }
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
-            let name = port.trim_start_matches("tap:");
+            let name = port.trim_start_matches("tap:").trim_end_matches(GSO);
             let what = "the interface is down, and turning it on needs CAP_NET_ADMIN".to_owned();
             Err(Error::setup(port, what, format!("run as root, or: sudo ip link set {name} up")))
         }
@@ -161,11 +173,11 @@ impl Port for TapPort {
             driver: "tap".to_owned(),
             rx_queues: self.files.len(),
             tx_queues: self.files.len(),
-            max_frame: self.max_frame,
+            max_frame: if self.long { LONG } else { self.max_frame },
             limits: Limits {
                 rx_queues: MOST_QUEUES,
                 tx_queues: MOST_QUEUES,
-                max_frame: MAX_FRAME,
+                max_frame: if self.long { LONG } else { MAX_FRAME },
                 ..Limits::default()
             },
             features: Features::from([(Feature::Scatter, Support::On), (Feature::Interrupts, Support::On)]),
@@ -226,6 +238,7 @@ impl Port for TapPort {
 struct Rx {
     file: Arc<OwnedFd>,
     max_frame: usize,
+    long: bool,
     counters: Arc<RxCounters>,
 }
 
@@ -233,10 +246,18 @@ struct Rx {
 const LOOKS: usize = 2 * Batch::MAX;
 
 impl Rx {
-    /// Reads the next frame into as many buffers as the longest one takes.
-    fn read(&self, buffers: &mut [Option<Packet>]) -> rustix::io::Result<usize> {
+    /// Reads the next frame into as many buffers as the longest one takes, and the header in front
+    /// of it, if there are such.
+    fn read(
+        &self,
+        header: &mut [u8; vnet::LEN],
+        buffers: &mut [Option<Packet>],
+    ) -> rustix::io::Result<usize> {
         if let [Some(one)] = buffers {
             return rustix::io::read(&*self.file, &mut one[..]);
+        }
+        if self.long {
+            return self.read_long(header, buffers);
         }
         let mut parts: [IoSliceMut<'_>; SEGMENTS] = std::array::from_fn(|_| IoSliceMut::new(&mut []));
         let mut count = 0;
@@ -247,17 +268,37 @@ impl Rx {
         rustix::io::readv(&*self.file, &mut parts[..count])
     }
 
+    fn read_long(
+        &self,
+        header: &mut [u8; vnet::LEN],
+        buffers: &mut [Option<Packet>],
+    ) -> rustix::io::Result<usize> {
+        let mut parts: [IoSliceMut<'_>; LONG_SEGMENTS + 1] =
+            std::array::from_fn(|_| IoSliceMut::new(&mut []));
+        parts[0] = IoSliceMut::new(header);
+        let mut count = 1;
+        for (part, buffer) in parts[1..].iter_mut().zip(buffers.iter_mut().flatten()) {
+            *part = IoSliceMut::new(&mut buffer[..]);
+            count += 1;
+        }
+        let len = rustix::io::readv(&*self.file, &mut parts[..count])?;
+        Ok(len.saturating_sub(vnet::LEN))
+    }
+
     /// Buffers that the longest frame takes, and a byte more: the kernel cuts frames
     /// off where the buffers end, and one that was cut must be seen to be too long.
     fn buffer_count(&self) -> usize {
+        if self.long {
+            return LONG_SEGMENTS;
+        }
         (self.max_frame + TAG + 1).div_ceil(DATA_ROOM)
     }
 
     /// As many empty buffers as the longest frame takes, at full length.
-    fn buffers(&self, pool: &mut Pool) -> Option<[Option<Packet>; SEGMENTS]> {
+    fn buffers(&self, pool: &mut Pool) -> Option<[Option<Packet>; LONG_SEGMENTS]> {
         let count = self.buffer_count();
         let mut chain = room(pool, count * DATA_ROOM)?;
-        let mut buffers = [const { None }; SEGMENTS];
+        let mut buffers = [const { None }; LONG_SEGMENTS];
         for place in &mut buffers[..count] {
             let rest = chain.split_next();
             let set = chain.set_len(DATA_ROOM);
@@ -272,7 +313,7 @@ impl Rx {
     }
 
     /// Makes `len` bytes in buffers a packet; what is not needed goes back.
-    fn packet(&self, buffers: &mut [Option<Packet>], len: usize) -> Option<Packet> {
+    fn packet(&self, header: &[u8; vnet::LEN], buffers: &mut [Option<Packet>], len: usize) -> Option<Packet> {
         let (mut whole, mut left): (Option<Packet>, usize) = (None, len);
         for place in buffers.iter_mut().take(len.div_ceil(DATA_ROOM).max(1)) {
             let mut part = place.take()?;
@@ -284,12 +325,13 @@ impl Rx {
                 None => whole = Some(part),
             }
         }
-        let packet = whole?;
-        if len < HEADER {
+        let mut packet = whole?;
+        if len < HEADER || self.long && vnet::apply(header, &mut packet).is_none() {
             self.counters.malformed.add(1);
             return None;
         }
-        if !fits(len, is_tagged(&packet), self.max_frame) {
+        let is_cut = packet.tx_offload().has(TxOffload::SEGMENT);
+        if !is_cut && !fits(len, is_tagged(&packet), self.max_frame) {
             self.counters.oversize.add(1);
             return None;
         }
@@ -308,9 +350,10 @@ impl RxQueue for Rx {
                 self.counters.no_buffer.add(1);
                 break;
             };
-            let read = self.read(&mut buffers[..self.buffer_count()]);
+            let mut header = [0; vnet::LEN];
+            let read = self.read(&mut header, &mut buffers[..self.buffer_count()]);
             if let Ok(len) = read
-                && let Some(packet) = self.packet(&mut buffers, len)
+                && let Some(packet) = self.packet(&header, &mut buffers, len)
             {
                 (packets, bytes) = (packets + 1, bytes + len);
                 let full = batch.push(packet);
@@ -340,23 +383,29 @@ impl RxQueue for Rx {
 struct Tx {
     file: Arc<OwnedFd>,
     longest: Longest,
+    long: bool,
     counters: Arc<TxCounters>,
 }
 
+/// The header of a frame that is whole.
+const WHOLE: [u8; vnet::LEN] = [0; vnet::LEN];
 /// Buffers of a frame that can be written.
 const PARTS: usize = 16;
 
 impl Tx {
     fn write(&self, packet: &Packet) -> rustix::io::Result<usize> {
-        if packet.next().is_none() {
+        if packet.next().is_none() && !self.long {
             return rustix::io::write(&*self.file, packet);
         }
         if packet.segments().nth(PARTS).is_some() {
             return Err(Errno::MSGSIZE);
         }
-        let mut parts = [IoSlice::new(&[]); PARTS];
-        let mut count = 0;
-        for (part, segment) in parts.iter_mut().zip(packet.segments()) {
+        let mut parts = [IoSlice::new(&[]); PARTS + 1];
+        let mut count = usize::from(self.long);
+        if self.long {
+            parts[0] = IoSlice::new(&WHOLE);
+        }
+        for (part, segment) in parts[count..].iter_mut().zip(packet.segments()) {
             *part = IoSlice::new(segment);
             count += 1;
         }

@@ -34,7 +34,10 @@ pub const FORMS: &[Form] = &[
     },
     Form { syntax: "af_xdp:NAME[,generic][,copy]", about: "an interface of Linux's, past its network stack" },
     Form { syntax: "af_packet:NAME", about: "an interface of Linux's, beside its network stack" },
-    Form { syntax: "tap:NAME", about: "a TAP interface: Linux's network stack is the peer" },
+    Form {
+        syntax: "tap:NAME[,gso]",
+        about: "a TAP interface: Linux's network stack is the peer, with long segments where `gso` says so",
+    },
 ];
 
 /// A port's name, taken apart.

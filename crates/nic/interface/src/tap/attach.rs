@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::ioctl::{Opcode, Setter, Updater, ioctl, opcode};
+use rustix::ioctl::{IntegerSetter, Opcode, Setter, Updater, ioctl, opcode};
 
 /// `struct ifreq` as TUNSETIFF reads it (linux/if.h).
 #[repr(C)]
@@ -21,21 +21,33 @@ const LONGEST: usize = libc::IFNAMSIZ - 1;
 
 /// Takes an `ifreq`, whatever its number says.
 const TUNSETIFF: Opcode = opcode::write::<i32>(b'T', 202);
+/// Takes the bits themselves (drivers/net/tun.c).
+const TUNSETOFFLOAD: Opcode = opcode::write::<libc::c_uint>(b'T', 208);
+/// What we take from the kernel: checksums that are not filled in, and TCP segments of both
+/// versions of IP that are longer than a frame (linux/if_tun.h: TUN_F_CSUM, TUN_F_TSO4,
+/// TUN_F_TSO6).
+const LONG_SEGMENTS: usize = 0x01 | 0x02 | 0x04;
 const TUNATTACHFILTER: Opcode = opcode::write::<libc::sock_fprog>(b'T', 213);
 
 /// A queue of the interface `name`, which is made if there is none: `several`
-/// says that it has, or may have, more than one.
-pub(super) fn open(name: &str, several: bool) -> io::Result<OwnedFd> {
+/// says that it has, or may have, more than one, and `long` that the kernel may give segments
+/// that are to be cut, each frame with a header in front.
+pub(super) fn open(name: &str, several: bool, long: bool) -> io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = rustix::fs::open("/dev/net/tun", flags, Mode::empty())?;
     let queues = if several { libc::IFF_MULTI_QUEUE } else { 0 };
-    let flags = libc::IFF_TAP | libc::IFF_NO_PI | queues;
+    let headers = if long { libc::IFF_VNET_HDR } else { 0 };
+    let flags = libc::IFF_TAP | libc::IFF_NO_PI | queues | headers;
     let mut request = Request { name: [0; 16], flags: flags as u16, rest: [0; 22] };
     let place = request.name[..LONGEST].get_mut(..name.len()).ok_or(Errno::NAMETOOLONG)?;
     place.copy_from_slice(name.as_bytes());
     // SAFETY: TUNSETIFF reads and writes one `struct ifreq`, whose size and
     // layout `Request` has, and keeps no pointer to it.
     unsafe { ioctl(&file, Setter::<TUNSETIFF, Request>::new(request))? };
+    if long {
+        // SAFETY: TUNSETOFFLOAD takes an integer of these bits, and no pointer.
+        unsafe { ioctl(&file, IntegerSetter::<TUNSETOFFLOAD>::new_usize(LONG_SEGMENTS))? };
+    }
     Ok(file)
 }
 
