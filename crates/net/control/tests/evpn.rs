@@ -217,6 +217,8 @@ impl Follower {
 }
 
 #[test]
+// Tests that always run reach nothing beyond this machine; this one fetches packages from
+// Debian's mirrors, unless they are kept from an earlier run.
 #[ignore = "needs root, and fetches FRR's packages of Debian"]
 fn a_machine_that_moves_is_followed_within_a_second() {
     let tree = Packages::open().unwrap().tree(&["frr"], Suite::BOOKWORM).unwrap();
