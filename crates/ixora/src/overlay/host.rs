@@ -69,12 +69,15 @@ impl Host {
             let (mut inner, mut underlay) = (Vec::new(), Vec::new());
             for (n, edge) in config.inner.iter().enumerate() {
                 let (port, mac) = (first + n, MacAddress(ports.mac(first + n)));
-                inner.push(InnerQueues::new(edge, mac, ports.rx_whole(port, queue)?, ports.tx(port, queue)?));
+                let can = ports.list[port].capabilities();
+                let (rx, tx) = (ports.rx_whole(port, queue)?, ports.tx(port, queue)?);
+                inner.push(InnerQueues::new(edge, (mac, &can), rx, tx));
             }
             for (n, port) in config.underlay.iter().enumerate() {
                 let mac = port.mac.unwrap_or(macs[n]);
                 let (rx, tx) = (ports.rx_whole(below + n, queue)?, ports.tx(below + n, queue)?);
-                underlay.push(UnderlayQueues::new(port, mac, rx, tx));
+                let can = ports.list[below + n].capabilities();
+                underlay.push(UnderlayQueues::new(port, (mac, can), rx, tx));
             }
             let (lane, shown) =
                 Lane::new(control.table(), inner, underlay, to_control.clone(), requests.take());

@@ -321,9 +321,9 @@ fn put_in(ready: &Ready, packet: &mut Packet, inner: &Inner, number: u32) -> Res
     }
 }
 
-/// Puts a packet into a tunnel that waits for a tag or for checksums: a tag is of the packet
-/// inside and is put there; checksums are left to a port that can, where the tunnel has none
-/// over them. A packet that is to be cut is refused.
+/// Puts a packet into a tunnel that waits for a tag, for checksums or for being cut: a tag is of
+/// the packet inside and is put there; checksums are left to a port that can, where the tunnel has
+/// none over them.
 #[cold]
 fn put_in_unfinished(
     ready: &Ready,
@@ -334,13 +334,16 @@ fn put_in_unfinished(
 ) -> Result<(), Reason> {
     let asked = packet.tx_offload();
     let tags = asked.has(TxOffload::VLAN);
-    if asked.has(TxOffload::SEGMENT) || tags && ready.layer != Layer::Ethernet {
+    if tags && ready.layer != Layer::Ethernet {
         return Err(Reason::Offload);
     }
     if tags && !software::insert_tag(packet) {
         return Err(Reason::NoHeadroom);
     }
     let asked = packet.tx_offload();
+    if asked.has(TxOffload::SEGMENT) {
+        return put_in_long(ready, packet, number);
+    }
     let l2_len = u8::try_from(ready.header_len(inner) + usize::from(asked.l2_len));
     let left = match l2_len {
         Ok(l2_len) if summing.contains(&ready.port) && !ready.sums_payload() && !asked.is_empty() => {
@@ -353,6 +356,19 @@ fn put_in_unfinished(
     let inner = look(packet, ready.layer).ok_or(Reason::NoIp)?;
     put_in(ready, packet, &inner, number)?;
     packet.set_tx_offload(left);
+    Ok(())
+}
+
+/// Puts a packet into a tunnel that is to be cut: with the tunnel's headers in front, so that one
+/// lookup and one copy of these are for all that it is cut into (the paper, section 5). Tunnels
+/// with more in their headers than lengths are refused.
+fn put_in_long(ready: &Ready, packet: &mut Packet, number: u32) -> Result<(), Reason> {
+    let asked = packet.tx_offload();
+    let inner = look(packet, ready.layer).ok_or(Reason::NoIp)?;
+    let l2_len = u8::try_from(ready.header_len(&inner) + usize::from(asked.l2_len));
+    let l2_len = l2_len.map_err(|_| Reason::Offload)?;
+    ready.encapsulate_long(packet, &inner, number)?;
+    packet.set_tx_offload(TxOffload { flags: asked.flags | TxOffload::TUNNEL, l2_len, ..asked });
     Ok(())
 }
 

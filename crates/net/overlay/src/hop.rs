@@ -192,6 +192,25 @@ impl Ready {
         Ok(())
     }
 
+    /// As [`encapsulate`](Self::encapsulate), of a packet that is cut later: each piece must fit,
+    /// and gets its own lengths then.
+    pub(crate) fn encapsulate_long(
+        &self,
+        packet: &mut Packet,
+        inner: &Inner,
+        number: u32,
+    ) -> Result<(), Reason> {
+        let asked = packet.tx_offload();
+        if !self.is_plain || self.layer == Layer::Service {
+            return Err(Reason::Offload);
+        }
+        if asked.header_len() + u64::from(asked.segment_size) > u64::from(self.max_len) {
+            return Err(Reason::TooLong);
+        }
+        let (headers, values) = self.headers_for(inner, self.layer, number);
+        headers.push(packet, packet.total_len(), values)
+    }
+
     /// The headers in front of a packet, and what is its own in them.
     #[inline(always)]
     fn headers_for(&self, inner: &Inner, layer: Layer, number: u32) -> (Template<'_>, PerPacket) {

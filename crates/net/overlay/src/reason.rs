@@ -38,7 +38,7 @@ reasons! {
     TooLong "overlay_too_long" "packets that are too long for the underlay with the tunnel's headers";
     NoHeadroom "overlay_no_headroom" "packets whose buffers have no room for the tunnel's headers";
     ServiceTtl "overlay_service_ttl" "packets to send that have visited as many service functions as they may";
-    Offload "overlay_offload" "packets to send that wait for being cut by a NIC, or whose headers are not where they say";
+    Offload "overlay_offload" "packets to send that wait for what cannot be done in their tunnel, or whose headers are not where they say";
     OuterMalformed "overlay_outer_malformed" "received packets whose outer headers contradict themselves";
     OuterChecksum "overlay_outer_checksum" "received packets with a wrong checksum in an outer header";
     OuterFragment "overlay_outer_fragment" "received fragments of tunnels' packets";

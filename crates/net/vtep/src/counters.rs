@@ -40,6 +40,7 @@ losses! {
     Expired "overlay_ttl_expired" "packets to send that may take no further hop";
     ControlFull "overlay_control_full" "answers of neighbours that came faster than they are looked at";
     NotAsked "overlay_not_asked" "requests for neighbours for which there was no buffer";
+    NotCut "overlay_not_cut" "long segments to send that could not be cut, or not to the end, for there was no buffer";
     NoPort "overlay_no_port" "packets for a port of the underlay that is not there";
 }
 

@@ -1,7 +1,7 @@
 //! The Ethernet at the edge of a network whose packets have no Ethernet header: it is taken
 //! away in front of tunnels, and put back behind them, as a router does.
 
-use memory::Packet;
+use memory::{Packet, TxOffload};
 use neighbor::Responder;
 use overlay::Layer;
 use wire::ethernet::{self, EtherType};
@@ -76,6 +76,11 @@ pub(crate) fn unwrap(packet: &mut Packet, layer: Layer) -> Entered {
     };
     if !is_right || packet.pull_front(ethernet::HEADER_LEN).is_err() {
         return Entered::Lost(Loss::NotRouted);
+    }
+    let asked = packet.tx_offload();
+    if !asked.is_empty() {
+        let l2_len = asked.l2_len.saturating_sub(ethernet::HEADER_LEN as u8);
+        packet.set_tx_offload(TxOffload { l2_len, ..asked });
     }
     if layer == Layer::Service {
         return Entered::Packet;

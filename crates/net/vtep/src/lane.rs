@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::Duration;
 
-use memory::{Batch, Packet, Pool};
+use memory::{Batch, DATA_ROOM, Packet, Pool, TxOffload};
 use neighbor::Responder;
-use overlay::{Decapsulator, Encapsulator, Layer, Overlay, Received, Sent};
-use port::{RxQueue, TxQueue};
+use overlay::{Decapsulator, Encapsulator, Layer, Overlay, Reason, Received, Sent};
+use port::{Capabilities, RxQueue, TxQueue, software};
 use runtime::{Instant, Poller, Queue};
 use wire::{MacAddress, ethernet, vlan};
 
@@ -29,6 +29,8 @@ pub struct InnerQueues {
     ends: Ends,
     network: u32,
     gateway: Gateway,
+    /// Buffers of the longest frame that it gives.
+    chain: usize,
 }
 
 /// Queues of a port of the underlay.
@@ -36,6 +38,7 @@ pub struct UnderlayQueues {
     ends: Ends,
     host: Responder,
     vlan: Option<u16>,
+    can: Capabilities,
 }
 
 impl Ends {
@@ -66,24 +69,30 @@ impl Ends {
 }
 
 impl InnerQueues {
-    /// The queues of a network's port, which has this Ethernet address.
-    pub fn new(inner: &Inner, mac: MacAddress, rx: Box<dyn RxQueue>, tx: Box<dyn TxQueue>) -> InnerQueues {
+    /// The queues of a network's port, which has this Ethernet address and can do this.
+    pub fn new(
+        inner: &Inner,
+        (mac, can): (MacAddress, &Capabilities),
+        rx: Box<dyn RxQueue>,
+        tx: Box<dyn TxQueue>,
+    ) -> InnerQueues {
         let host = Responder { mac, addresses: inner.gateway.clone() };
         let gateway = Gateway { host, layer: inner.layer, peer: inner.peer };
-        InnerQueues { ends: Ends::new(rx, tx), network: inner.network, gateway }
+        let chain = can.max_frame.div_ceil(DATA_ROOM).max(1);
+        InnerQueues { ends: Ends::new(rx, tx), network: inner.network, gateway, chain }
     }
 }
 
 impl UnderlayQueues {
-    /// The queues of a port of the underlay, which has this Ethernet address.
+    /// The queues of a port of the underlay, which has this Ethernet address and can do this.
     pub fn new(
         port: &UnderlayPort,
-        mac: MacAddress,
+        (mac, can): (MacAddress, Capabilities),
         rx: Box<dyn RxQueue>,
         tx: Box<dyn TxQueue>,
     ) -> UnderlayQueues {
         let addresses = port.addresses.iter().map(|(address, _)| *address).collect();
-        UnderlayQueues { ends: Ends::new(rx, tx), host: Responder { mac, addresses }, vlan: port.vlan }
+        UnderlayQueues { ends: Ends::new(rx, tx), host: Responder { mac, addresses }, vlan: port.vlan, can }
     }
 }
 
@@ -116,11 +125,15 @@ impl Lane {
         let mut places: Vec<(u32, usize)> =
             inner.iter().enumerate().map(|(place, inner)| (inner.network, place)).collect();
         places.sort_unstable();
+        let mut sender = table.encapsulator();
+        for (number, port) in underlay.iter().enumerate() {
+            sender.set_port(number as u16, &port.can);
+        }
         let lane = Lane {
             inner,
             underlay,
             places,
-            sender: table.encapsulator(),
+            sender,
             receiver: table.decapsulator(),
             counters: counters.clone(),
             to_control,
@@ -184,6 +197,9 @@ impl Lane {
         for (packet, sent) in batch.drain().zip(sent) {
             match sent {
                 Sent::Port(port) => leave(counters, &mut self.underlay, port, packet, pool),
+                Sent::Drop(Reason::Offload) if packet.tx_offload().has(TxOffload::SEGMENT) => {
+                    send_pieces(&mut self.sender, (network, counters), &mut self.underlay, packet, pool);
+                }
                 Sent::Drop(reason) => {
                     counters.drop(reason);
                     pool.free(packet);
@@ -258,15 +274,64 @@ impl Lane {
 #[inline]
 fn leave(counters: &Side, underlay: &mut [UnderlayQueues], port: u16, packet: Packet, pool: &mut Pool) {
     match underlay.get_mut(usize::from(port)) {
-        Some(port) => {
-            counters.forward();
-            port.ends.push(packet, pool);
-        }
+        Some(port) => match packet.tx_offload().has(TxOffload::SEGMENT) {
+            false => {
+                counters.forward();
+                port.ends.push(packet, pool);
+            }
+            true => leave_cut(counters, port, packet, pool),
+        },
         None => {
             counters.lose(Loss::NoPort);
             pool.free(packet);
         }
     }
+}
+
+/// Lets a long segment leave in pieces.
+#[cold]
+fn leave_cut(counters: &Side, port: &mut UnderlayQueues, packet: Packet, pool: &mut Pool) {
+    cut(counters, packet, pool, |pool, piece| {
+        counters.forward();
+        port.ends.push(piece, pool);
+    });
+}
+
+/// Cuts a long segment; what is more than one piece is counted as copies are.
+fn cut(counters: &Side, packet: Packet, pool: &mut Pool, give: impl FnMut(&mut Pool, Packet)) {
+    let cut = software::cut(&packet, pool, give);
+    (1..cut.pieces + usize::from(!cut.is_whole)).for_each(|_| counters.copy());
+    if !cut.is_whole {
+        counters.lose(Loss::NotCut);
+    }
+    pool.free(packet);
+}
+
+/// Sends a long segment in pieces into a tunnel whose headers are for one packet each.
+#[cold]
+fn send_pieces(
+    sender: &mut Encapsulator,
+    (network, counters): (u32, &Side),
+    underlay: &mut [UnderlayQueues],
+    packet: Packet,
+    pool: &mut Pool,
+) {
+    cut(counters, packet, pool, |pool, mut piece| {
+        let mut sent = [Sent::Punt];
+        sender.encapsulate(network, std::slice::from_mut(&mut piece), &mut sent);
+        match sent[0] {
+            Sent::Port(port) => leave(counters, underlay, port, piece, pool),
+            Sent::Drop(reason) => {
+                counters.drop(reason);
+                pool.free(piece);
+            }
+            // The entry was removed a moment ago.
+            Sent::Punt | Sent::Flood => {
+                counters.lose(Loss::Punted);
+                pool.free(piece);
+            }
+        }
+    });
 }
 
 /// Sends copies of a packet to all of a flood list; the packet itself is the last of them.
@@ -386,7 +451,9 @@ impl Poller for Lane {
 
     fn buffers(&self) -> usize {
         // What is to leave, copies for a flood list among it.
-        (self.inner.len() + self.underlay.len()) * Batch::MAX
+        let leaving = (self.inner.len() + self.underlay.len()) * Batch::MAX;
+        // A batch of long segments comes from one port at a time.
+        leaving + self.inner.iter().map(|inner| (inner.chain - 1) * Batch::MAX).max().unwrap_or(0)
     }
 }
 

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod devices;
+mod long_segments;
 mod namespace;
 mod segments;
 mod traffic;

@@ -22,8 +22,14 @@ pub fn exchange(here: &Namespace, there: &Namespace, is_v6: bool, mtu: usize) {
         }
     };
     datagrams(here, there, (address(1), address(2)), mtu - if is_v6 { 48 } else { 28 });
-    stream(here, there, address(2));
-    stream(there, here, address(1));
+    stream(here, there, address(2), STREAM);
+    stream(there, here, address(1), STREAM);
+}
+
+/// A long stream from the first host to the second, of which every byte is compared.
+pub fn long_stream(here: &Namespace, there: &Namespace, is_v6: bool, len: usize) {
+    let address = if is_v6 { "fd07::2" } else { "10.7.0.2" };
+    stream(here, there, address.parse().unwrap(), len);
 }
 
 /// Each datagram is sent back and is the same.
@@ -96,14 +102,14 @@ fn part(from: usize, len: usize) -> Vec<u8> {
 }
 
 /// Every byte of a stream arrives, in order.
-fn stream(from: &Namespace, to: &Namespace, address: IpAddr) {
+fn stream(from: &Namespace, to: &Namespace, address: IpAddr, len: usize) {
     const PART: usize = 1 << 14;
     let listener = to.run(move || TcpListener::bind((address, 0)).expect("an address of this host's"));
     let port = listener.local_addr().unwrap().port();
     let arrived = to.start(move || {
         let mut stream = accepted(&listener);
         let mut bytes = [0; PART];
-        for at in (0..STREAM).step_by(PART) {
+        for at in (0..len).step_by(PART) {
             stream.read_exact(&mut bytes).expect("all of the stream");
             assert!(bytes[..] == part(at, PART)[..], "other bytes than were sent, from {at} on");
         }
@@ -112,7 +118,7 @@ fn stream(from: &Namespace, to: &Namespace, address: IpAddr) {
     from.run(move || {
         let stream = TcpStream::connect_timeout(&(address, port).into(), LIMIT);
         let mut stream = limited(stream.expect("a connection"));
-        (0..STREAM).step_by(PART).for_each(|at| stream.write_all(&part(at, PART)).expect("sent"));
+        (0..len).step_by(PART).for_each(|at| stream.write_all(&part(at, PART)).expect("sent"));
         let mut answer = [0; 3];
         stream.read_exact(&mut answer).expect("an answer");
     });

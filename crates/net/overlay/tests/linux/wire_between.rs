@@ -1,13 +1,14 @@
 //! Two hosts: here an inner network behind a TAP interface and our end of the tunnel, there
-//! the kernel with its device, whose underlay is a TAP interface as well. A TAP interface has
-//! no offloads, so that the kernel cuts segments and fills in checksums itself.
+//! the kernel with its device, whose underlay is a TAP interface as well. Such an interface has
+//! no offloads, so that the kernel cuts segments and fills in checksums itself, unless the inner
+//! one is opened for long segments.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use interface::tap::TapPort;
-use memory::{Batch, Dma, Packet, Pool};
+use memory::{Batch, Dma, Packet, Pool, TxOffload};
 use overlay::{Decapsulator, Drops, Encapsulator, Layer, Network, Overlay, Received, Route, Sent, Tunnel};
 use port::{Options, Port, RxQueue, TxQueue};
 use wire::MacAddress;
@@ -34,12 +35,17 @@ pub struct Hosts {
 impl Hosts {
     /// `None` where there may be no namespaces.
     pub fn new() -> Option<Hosts> {
+        Hosts::with_inner("in0")
+    }
+
+    /// With an interface of the inner network that is opened by this name.
+    pub fn with_inner(name: &'static str) -> Option<Hosts> {
         let (here, there) = (Namespace::new()?, Namespace::new()?);
         let open = |name: &'static str| {
             let port = TapPort::open(name, &Options { max_frame: 1600, ..Options::default() });
             Box::new(port.expect("it opens")) as Box<dyn Port>
         };
-        let inner = here.run(move || open("in0"));
+        let inner = here.run(move || open(name));
         let outer = there.run(move || open("un0"));
         there.ip(&format!("link set un0 address {THERE} mtu 1500"));
         there.ip("address add 192.0.2.2/24 dev un0");
@@ -90,7 +96,8 @@ impl Hosts {
             outer: (outer.rx_queue(0).unwrap(), outer.tx_queue(0).unwrap()),
             sender,
             receiver,
-            pool: Pool::new(&Dma::new(memory::Options::default()), 4096).unwrap(),
+            pool: Pool::new(&Dma::new(memory::Options::default()), 8192).unwrap(),
+            cut: 0,
         };
         let is_over = Arc::clone(&stop);
         let thread = thread::spawn(move || {
@@ -99,7 +106,7 @@ impl Hosts {
                     thread::sleep(std::time::Duration::from_micros(50));
                 }
             }
-            (*ways.sender.drops(), *ways.receiver.drops())
+            (*ways.sender.drops(), *ways.receiver.drops(), ways.cut)
         });
         Joined { here, there, stop, thread, _ports: [inner, outer] }
     }
@@ -110,13 +117,19 @@ pub struct Joined {
     pub here: Namespace,
     pub there: Namespace,
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<(Drops, Drops)>,
+    thread: JoinHandle<(Drops, Drops, u64)>,
     _ports: [Box<dyn Port>; 2],
 }
 
 impl Joined {
     /// What was dropped in sending and in receiving.
     pub fn end(self) -> (Drops, Drops) {
+        let (sending, receiving, _) = self.end_with_cut();
+        (sending, receiving)
+    }
+
+    /// As [`end`](Self::end), and how many long segments were cut.
+    pub fn end_with_cut(self) -> (Drops, Drops, u64) {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().expect("packets went to and fro")
     }
@@ -130,6 +143,8 @@ struct Ways {
     sender: Encapsulator,
     receiver: Decapsulator,
     pool: Pool,
+    /// Long segments that were cut.
+    cut: u64,
 }
 
 impl Ways {
@@ -144,12 +159,33 @@ impl Ways {
                 let ethertype = ethernet::Header::of(packet).map(|header| header.ethertype());
                 matches!(ethertype, Some(EtherType::IPV4 | EtherType::IPV6))
             });
-            packets.iter_mut().for_each(|packet| packet.pull_front(ethernet::HEADER_LEN).unwrap());
+            for packet in &mut packets {
+                packet.pull_front(ethernet::HEADER_LEN).unwrap();
+                let asked = packet.tx_offload();
+                if !asked.is_empty() {
+                    packet.set_tx_offload(TxOffload { l2_len: asked.l2_len - 14, ..asked });
+                }
+            }
         }
         let mut sent = vec![Sent::Punt; packets.len()];
         self.sender.encapsulate(NETWORK, &mut packets, &mut sent);
         let kept = packets.into_iter().zip(sent).filter(|(_, sent)| *sent == Sent::Port(UNDERLAY));
-        kept.for_each(|(packet, _)| drop(batch.push(packet)));
+        for (packet, _) in kept {
+            if !packet.tx_offload().has(TxOffload::SEGMENT) {
+                drop(batch.push(packet));
+                continue;
+            }
+            self.cut += 1;
+            let outer = &mut self.outer.1;
+            let cut = port::software::cut(&packet, &mut self.pool, |pool, piece| {
+                if let Some(piece) = batch.push(piece) {
+                    give(outer, pool, &mut batch);
+                    drop(batch.push(piece));
+                }
+            });
+            assert!(cut.is_whole, "{cut:?}");
+            self.pool.free(packet);
+        }
         give(&mut self.outer.1, &mut self.pool, &mut batch);
         came
     }
