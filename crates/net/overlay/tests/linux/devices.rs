@@ -85,6 +85,31 @@ fn vxlan() {
     meets(&Device { with: summed, ..device });
 }
 
+/// draft-ietf-nvo3-vxlan-gpe: IP packets without Ethernet headers. Linux has that on devices that
+/// routes tell the far end and the identifier.
+#[test]
+fn vxlan_gpe() {
+    let Some(hosts) = Hosts::new() else { return };
+    if !hosts.there.try_ip("link add tun0 type vxlan external gpe dstport 4790") {
+        println!("passed over: this kernel has no device for vxlan gpe");
+        return;
+    }
+    let mtu = 1500 - 36;
+    hosts.address("tun0", mtu, false);
+    let way = "encap ip id 100 src 192.0.2.2 dst 192.0.2.1";
+    hosts.there.ip(&format!("route add 10.7.0.1/32 {way} dev tun0"));
+    hosts.there.ip(&format!("-6 route add fd07::1/128 {way} dev tun0"));
+    let [here, there] = ends(false);
+    let protocol = Protocol::named("vxlan-gpe").unwrap();
+    let tunnel = numbered(Tunnel::new(protocol, here.parse().unwrap(), there.parse().unwrap()));
+    let joined = hosts.join(Layer::Ip, &tunnel, &tunnel);
+    for is_v6 in [false, true] {
+        exchange(&joined.here, &joined.there, is_v6, mtu);
+    }
+    let (sending, receiving) = joined.end();
+    assert_eq!((sending.total(), receiving.total()), (0, 0), "{sending:?} {receiving:?}");
+}
+
 /// RFC 8926.
 #[test]
 fn geneve() {
