@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::mpsc::Receiver;
 
+use control::Options;
 use control::reconcile::{Asker, Report, compare, fix};
-use control::{Options, Owner};
 use serde_json::{Value as Json, json};
-use vtep::{Learn, Tellers, parse_key};
+use vtep::{Learn, Tellers};
 
 use super::explain::Explainer;
 use super::host::{Host, now_ns};
@@ -91,9 +91,8 @@ impl Asking {
         let (table, desired) = host.control.state();
         match self.explainer.explain(table, desired, network, &socket::bytes(digits)) {
             Ok(mut explained) => {
-                let bits = explained.key.as_deref().and_then(parse_key).unwrap_or(0);
-                let told = explained.entry.as_ref().and_then(|_| told(host, explained.network, bits));
-                explained.told = told.map(|(owner, age)| format!("{}, {age:.1} s ago", owner.name()));
+                let told = explained.place.and_then(|place| host.control.told(&place, now_ns()));
+                explained.age_ms = told.map(|(_, age)| (age * 1e3) as u64);
                 serde_json::to_string_pretty(&explained).unwrap_or_default()
             }
             Err(wrong) => wrong,
@@ -130,11 +129,4 @@ pub fn told_of(report: &Report, fixed: usize) -> Json {
     told["clean"] = report.is_clean().into();
     told["text"] = report.text().into();
     told
-}
-
-/// Who told of an entry, and how many seconds ago.
-pub fn told(host: &Host, network: u32, bits: u128) -> Option<(Owner, f64)> {
-    let program = host.control.program();
-    let (owner, claim) = program.claim(&program.place(network, bits))?;
-    Some((owner, (now_ns().saturating_sub(claim.since_ns)) as f64 / 1e9))
 }

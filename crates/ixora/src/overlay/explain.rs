@@ -9,7 +9,7 @@ use clap::Args;
 use interface::pcap::Reader;
 use memory::{Dma, Pool};
 use overlay::{Encapsulator, Overlay};
-use vtep::{Desired, Explanation};
+use vtep::{Desired, Explanation, Held};
 use wire::MacAddress;
 
 use super::run::read;
@@ -110,17 +110,17 @@ pub fn run(arguments: &Explain) -> Result<(), Failure> {
 fn by_config(config: &Path, network: Option<u32>, frames: &[Vec<u8>]) -> Result<Vec<Explanation>, Failure> {
     let config = read(config)?;
     let desired = config.desired(&vec![MacAddress::default(); config.underlay.len()]);
-    let mut table = Overlay::new();
-    desired.apply(&mut table, &Desired::default())?;
+    let mut held = Held::default();
+    held.apply(desired, 0)?;
     // Somebody would answer.
-    let unresolved: Vec<_> = table.unresolved().collect();
+    let unresolved: Vec<_> = held.table.unresolved().collect();
     unresolved
         .iter()
-        .for_each(|(port, address)| table.set_neighbor(*port, *address, Some(MacAddress::default())));
-    table.publish();
-    let mut explainer = Explainer::new(&mut table)?;
-    let explain =
-        |frame: &Vec<u8>| explainer.explain(&table, &desired, network, frame).map_err(Failure::usage);
+        .for_each(|(port, address)| held.table.set_neighbor(*port, *address, Some(MacAddress::default())));
+    let mut explainer = Explainer::new(&mut held.table)?;
+    let explain = |frame: &Vec<u8>| {
+        explainer.explain(&held.table, held.desired(), network, frame).map_err(Failure::usage)
+    };
     frames.iter().map(explain).collect()
 }
 

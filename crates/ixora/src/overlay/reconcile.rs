@@ -1,14 +1,13 @@
 //! `ixora overlay reconcile`: what a running endpoint, or a configuration alone, has otherwise
 //! than this machine's kernel.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use control::reconcile::{Asker, compare};
-use control::{Change, Options, Origin, Owner, Program};
-use overlay::Overlay;
+use control::{Options, Origin};
 use serde_json::Value as Json;
+use vtep::Held;
 use wire::MacAddress;
 
 use super::asking::told_of;
@@ -68,12 +67,10 @@ fn by_config(path: &Path) -> Result<Json, Failure> {
     let config = read(path)?;
     // The underlay is not compared, and neither are its Ethernet addresses.
     let desired = config.desired(&vec![MacAddress::default(); config.underlay.len()]);
-    desired.check()?;
-    let (mut table, mut program) = (Overlay::new(), Program::new());
-    let changes = Change::between(&BTreeMap::new(), &desired.wishes(&BTreeSet::new()));
-    program.apply(&mut table, Owner::File, changes, 0);
+    let mut held = Held::default();
+    held.apply(desired, 0)?;
     let options = Options { ports: Vec::new(), entries: Origin::Kernel, ..config.mirror() };
     let now = Asker::open().and_then(|mut asker| asker.now(&options));
     let now = now.map_err(|error| Failure::new(error.to_string()))?;
-    Ok(told_of(&compare(&program, &table, &options, &now), 0))
+    Ok(told_of(&compare(held.program(), &held.table, &options, &now), 0))
 }

@@ -5,13 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use control::Owner;
-use overlay::Usage;
+use control::{Key, Owner};
+use overlay::{Reason, Target, Usage};
 use serde::{Deserialize, Serialize};
 use vtep::{Tellers, describe_target};
 
 use super::accounts::Accounts;
-use super::asking::told;
 use super::host::{Host, now_ns};
 use super::socket;
 use crate::Failure;
@@ -40,14 +39,14 @@ struct Entry {
     tunnel: String,
     /// `ready`, or why its packets cannot be sent now.
     state: String,
-    /// Who told of it: `file`, `api`, `fpm` or `kernel`.
+    /// Who told of it: `static` (the file), `api`, `fpm` or `kernel`.
     owner: String,
     /// How long ago, in seconds.
     age: f64,
-    /// Packets that went by it since it is there.
-    packets: u64,
+    /// Packets that went by it since it is there; what goes by prefixes is not counted so.
+    packets: Option<u64>,
     /// Their bytes, without outer headers.
-    bytes: u64,
+    bytes: Option<u64>,
     /// How long ago the last one did, in seconds.
     used: Option<f64>,
 }
@@ -94,7 +93,11 @@ pub fn run(arguments: &Show) -> Result<(), Failure> {
         "network", "key", "tunnel", "owner", "age", "packets", "used"
     );
     for Entry { network, key, tunnel, state, owner, age, packets, used, .. } in &state.entries {
-        let used = used.map_or("never".to_owned(), |used| format!("{used:.1} s"));
+        let used = match packets {
+            None => "-".to_owned(),
+            Some(_) => used.map_or("never".to_owned(), |used| format!("{used:.1} s")),
+        };
+        let packets = packets.map_or("-".to_owned(), |packets| packets.to_string());
         println!(
             "{network:<10} {key:<20} {tunnel:<52} {owner:<8} {age:>8.1} s {packets:>12} {used:>10}  {state}"
         );
@@ -142,26 +145,8 @@ pub fn answer(host: &Host, tellers: Option<&Tellers>, limit: usize) -> String {
         address: address.to_string(),
         mac: None,
     }));
-    let of_network = |network| table.entries_of(network).map(move |entry| (network, entry));
-    let now = Duration::from_nanos(now_ns().unsigned_abs());
-    let entries = table.networks().flat_map(of_network).take(limit);
-    let entries: Vec<Entry> = entries
-        .map(|(network, entry)| {
-            let (owner, age) = told(host, network, entry.identifier).unzip();
-            let Usage { count, last } = table.usage(network, entry.identifier).unwrap_or_default();
-            Entry {
-                network,
-                key: format!("{:#x}", entry.identifier),
-                tunnel: describe_target(table, entry.target),
-                state: entry.problem.map_or("ready", |reason| reason.name()).to_owned(),
-                owner: owner.map_or("", Owner::name).to_owned(),
-                age: age.unwrap_or(0.0),
-                packets: count.packets,
-                bytes: count.bytes,
-                used: last.map(|last| now.saturating_sub(last).as_secs_f64()),
-            }
-        })
-        .collect();
+    let entries: Vec<Entry> =
+        table.networks().flat_map(|network| entries_of(host, network)).take(limit).collect();
     let more = table.networks().map(|network| table.entries(network)).sum::<usize>() - entries.len();
     let program = host.control.program();
     let refused = program.refused().iter().map(|(key, error)| format!("{key}: {error}"));
@@ -228,4 +213,37 @@ pub fn metrics(host: &Host, tellers: Option<&Tellers>) -> String {
 
 fn escaped(label: &str) -> String {
     label.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+/// The entries of a network: those of identifiers, and prefixes.
+fn entries_of(host: &Host, network: u32) -> impl Iterator<Item = Entry> + '_ {
+    let (table, _) = host.control.state();
+    let now = now_ns();
+    let entry =
+        move |key: String, at: Key, (owner, target): (Owner, &Target), problem: Option<Reason>| Entry {
+            network,
+            key,
+            tunnel: describe_target(table, target),
+            state: problem.map_or("ready", |reason| reason.name()).to_owned(),
+            owner: owner.name().to_owned(),
+            age: host.control.told(&at, now).map_or(0.0, |(_, age)| age),
+            packets: None,
+            bytes: None,
+            used: None,
+        };
+    let exact = table.entries_of(network).zip(std::iter::repeat(table.network(network)));
+    let exact = exact.filter_map(move |(is, settings)| {
+        let at = Key::at(network, settings?, is.identifier);
+        let key = format!("{:#x}", is.identifier);
+        let Usage { count, last } = table.usage(network, is.identifier).unwrap_or_default();
+        let used =
+            last.map(|last| Duration::from_nanos(now.unsigned_abs()).saturating_sub(last).as_secs_f64());
+        let shown = entry(key, at, (is.owner, is.target), is.problem);
+        Some(Entry { packets: Some(count.packets), bytes: Some(count.bytes), used, ..shown })
+    });
+    let prefixes = table.prefixes_of(network).map(move |is| {
+        let (key, at) = (format!("{}/{}", is.prefix.0, is.prefix.1), Key::Prefix(network, is.prefix));
+        entry(key, at, (is.owner, is.target), is.problem)
+    });
+    exact.chain(prefixes)
 }

@@ -8,10 +8,11 @@
 
 use std::ops::Bound;
 
+use overlay::Owner;
 use serde_json::{Value as Json, json};
 
 use crate::json;
-use crate::program::{Claim, Owner, Program};
+use crate::program::{Claim, OWNERS, Program};
 use crate::state::{Change, End, Key, Value};
 
 pub mod http;
@@ -74,7 +75,7 @@ fn number(vni: &str) -> Result<u32, Refused> {
 }
 
 fn status(on: &Controlled<'_>) -> Json {
-    let owners = Owner::ALL.map(|owner| (owner.name().to_string(), json!(on.program.claims(owner).len())));
+    let owners = OWNERS.map(|owner| (owner.name().to_string(), json!(on.program.claims(owner).len())));
     json!({
         "claims": serde_json::Map::from_iter(owners),
         "refused": on.program.refused().len(),
@@ -92,8 +93,8 @@ fn claims(request: &Request<'_>, on: &Controlled<'_>) -> Result<Response, Refuse
     };
     let owner = match request.parameter("owner") {
         Some(name) => {
-            let named = Owner::ALL.into_iter().find(|owner| owner.name() == name);
-            named.ok_or_else(|| (400, format!("owner={name:?} is not one of file, api, fpm, kernel")))?
+            let named = OWNERS.into_iter().find(|owner| owner.name() == name);
+            named.ok_or_else(|| (400, format!("owner={name:?} is not one of static, api, fpm, kernel")))?
         }
         None => Owner::Api,
     };

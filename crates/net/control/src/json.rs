@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
-use overlay::{Tunnel, Usage};
+use overlay::{Owner, Tunnel, Usage};
 use serde_json::{Map, Value as Json, json};
 use wire::MacAddress;
 
-use crate::program::{Claim, Owner};
+use crate::program::Claim;
 use crate::state::{ELSEWHERE, End, Far, Key, Value, own_port};
 
 /// A place.
@@ -20,6 +20,9 @@ pub fn key(key: &Key) -> Json {
         Key::Network(vni) => json!({ "kind": "network", "vni": vni }),
         Key::Entry(vni, mac) => json!({ "kind": "entry", "vni": vni, "mac": mac.to_string() }),
         Key::Other(vni, key) => json!({ "kind": "other", "vni": vni, "key": format!("{key:#x}") }),
+        Key::Prefix(vni, (address, length)) => {
+            json!({ "kind": "prefix", "vni": vni, "prefix": format!("{address}/{length}") })
+        }
         Key::Flood(vni) => json!({ "kind": "flood", "vni": vni }),
     }
 }
@@ -34,6 +37,7 @@ pub fn cursor(key: &Key) -> String {
         Key::Network(vni) => format!("network-{vni}"),
         Key::Entry(vni, mac) => format!("entry-{vni}-{mac}"),
         Key::Other(vni, key) => format!("other-{vni}-{key:x}"),
+        Key::Prefix(vni, (address, length)) => format!("prefix-{vni}-{address}-{length}"),
         Key::Flood(vni) => format!("flood-{vni}"),
     };
     text.replace(':', "_")
@@ -57,6 +61,10 @@ pub fn read_cursor(text: &str) -> Result<Key, String> {
         ["other", vni, key] => {
             let key = u128::from_str_radix(key, 16).ok();
             vni.parse().ok().zip(key).map(|(vni, key)| Key::Other(vni, key))
+        }
+        ["prefix", vni, address, length] => {
+            let prefix = address.parse().ok().zip(length.parse().ok());
+            vni.parse().ok().zip(prefix).map(|(vni, prefix)| Key::Prefix(vni, prefix))
         }
         ["flood", vni] => vni.parse().ok().map(Key::Flood),
         _ => None,
@@ -89,6 +97,14 @@ pub fn value(value: Option<&Value>) -> Json {
             json!({ "ends": settings.ends.iter().map(|(end, _)| tunnel(end)).collect::<Vec<_>>() })
         }
         Some(Value::Tunnel(is)) => tunnel(is),
+        Some(Value::Several(several)) => {
+            let members = several.members.iter().map(|member| {
+                let mut far = tunnel(&member.tunnel);
+                far["weight"] = member.weight.into();
+                far
+            });
+            json!({ "group": several.name, "far_ends": members.collect::<Vec<_>>() })
+        }
         Some(Value::Tunnels(all)) => json!({ "far_ends": all.iter().map(tunnel).collect::<Vec<_>>() }),
     }
 }

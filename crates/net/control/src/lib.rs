@@ -24,5 +24,6 @@ pub mod reconcile;
 mod state;
 
 pub use mirror::{Binding, Counters, Limits, Mirror, Options, Origin, Teller, Unresolved};
-pub use program::{Claim, Owner, Program};
-pub use state::{Change, ELSEWHERE, End, Far, Group, Key, Settings, Value};
+pub use overlay::Owner;
+pub use program::{Claim, OWNERS, Program};
+pub use state::{Change, ELSEWHERE, End, Far, Group, Key, Settings, Several, Value};

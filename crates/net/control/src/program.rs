@@ -4,42 +4,20 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::net::IpAddr;
 
-use overlay::{Overlay, Target, Tunnel};
+use overlay::{Overlay, Owner, Prefix, Target, Tunnel};
 
 use crate::state::{Change, Far, Key, Settings, Value};
 use groups::Groups;
+use place::Place;
 
 mod compare;
 mod groups;
+mod place;
 
-/// Who wants something, the one who has its way first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Owner {
-    /// The configuration.
-    File,
-    /// A controller, by the API.
-    Api,
-    /// FRR, in its stream.
-    Fpm,
-    /// This machine's kernel.
-    Kernel,
-}
-
-impl Owner {
-    /// All owners, in their order.
-    pub const ALL: [Owner; 4] = [Owner::File, Owner::Api, Owner::Fpm, Owner::Kernel];
-
-    /// The name that people read.
-    pub fn name(self) -> &'static str {
-        match self {
-            Owner::File => "file",
-            Owner::Api => "api",
-            Owner::Fpm => "fpm",
-            Owner::Kernel => "kernel",
-        }
-    }
-}
+/// Those who have wishes, the one who has its way first.
+pub const OWNERS: [Owner; 4] = [Owner::Static, Owner::Api, Owner::Fpm, Owner::Kernel];
 
 /// What an owner wants at a place, and since when.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +31,7 @@ pub struct Claim {
 /// What all owners want, and what the overlay has of it.
 #[derive(Debug, Default)]
 pub struct Program {
+    /// By owner; what was learned is nobody's wish.
     claims: [BTreeMap<Key, Claim>; Owner::ALL.len()],
     /// Networks that were added to the overlay here, with the ends that the overlay took.
     networks: BTreeMap<u32, Settings>,
@@ -98,17 +77,20 @@ impl Program {
     }
 
     fn replace(&mut self, overlay: &mut Overlay, owner: Owner, key: Key, claim: Option<Claim>) -> bool {
-        let before = self.value(&key).cloned();
+        let claimed =
+            |program: &Program| program.claim(&key).map(|(owner, claim)| (owner, claim.value.clone()));
+        let before = claimed(self);
         let claims = &mut self.claims[owner as usize];
         match claim {
             Some(claim) => drop(claims.insert(key, claim)),
             None => drop(claims.remove(&key)),
         }
-        let is_different = self.value(&key) != before.as_ref();
-        if is_different {
+        let now = claimed(self);
+        if now != before {
             self.put(overlay, key);
         }
-        is_different
+        // Another owner of the same is no change of the place.
+        now.map(|(_, value)| value) != before.map(|(_, value)| value)
     }
 
     /// Puts networks again that were refused: an end of theirs may be another's no more.
@@ -120,7 +102,7 @@ impl Program {
 
     /// Who has its way at a place, and what it wants there.
     pub fn claim(&self, key: &Key) -> Option<(Owner, &Claim)> {
-        Owner::ALL.iter().find_map(|owner| Some((*owner, self.claims[*owner as usize].get(key)?)))
+        OWNERS.iter().find_map(|owner| Some((*owner, self.claims[*owner as usize].get(key)?)))
     }
 
     /// What should be at a place.
@@ -154,14 +136,20 @@ impl Program {
 
     /// Puts into the overlay what should be at a place.
     fn put(&mut self, overlay: &mut Overlay, key: Key) {
-        let value = self.value(&key).cloned();
-        match self.try_put(overlay, key, value) {
+        let wanted = self.claim(&key).map(|(owner, claim)| (owner, claim.value.clone()));
+        match self.try_put(overlay, key, wanted) {
             Ok(()) => drop(self.refused.remove(&key)),
             Err(error) => drop(self.refused.insert(key, error)),
         }
     }
 
-    fn try_put(&mut self, overlay: &mut Overlay, key: Key, value: Option<Value>) -> overlay::Result<()> {
+    fn try_put(
+        &mut self,
+        overlay: &mut Overlay,
+        key: Key,
+        wanted: Option<(Owner, Value)>,
+    ) -> overlay::Result<()> {
+        let (owner, value) = wanted.unzip();
         match (key, value) {
             (Key::Port(number), Some(Value::Port(port))) => overlay.set_port(number, Some(port)),
             (Key::Port(number), _) => overlay.set_port(number, None),
@@ -178,12 +166,14 @@ impl Program {
                 self.set_network(overlay, vni, settings)?
             }
             (Key::Network(vni), _) => self.remove_network(overlay, vni)?,
-            (Key::Entry(vni, _) | Key::Other(vni, _) | Key::Flood(vni), _)
+            (Key::Entry(vni, _) | Key::Other(vni, _) | Key::Prefix(vni, _) | Key::Flood(vni), _)
                 if !self.networks.contains_key(&vni) =>
             {
                 self.wait(vni);
             }
-            (Key::Entry(..) | Key::Other(..), value) => self.put_entry(overlay, key, value.as_ref())?,
+            (Key::Entry(..) | Key::Other(..) | Key::Prefix(..), value) => {
+                self.put_entry(overlay, key, owner.zip(value.as_ref()))?;
+            }
             (Key::Flood(vni), value) => {
                 overlay.set_flood(vni, &tunnels(value)).inspect_err(|_| {
                     let _ = overlay.set_flood(vni, &[]);
@@ -193,27 +183,32 @@ impl Program {
         Ok(())
     }
 
-    fn put_entry(&mut self, overlay: &mut Overlay, key: Key, value: Option<&Value>) -> overlay::Result<()> {
-        let Some((vni, bits)) = key.entry() else { return Ok(()) };
-        let other = self.networks.get(&vni).filter(|settings| !settings.has_macs());
-        if let Some(settings) = other.filter(|_| matches!(key, Key::Entry(..))) {
-            // What such bits are in that network is not for others than the file to say.
-            let refused =
-                overlay::Error::Key { network: vni, key: bits, bits: settings.network.extractor.bits() };
-            return value.map_or(Ok(()), |_| Err(refused));
+    fn put_entry(
+        &mut self,
+        overlay: &mut Overlay,
+        key: Key,
+        wanted: Option<(Owner, &Value)>,
+    ) -> overlay::Result<()> {
+        let Some(place) = Place::of(&key) else { return Ok(()) };
+        let vni = place.network();
+        let other = self.networks.get(&vni).filter(|settings| !settings.has(&key));
+        if let Some(settings) = other {
+            // Of what is known there otherwise, nothing is there; only the configuration knows how.
+            return wanted.map_or(Ok(()), |_| Err(place.refused(settings.network)));
         }
-        let before = self.groups.of(overlay, vni, bits);
-        let target = match value {
-            Some(Value::Group(group)) => self.groups.set(overlay, vni, group).map(Some),
-            value => Ok(value.and_then(tunnel).map(Target::from)),
+        let before = place.group(overlay);
+        let target = match wanted {
+            Some((_, Value::Group(group))) => self.groups.set_nexthop(overlay, vni, group).map(Some),
+            Some((_, Value::Several(several))) => self.groups.set_several(overlay, &key, several).map(Some),
+            wanted => Ok(wanted.and_then(|(_, value)| tunnel(value)).map(Target::from)),
         };
-        let put = target.and_then(|target| match target {
-            Some(target) => overlay.insert_as(overlay::Owner::Static, vni, bits, target),
-            None => overlay.remove(vni, bits).map(drop),
+        let put = target.and_then(|target| match (wanted, target) {
+            (Some((owner, _)), Some(target)) => place.insert(overlay, owner, target),
+            _ => place.remove(overlay),
         });
         if put.is_err() {
             // An entry that is refused must not leave the one before it.
-            overlay.remove(vni, bits)?;
+            place.remove(overlay)?;
         }
         self.groups.release(overlay, before);
         put
@@ -285,7 +280,12 @@ impl Program {
 fn entries_of(claims: &BTreeMap<Key, Claim>, vni: u32) -> impl Iterator<Item = Key> {
     let macs = Key::Entry(vni, wire::MacAddress([0; 6]))..=Key::Entry(vni, wire::MacAddress::BROADCAST);
     let others = Key::Other(vni, 0)..=Key::Other(vni, u128::MAX);
-    claims.range(macs).chain(claims.range(others)).map(|(key, _)| *key)
+    let (first, last): (Prefix, Prefix) = ((IpAddr::from([0; 4]), 0), (IpAddr::from([0xFF; 16]), u8::MAX));
+    let prefixes = Key::Prefix(vni, first)..=Key::Prefix(vni, last);
+    [claims.range(macs), claims.range(others), claims.range(prefixes)]
+        .into_iter()
+        .flatten()
+        .map(|(key, _)| *key)
 }
 
 /// The tunnel of an entry.

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use overlay::Overlay;
+use overlay::{Overlay, Owner};
 use serde_json::{Value as Json, json};
 
 use crate::json;
 use crate::kernel::{Kernel, KernelError};
 use crate::mirror::{Mirror, Options, Origin};
-use crate::program::{Owner, Program};
+use crate::program::{OWNERS, Program};
 use crate::state::{Change, Far, Key, Value};
 
 /// Something that is here and not there, there and not here, or not the same.
@@ -80,19 +80,19 @@ fn is_told(key: &Key, options: &Options) -> bool {
         Key::Route(_) => !options.ports.is_empty(),
         Key::Network(_) => true,
         Key::Entry(..) | Key::Flood(_) => options.entries == Origin::Kernel,
-        Key::Other(..) => false,
+        Key::Other(..) | Key::Prefix(..) => false,
     }
 }
 
 /// Whether a place of the underlay is as the file has it, whatever the kernel says.
 fn is_of_file(program: &Program, key: &Key) -> bool {
-    key.network().is_none() && program.claim(key).is_some_and(|(owner, _)| owner == Owner::File)
+    key.network().is_none() && program.claim(key).is_some_and(|(owner, _)| owner == Owner::Static)
 }
 
 /// What all owners want that the kernel could have, as the kernel would have it. Networks that
 /// are not VXLAN's are not among that.
 fn wanted(program: &Program, options: &Options) -> BTreeMap<Key, (Owner, Value)> {
-    let keys = Owner::ALL.into_iter().flat_map(|owner| program.claims(owner).keys().copied());
+    let keys = OWNERS.into_iter().flat_map(|owner| program.claims(owner).keys().copied());
     let keys = keys.filter(|key| is_told(key, options) && !is_of_file(program, key));
     let claims = keys.filter_map(|key| Some((key, program.claim(&key)?)));
     claims.filter_map(|(key, (owner, claim))| Some((key, (owner, as_kernel(&claim.value)?)))).collect()
@@ -111,6 +111,8 @@ fn as_kernel(value: &Value) -> Option<Value> {
             far(tunnel).and_then(|_| settings.end()).map(Value::Network)
         }
         Value::Tunnel(tunnel) => far(tunnel).map(Value::Entry),
+        // The kernel's groups have numbers and no names.
+        Value::Several(_) => None,
         Value::Tunnels(tunnels) => {
             let mut fars = tunnels.iter().map(far).collect::<Option<Vec<Far>>>()?;
             fars.sort_unstable();
@@ -169,7 +171,7 @@ impl Report {
         for difference in &self.kernel {
             let Difference { key, here, there, owner } = difference;
             let other = owner.filter(|owner| *owner != Owner::Kernel);
-            let other = other.map(|owner| format!(" by the {}", owner.name())).unwrap_or_default();
+            let other = other.map(|owner| format!(" by owner {owner}")).unwrap_or_default();
             let (kind, here, there) = (difference.kind(), shown(here), shown(there));
             lines.push(format!("{kind}: {key}: here {here}{other}; kernel {there}"));
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 
-use overlay::{Network, Port, Prefix, Protocol, Route, Tunnel, Unknown};
+use overlay::{Match, Member, Network, Port, Prefix, Protocol, Route, Tunnel, Unknown};
 use wire::MacAddress;
 
 /// The port of routes that lead to where the overlay has no port. There is never a port of
@@ -28,6 +28,8 @@ pub enum Key {
     Entry(u32, MacAddress),
     /// What packets of a network are known by that is no Ethernet address.
     Other(u32, u128),
+    /// Addresses of packets' destinations, in a network in which the longest prefix decides.
+    Prefix(u32, Prefix),
     /// The tunnels for frames to nobody known.
     Flood(u32),
 }
@@ -53,8 +55,20 @@ pub enum Value {
     Settings(Settings),
     /// A tunnel that only the configuration can have.
     Tunnel(Box<Tunnel>),
+    /// Several tunnels that only the configuration can have: a flow goes by one.
+    Several(Several),
     /// A flood list with such tunnels.
     Tunnels(Vec<Tunnel>),
+}
+
+/// Tunnels of an entry of the configuration's, each for its share of the flows.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Several {
+    /// The name of the group that they are: entries of a network that have the same one change
+    /// together. Without a name they are one entry's alone.
+    pub name: Option<String>,
+    /// In order, and each once.
+    pub members: Vec<Member>,
 }
 
 /// A network of any kind, and the ends of its tunnels that are here.
@@ -149,7 +163,17 @@ impl Settings {
 
     /// Whether its packets are known by as many bits as an Ethernet address has.
     pub fn has_macs(&self) -> bool {
-        self.network.extractor.bits() == MAC_BITS
+        has_macs(&self.network)
+    }
+
+    /// Whether there can be such a place in it.
+    pub(crate) fn has(&self, key: &Key) -> bool {
+        match key {
+            Key::Entry(..) => self.has_macs(),
+            Key::Other(..) => self.network.matching == Match::Exact && !self.has_macs(),
+            Key::Prefix(..) => self.network.matching == Match::LongestPrefix,
+            _ => true,
+        }
     }
 }
 
@@ -192,6 +216,11 @@ impl Value {
 
 fn vxlan() -> &'static Protocol {
     Protocol::named("vxlan").expect("a row of the protocols' table")
+}
+
+/// Whether packets of a network are known by as many bits as an Ethernet address has.
+fn has_macs(network: &Network) -> bool {
+    network.matching == Match::Exact && network.extractor.bits() == MAC_BITS
 }
 
 /// Bits of an Ethernet address.
@@ -237,7 +266,11 @@ impl Key {
     /// The network to which a place belongs.
     pub fn network(&self) -> Option<u32> {
         match self {
-            Key::Network(vni) | Key::Entry(vni, _) | Key::Other(vni, _) | Key::Flood(vni) => Some(*vni),
+            Key::Network(vni)
+            | Key::Entry(vni, _)
+            | Key::Other(vni, _)
+            | Key::Prefix(vni, _)
+            | Key::Flood(vni) => Some(*vni),
             Key::Port(_) | Key::Neighbor(..) | Key::Route(_) => None,
         }
     }
@@ -246,6 +279,11 @@ impl Key {
     pub fn of(vni: u32, bits: u128) -> Key {
         let [_, _, _, _, _, _, _, _, _, _, mac @ ..] = bits.to_be_bytes();
         Key::Entry(vni, MacAddress(mac))
+    }
+
+    /// The place of the packets that a network knows by these bits.
+    pub fn at(vni: u32, network: &Network, bits: u128) -> Key {
+        if has_macs(network) { Key::of(vni, bits) } else { Key::Other(vni, bits) }
     }
 
     /// The network of an entry, and the bits by which its packets are known.
@@ -267,6 +305,7 @@ impl fmt::Display for Key {
             Key::Network(vni) => write!(f, "network {vni}"),
             Key::Entry(vni, mac) => write!(f, "entry {mac} of network {vni}"),
             Key::Other(vni, key) => write!(f, "entry {key:#x} of network {vni}"),
+            Key::Prefix(vni, (address, length)) => write!(f, "entry {address}/{length} of network {vni}"),
             Key::Flood(vni) => write!(f, "flood list of network {vni}"),
         }
     }
@@ -279,6 +318,14 @@ impl fmt::Display for Far {
             Some(port) => write!(f, ", port {port})"),
             None => write!(f, ")"),
         }
+    }
+}
+
+/// A member in words.
+fn member(Member { tunnel, weight }: &Member) -> String {
+    match weight {
+        1 => tunnel.remote.to_string(),
+        _ => format!("{} (weight {weight})", tunnel.remote),
     }
 }
 
@@ -311,6 +358,11 @@ impl fmt::Display for Value {
                 write!(f, "of the configuration's kind, ends at {}", ends.join(" and "))
             }
             Value::Tunnel(tunnel) => write!(f, "by {} to {}", tunnel.protocol.name, tunnel.remote),
+            Value::Several(Several { name, members }) => {
+                let name = name.as_ref().map(|name| format!("group {name} ")).unwrap_or_default();
+                let members: Vec<String> = members.iter().map(member).collect();
+                write!(f, "by {name}to {}", members.join(" or "))
+            }
             Value::Tunnels(tunnels) => {
                 let remotes: Vec<String> = tunnels.iter().map(|tunnel| tunnel.remote.to_string()).collect();
                 write!(f, "to {}", remotes.join(" and "))

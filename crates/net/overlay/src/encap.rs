@@ -19,6 +19,7 @@ use crate::network::{Layer, Match, Network, Unknown};
 use crate::reason::{Drops, Reason};
 use crate::routes::{self, Routing};
 use crate::table::{Published, flood_key, network_key};
+use crate::trace::{Note, Noted};
 
 /// Packets that are looked up together.
 const LANES: usize = 32;
@@ -116,6 +117,24 @@ impl Encapsulator {
     /// # Panics
     /// When `sent` is shorter than `packets`.
     pub fn encapsulate(&mut self, network: u32, packets: &mut [Packet], sent: &mut [Sent]) {
+        self.encapsulate_noting(network, packets, sent, &mut ());
+    }
+
+    /// As [`encapsulate`](Self::encapsulate), of one packet; also what was found on the way.
+    pub(crate) fn trace(&mut self, network: u32, packet: &mut Packet) -> (Sent, Noted) {
+        let (mut sent, mut noted) = ([Sent::Punt], Noted::default());
+        self.encapsulate_noting(network, std::slice::from_mut(packet), &mut sent, &mut noted);
+        (sent[0], noted)
+    }
+
+    #[inline(always)]
+    fn encapsulate_noting(
+        &mut self,
+        network: u32,
+        packets: &mut [Packet],
+        sent: &mut [Sent],
+        note: &mut impl Note,
+    ) {
         let Some(&Published { network: settings, birth, .. }) =
             self.networks.fib().lookup(network_key(network))
         else {
@@ -126,7 +145,7 @@ impl Encapsulator {
         };
         let sent = &mut sent[..packets.len()];
         if settings.matching == Match::LongestPrefix {
-            return self.route((network, &settings, birth), packets, sent);
+            return self.route((network, &settings, birth), packets, sent, note);
         }
         let fib = self.entries.fib();
         let only = only_entry(fib, &settings, birth);
@@ -135,11 +154,13 @@ impl Encapsulator {
             match only {
                 Some((index, entry)) => {
                     for (packet, found) in packets.iter().zip(&mut indices) {
-                        *found = if settings.key(birth, packet).is_ok() { index } else { MISS };
+                        let key = settings.key(birth, packet);
+                        *found = if key.is_ok() { index } else { MISS };
+                        key.iter().for_each(|key| note.key(*key));
                     }
                     entries = [entry; LANES];
                 }
-                None => look_up(fib, &settings, birth, packets, (&mut indices, &mut entries)),
+                None => look_up(fib, &settings, birth, packets, (&mut indices, &mut entries), note),
             }
             let found = indices.into_iter().zip(entries);
             for ((packet, (index, entry)), sent) in packets.iter_mut().zip(found).zip(sent) {
@@ -147,7 +168,8 @@ impl Encapsulator {
                     Some(hop) => {
                         self.number = self.number.wrapping_add(1);
                         let entry = Some((&*self.counting.own, entry, self.now_ns));
-                        send(hop, packet, &settings, self.number, &self.summing, (&mut self.counts, entry))
+                        let counts = (&mut self.counts, entry);
+                        send(hop, packet, &settings, self.number, &self.summing, counts, note)
                     }
                     None => unknown(&settings, network, packet),
                 };
@@ -164,6 +186,7 @@ impl Encapsulator {
         (number, settings, birth): (u32, &Network, u32),
         packets: &mut [Packet],
         sent: &mut [Sent],
+        note: &mut impl Note,
     ) {
         let Encapsulator { routing, drops, counts, summing, number: next, .. } = self;
         let Some(readers) = routing.of(birth) else {
@@ -176,7 +199,7 @@ impl Encapsulator {
                 sent[n] = match hop {
                     Some(hop) => {
                         *next = next.wrapping_add(1);
-                        send(hop, packet, settings, *next, summing, (counts, None))
+                        send(hop, packet, settings, *next, summing, (counts, None), note)
                     }
                     None => unknown(settings, number, packet),
                 };
@@ -225,7 +248,10 @@ impl Encapsulator {
         self.number = self.number.wrapping_add(1);
         let hop = self.floods.fib().lookup(flood_key(birth, place));
         let sent = match hop {
-            Some(hop) => send(hop, packet, &settings, self.number, &self.summing, (&mut self.counts, None)),
+            Some(hop) => {
+                let counts = (&mut self.counts, None);
+                send(hop, packet, &settings, self.number, &self.summing, counts, &mut ())
+            }
             None => Sent::Drop(Reason::UnknownKey), // the list became shorter meanwhile
         };
         if let Sent::Drop(reason) = sent {
@@ -253,12 +279,16 @@ fn look_up(
     birth: u32,
     packets: &[Packet],
     (indices, entries): (&mut [u32; LANES], &mut [u32; LANES]),
+    note: &mut impl Note,
 ) {
     let mut keys = [Key::default(); LANES];
     let mut without_key = 0u32;
     for (n, (packet, key)) in packets.iter().zip(&mut keys).enumerate() {
         match settings.key(birth, packet) {
-            Ok(found) => *key = found,
+            Ok(found) => {
+                note.key(found);
+                *key = found;
+            }
             Err(_) => without_key |= 1 << n,
         }
     }
@@ -282,8 +312,10 @@ fn send(
     number: u32,
     summing: &BTreeSet<u16>,
     (counts, entry): (&mut Counts, Option<(&EntryCounts, u32, u64)>),
+    note: &mut impl Note,
 ) -> Sent {
-    match try_send(hop, packet, settings, number, summing) {
+    note.entry(hop.id);
+    match try_send(hop, packet, settings, number, summing, note) {
         Ok((ready, len)) => {
             counts.add(ready.id, len);
             if let Some((counts, entry, now_ns)) = entry {
@@ -303,8 +335,10 @@ fn try_send<'a>(
     settings: &Network,
     number: u32,
     summing: &BTreeSet<u16>,
+    note: &mut impl Note,
 ) -> Result<(&'a Ready, usize), Reason> {
     let (ready, inner) = way(hop, packet, settings)?;
+    note.tunnel(ready.id);
     let len = packet.total_len();
     match packet.tx_offload().is_empty() {
         true => put_in(ready, packet, &inner, number)?,
@@ -401,7 +435,7 @@ fn set_service_ttl(packet: &mut [u8], ttl: u8) {
 
 /// The tunnel by which a packet of a network goes, and what is known of the packet.
 #[inline(always)]
-pub(crate) fn way<'a>(hop: &'a Hop, packet: &[u8], settings: &Network) -> Result<(&'a Ready, Inner), Reason> {
+fn way<'a>(hop: &'a Hop, packet: &[u8], settings: &Network) -> Result<(&'a Ready, Inner), Reason> {
     let (ready, inner) = match &hop.state {
         State::Ready(ready) => (ready, ready.look(packet, settings.layer).ok_or(Reason::NoIp)?),
         State::Group(members) => way_of_group(members, packet, settings)?,
@@ -429,7 +463,7 @@ fn way_of_group<'a>(
 }
 
 #[cold]
-pub(crate) fn unknown(settings: &Network, network: u32, packet: &[u8]) -> Sent {
+fn unknown(settings: &Network, network: u32, packet: &[u8]) -> Sent {
     let has_key = match settings.matching {
         Match::Exact => settings.key(network, packet).map(drop),
         Match::LongestPrefix => routes::check(packet),

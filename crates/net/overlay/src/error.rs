@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use crate::end::MAX_LOCALS;
-use crate::group::MAX_MEMBERS;
+use crate::group::{MAX_MEMBERS, MAX_WEIGHT};
 use crate::owner::Owner;
 use crate::routes::MAX_ROUTED;
 use crate::table::MAX_FLOOD;
@@ -88,8 +88,9 @@ pub enum Error {
     /// There is no such group.
     #[error("there is no group {0}: add it first")]
     NoGroup(u64),
-    /// A group without members, with too many or with one twice.
-    #[error("a group has 1 to {MAX_MEMBERS} tunnels, all different")]
+    /// A group without members, with too many, with one twice, or with another weight than there
+    /// is.
+    #[error("a group has 1 to {MAX_MEMBERS} tunnels, all different, of weights from 1 to {MAX_WEIGHT}")]
     Members,
     /// A tunnel that does not carry the packets of the networks whose entries lead to its group.
     #[error("{protocol} does not carry the packets that go to group {group}")]

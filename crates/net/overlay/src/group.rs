@@ -3,6 +3,7 @@
 //! buckets, and a bucket has a member, so that a member that leaves, or whose way is lost,
 //! moves the flows of its own buckets and no others.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use crate::hop::{Hop, State, TunnelId};
@@ -14,10 +15,29 @@ const BUCKETS: usize = 256;
 /// Tunnels of a group, at most.
 pub const MAX_MEMBERS: usize = 64;
 
+/// The greatest weight of a member (as of a nexthop object's: linux/nexthop.h).
+pub const MAX_WEIGHT: u16 = 256;
+
+/// A tunnel of a group.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Member {
+    /// The tunnel.
+    pub tunnel: Tunnel,
+    /// How many flows it gets in proportion to the other members, from 1 to [`MAX_WEIGHT`]. A
+    /// member gets at least one of the 256 shares that there are.
+    pub weight: u16,
+}
+
+impl From<Tunnel> for Member {
+    fn from(tunnel: Tunnel) -> Member {
+        Member { tunnel, weight: 1 }
+    }
+}
+
 /// A group as it was asked for.
 #[derive(Debug)]
 pub(crate) struct Group {
-    members: Vec<Tunnel>,
+    members: Vec<Member>,
     /// The member that each bucket belongs to, whatever its state.
     buckets: [u8; BUCKETS],
     /// The hops that entries lead to, one for each layer and owner.
@@ -25,40 +45,45 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// A group of at least one tunnel and at most [`MAX_MEMBERS`], all different.
-    pub(crate) fn new(members: Vec<Tunnel>) -> Group {
+    /// Whether there can be a group with these members.
+    pub(crate) fn is_possible(members: &[Member]) -> bool {
+        let is_twice = |n: usize| members[..n].iter().any(|other| other.tunnel == members[n].tunnel);
+        (1..=MAX_MEMBERS).contains(&members.len())
+            && !(0..members.len()).any(is_twice)
+            && members.iter().all(|member| (1..=MAX_WEIGHT).contains(&member.weight))
+    }
+
+    /// A group that [can be](Self::is_possible).
+    pub(crate) fn new(members: Vec<Member>) -> Group {
         let mut group = Group { members: Vec::new(), buckets: [0; BUCKETS], hops: BTreeSet::new() };
         group.replace(members);
         group
     }
 
-    pub(crate) fn members(&self) -> &[Tunnel] {
+    pub(crate) fn members(&self) -> &[Member] {
         &self.members
     }
 
     /// Puts other members in their place. Those that stay keep as many of their buckets as is
     /// their share.
-    pub(crate) fn replace(&mut self, members: Vec<Tunnel>) {
-        let most = BUCKETS.div_ceil(members.len().max(1));
-        let mut shares = vec![0; members.len()];
-        let places: Vec<Option<usize>> =
-            self.members.iter().map(|old| members.iter().position(|new| new == old)).collect();
-        let mut kept = [None; BUCKETS];
-        for (kept, bucket) in kept.iter_mut().zip(self.buckets) {
-            let place = places.get(usize::from(bucket)).copied().flatten();
-            *kept = place.filter(|place| shares[*place] < most);
-            if let Some(place) = *kept {
-                shares[place] += 1;
-            }
+    pub(crate) fn replace(&mut self, members: Vec<Member>) {
+        let same = |old: &Member| members.iter().position(|new| new.tunnel == old.tunnel);
+        let places: Vec<Option<usize>> = self.members.iter().map(same).collect();
+        let owner = |bucket: &u8| places.get(usize::from(*bucket)).copied().flatten();
+        let mut held = vec![0; members.len()];
+        self.buckets.iter().filter_map(owner).for_each(|place| held[place] += 1);
+        let mut left = shares(&members, &held);
+        let mut buckets = self.buckets.map(|bucket| {
+            let place = owner(&bucket).filter(|place| left[*place] > 0)?;
+            left[place] -= 1;
+            Some(place)
+        });
+        for bucket in buckets.iter_mut().filter(|bucket| bucket.is_none()) {
+            let most = (0..left.len()).max_by_key(|place| left[*place]).unwrap_or(0);
+            left[most] = left[most].saturating_sub(1);
+            *bucket = Some(most);
         }
-        for (bucket, kept) in self.buckets.iter_mut().zip(kept) {
-            let place = kept.or_else(|| {
-                let fewest = (0..shares.len()).min_by_key(|place| shares[*place])?;
-                shares[fewest] += 1;
-                Some(fewest)
-            });
-            *bucket = place.unwrap_or(0) as u8; // below MAX_MEMBERS
-        }
+        self.buckets = buckets.map(|place| place.unwrap_or(0) as u8); // below MAX_MEMBERS
         self.members = members;
     }
 
@@ -75,12 +100,46 @@ impl Group {
         for (number, bucket) in buckets.iter_mut().enumerate() {
             if !alive.contains(bucket) {
                 // The same member for the same bucket, as long as that one is there.
-                let order = |member: &&u8| mix(number as u32 + 1, u32::from(**member) + 1);
-                *bucket = alive.iter().max_by_key(order).copied().unwrap_or(0);
+                let order = |member: &u8| self.order(number, *member);
+                let first = alive.iter().min_by(|a, b| order(a).total_cmp(&order(b)));
+                *bucket = first.copied().unwrap_or(0);
             }
         }
         State::Group(Box::new(Members { buckets, hops }))
     }
+
+    /// A member's place in the order of those that take a bucket over: the least takes it, and
+    /// that is so as often as the member's weight says (weighted rendezvous hashing: Schindelhauer
+    /// and Schomaker, 2005).
+    fn order(&self, bucket: usize, member: u8) -> f64 {
+        let weight = self.members.get(usize::from(member)).map_or(1, |member| member.weight);
+        let mixed = mix(bucket as u32 + 1, u32::from(member) + 1);
+        -((f64::from(mixed) + 1.0) / (f64::from(u32::MAX) + 2.0)).ln() / f64::from(weight)
+    }
+}
+
+/// How many buckets each of some members has, all of them together: by weight, and where that
+/// does not come out even, one more for those that have more now, so that few are moved.
+fn shares(members: &[Member], held: &[usize]) -> Vec<usize> {
+    let total: usize = members.iter().map(|member| usize::from(member.weight)).sum();
+    let share = |member: &Member| BUCKETS * usize::from(member.weight);
+    let mut shares: Vec<usize> = members.iter().map(|member| (share(member) / total).max(1)).collect();
+    let mut order: Vec<usize> = (0..members.len()).collect();
+    order.sort_by_key(|place| {
+        (Reverse(share(&members[*place]) % total), Reverse(held[*place].min(shares[*place] + 1)), *place)
+    });
+    let mut given: usize = shares.iter().sum();
+    for place in order {
+        if given < BUCKETS {
+            (shares[place], given) = (shares[place] + 1, given + 1);
+        }
+    }
+    // Members of little weight have a bucket that they do not weigh: the largest give it.
+    for _ in BUCKETS..given {
+        let most = (0..shares.len()).max_by_key(|place| shares[*place]).unwrap_or(0);
+        shares[most] -= 1;
+    }
+    shares
 }
 
 /// A number that is another one for each pair (rendezvous hashing: Thaler and Ravishankar,

@@ -221,19 +221,6 @@ impl Ready {
         (headers, PerPacket { identification, flow_hash: Some(inner.hash), traffic_class })
     }
 
-    /// The headers that a packet of `len` bytes would get, for people: without the tunnel's own
-    /// numbers and checksums.
-    ///
-    /// # Errors
-    /// When it is too long.
-    pub(crate) fn explain(&self, inner: &Inner, len: usize) -> Result<Vec<u8>, Reason> {
-        if len > self.max_len() {
-            return Err(Reason::TooLong);
-        }
-        let (headers, values) = self.headers_for(inner, self.layer, 0);
-        Ok(headers.bytes_for(len, values))
-    }
-
     /// Bytes of a packet inside, at most.
     pub(crate) fn max_len(&self) -> usize {
         usize::from(self.max_len)

@@ -4,30 +4,34 @@ use std::fmt;
 
 use crate::tunnel::Tunnel;
 
-/// Who asked for an entry. An entry has one owner: others cannot change or remove it, but
-/// that what was learned from packets gives way to all others.
+/// Who asked for something. An entry has one owner: others cannot change or remove it, but
+/// that what was learned from packets gives way to all others. Where wishes of several are
+/// kept, the first in this order has its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Owner {
     /// A file, or the program.
     Static,
-    /// The kernel's tables.
-    Kernel,
-    /// A routing daemon, by its forwarding plane manager's protocol.
-    Fpm,
     /// A controller, by the programming interface.
     Api,
+    /// A routing daemon, by its forwarding plane manager's protocol.
+    Fpm,
+    /// The kernel's tables.
+    Kernel,
     /// The packets that came.
     Learned,
 }
 
 impl Owner {
+    /// All owners, in their order.
+    pub const ALL: [Owner; 5] = [Owner::Static, Owner::Api, Owner::Fpm, Owner::Kernel, Owner::Learned];
+
     /// The name in configurations and statistics.
     pub const fn name(self) -> &'static str {
         match self {
             Owner::Static => "static",
-            Owner::Kernel => "kernel",
-            Owner::Fpm => "fpm",
             Owner::Api => "api",
+            Owner::Fpm => "fpm",
+            Owner::Kernel => "kernel",
             Owner::Learned => "learned",
         }
     }

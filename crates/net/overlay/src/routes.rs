@@ -278,6 +278,25 @@ impl Overlay {
         Ok(())
     }
 
+    /// As [`hand_over`](Self::hand_over), of a prefix.
+    ///
+    /// # Errors
+    /// When the network has no prefixes.
+    pub fn hand_over_prefix(&mut self, network: u32, prefix: Prefix, owner: Owner) -> Result<()> {
+        let used = self.routes(network)?.get(prefix).map(|hop| hop.id);
+        let Some(used) = used.and_then(|id| self.tunnels.used(id)).cloned() else { return Ok(()) };
+        let hop = self.tunnels.acquire(Use { owner, ..used }, &self.underlay);
+        if let Some(old) = self.routes(network)?.insert(prefix, hop)? {
+            self.tunnels.release(old.id);
+        }
+        Ok(())
+    }
+
+    /// A prefix of a network, as changed last.
+    pub fn prefix_entry(&self, network: u32, prefix: Prefix) -> Option<PrefixEntry<'_>> {
+        self.shown_prefix(prefix, self.routed.get(&network)?.get(prefix)?)
+    }
+
     fn prefix_owner(&self, network: u32, prefix: Prefix) -> Option<Owner> {
         Some(self.tunnels.used(self.routed.get(&network)?.get(prefix)?.id)?.owner)
     }

@@ -1,17 +1,17 @@
-//! The table for people: entries with their owners, and why a packet goes where it goes.
+//! The table for people: entries with their owners.
 
 use fib::exact::Key;
 
 use crate::count::Usage;
-use crate::encap::{Sent, unknown, way};
 use crate::end::End;
+use crate::group::Member;
 use crate::hop::{Hop, TunnelId};
 use crate::network::Network;
 use crate::owner::{Owner, Target};
 use crate::reason::Reason;
-use crate::routes::PrefixEntry;
 use crate::table::{Overlay, flood_key};
 use crate::tunnel::Tunnel;
+use crate::underlay::Port;
 
 /// An entry of the table, as changed last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,23 +39,6 @@ pub struct LocalEnd {
     pub zero_checksum: bool,
 }
 
-/// What becomes of a packet, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Explanation<'a> {
-    /// The identifier of the packet, if it has one.
-    pub identifier: Option<u128>,
-    /// The entry that has it.
-    pub entry: Option<Entry<'a>>,
-    /// In a network of prefixes, the one that decides about it.
-    pub prefix: Option<PrefixEntry<'a>>,
-    /// The tunnel into which it goes: of a group the one that its flow chooses.
-    pub tunnel: Option<(TunnelId, &'a Tunnel)>,
-    /// The headers in front of it, without the tunnel's own numbers and checksums.
-    pub headers: Vec<u8>,
-    /// What becomes of it.
-    pub sent: Sent,
-}
-
 impl Overlay {
     /// The tunnel that packets with this identifier go by, as changed last; `None` when there
     /// is no entry, or it leads to a group.
@@ -65,7 +48,7 @@ impl Overlay {
 
     /// The entry of an identifier, as changed last.
     pub fn entry(&self, network: u32, identifier: u128) -> Option<Entry<'_>> {
-        self.shown(identifier, self.entries.get(self.place(network, identifier)?)?)
+        self.shown_hop(identifier, self.entries.get(self.place(network, identifier)?)?)
     }
 
     /// How much an entry is used; `None` without the entry. What goes by prefixes is not counted
@@ -79,7 +62,7 @@ impl Overlay {
         let birth = self.networks.get(&network).map(|state| state.birth).into_iter();
         let range = |birth| self.entries.range(Key::new(birth, 0), Key::new(birth, u128::MAX));
         let entries = birth.flat_map(range);
-        entries.filter_map(|entry| self.shown(entry.rule.bits(), entry.hop))
+        entries.filter_map(|entry| self.shown_hop(entry.rule.bits(), entry.hop))
     }
 
     /// The tunnels of a network's flood list, as changed last, in its order.
@@ -98,10 +81,19 @@ impl Overlay {
         Some(LocalEnd { network: end.network, port: end.port, zero_checksum: end.zero_checksum })
     }
 
-    fn shown(&self, identifier: u128, hop: &Hop) -> Option<Entry<'_>> {
-        let used = self.tunnels.used(hop.id)?;
-        let (owner, target, tunnel) = (used.owner, &used.target, hop.id);
-        Some(Entry { identifier, owner, target, tunnel, problem: hop.state.problem() })
+    fn shown_hop(&self, identifier: u128, hop: &Hop) -> Option<Entry<'_>> {
+        self.shown(identifier, hop.id, hop.state.problem())
+    }
+
+    /// An entry by what it leads to, and why packets cannot go there.
+    pub(crate) fn shown(
+        &self,
+        identifier: u128,
+        tunnel: TunnelId,
+        problem: Option<Reason>,
+    ) -> Option<Entry<'_>> {
+        let used = self.tunnels.used(tunnel)?;
+        Some(Entry { identifier, owner: used.owner, target: &used.target, tunnel, problem })
     }
 
     /// How packets of a network are looked up; `None` without the network.
@@ -119,46 +111,13 @@ impl Overlay {
         self.entries.get(self.place(network, identifier)?)?.state.problem()
     }
 
-    /// The members of a group.
-    pub fn group(&self, number: u64) -> Option<&[Tunnel]> {
-        self.tunnels.groups.get(&number).map(|group| group.members())
+    /// A port of the underlay, as changed last.
+    pub fn port(&self, number: u16) -> Option<&Port> {
+        self.underlay.port(number)
     }
 
-    /// What becomes of a packet of a network that is sent now, all changes published.
-    pub fn explain(&self, network: u32, packet: &[u8]) -> Explanation<'_> {
-        let nothing = |reason| Explanation {
-            identifier: None,
-            entry: None,
-            prefix: None,
-            tunnel: None,
-            headers: Vec::new(),
-            sent: Sent::Drop(reason),
-        };
-        let Some(state) = self.networks.get(&network) else { return nothing(Reason::UnknownNetwork) };
-        let settings = &state.network;
-        let unknown =
-            || Explanation { sent: unknown(settings, network, packet), ..nothing(Reason::UnknownKey) };
-        let (hop, found) = match self.routed.get(&network) {
-            Some(routes) => {
-                let Some((prefix, hop)) = routes.decides(packet) else { return unknown() };
-                (hop, Explanation { prefix: self.shown_prefix(prefix, hop), ..unknown() })
-            }
-            None => {
-                let Ok(key) = settings.key(state.birth, packet) else { return unknown() };
-                let without = Explanation { identifier: Some(key.bits()), ..unknown() };
-                let Some(hop) = self.entries.get(key) else { return without };
-                (hop, Explanation { entry: self.shown(key.bits(), hop), ..without })
-            }
-        };
-        let (ready, inner) = match way(hop, packet, settings) {
-            Ok(way) => way,
-            Err(reason) => return Explanation { sent: Sent::Drop(reason), ..found },
-        };
-        let tunnel = self.tunnels.get(ready.id).map(|tunnel| (ready.id, tunnel));
-        let (headers, sent) = match ready.explain(&inner, packet.len()) {
-            Ok(headers) => (headers, Sent::Port(ready.port)),
-            Err(reason) => (Vec::new(), Sent::Drop(reason)),
-        };
-        Explanation { tunnel, headers, sent, ..found }
+    /// The members of a group.
+    pub fn group(&self, number: u64) -> Option<&[Member]> {
+        self.tunnels.groups.get(&number).map(|group| group.members())
     }
 }

@@ -13,7 +13,7 @@ use crate::decap::Decapsulator;
 use crate::encap::Encapsulator;
 use crate::end::{End, Local, LocalView};
 use crate::error::{Error, Result};
-use crate::group::MAX_MEMBERS;
+use crate::group::{Group, Member};
 use crate::hop::{Hop, TunnelId};
 use crate::learn::Learned;
 use crate::network::{Layer, Match, Network};
@@ -225,6 +225,24 @@ impl Overlay {
         Ok(())
     }
 
+    /// Gives an entry another owner, who changes it from now on; what it counted stays. Whoever
+    /// decides between several owners' wishes says so: by itself none takes another's.
+    ///
+    /// # Errors
+    /// When there is no such network, or no such entry can be.
+    pub fn hand_over(&mut self, network: u32, identifier: u128, owner: Owner) -> Result<()> {
+        let key = self.key(network, identifier)?;
+        let Some(used) = self.entries.get(key).and_then(|hop| self.tunnels.used(hop.id)).cloned() else {
+            return Ok(());
+        };
+        let hop = self.tunnels.acquire(Use { owner, ..used }, &self.underlay);
+        // The place is there already, so that there is room for it.
+        if let Some(old) = self.entries.insert(key, hop)? {
+            self.tunnels.release(old.id);
+        }
+        Ok(())
+    }
+
     /// The owner of an entry.
     fn owner(&self, key: Key) -> Option<Owner> {
         Some(self.tunnels.used(self.entries.get(key)?.id)?.owner)
@@ -237,7 +255,7 @@ impl Overlay {
             Target::Group(number) => {
                 let group = self.tunnels.groups.get(number).ok_or(Error::NoGroup(*number))?;
                 let members = group.members().to_vec();
-                members.iter().try_for_each(|member| self.carried(network, member).map(drop))?;
+                members.iter().try_for_each(|member| self.carried(network, &member.tunnel).map(drop))?;
                 Ok(self.state(network)?.network.layer)
             }
         }
@@ -278,25 +296,25 @@ impl Overlay {
         Ok(old.is_some())
     }
 
-    /// Makes a group of tunnels to the same place, or gives one other members. A flow stays
-    /// with its member as long as that one is in the group and its way is open, and as the
-    /// shares of the members allow.
+    /// Makes a group of tunnels to the same place, or gives one other members: tunnels of the
+    /// same weight, or [`Member`]s. A flow stays with its member as long as that one is in the
+    /// group and its way is open, and as the shares of the members allow.
     ///
     /// # Errors
     /// When there cannot be such a group, or a network whose entries lead to it has packets
     /// that a member does not carry. The group is as it was then.
-    pub fn set_group(&mut self, number: u64, members: &[Tunnel]) -> Result<()> {
-        let is_twice = |n: usize| members[..n].contains(&members[n]);
-        if members.is_empty() || members.len() > MAX_MEMBERS || (0..members.len()).any(is_twice) {
+    pub fn set_group<M: Clone + Into<Member>>(&mut self, number: u64, members: &[M]) -> Result<()> {
+        let members: Vec<Member> = members.iter().cloned().map(Into::into).collect();
+        if !Group::is_possible(&members) {
             return Err(Error::Members);
         }
-        members.iter().try_for_each(Tunnel::check)?;
+        members.iter().try_for_each(|member| member.tunnel.check())?;
         let layers = self.tunnels.layers(number);
-        let wrong = members.iter().find(|member| !layers.iter().all(|layer| layer.goes_by(member)));
-        if let Some(wrong) = wrong {
-            return Err(Error::Member { protocol: wrong.protocol.name, group: number });
+        let goes = |member: &&Member| !layers.iter().all(|layer| layer.goes_by(&member.tunnel));
+        if let Some(wrong) = members.iter().find(goes) {
+            return Err(Error::Member { protocol: wrong.tunnel.protocol.name, group: number });
         }
-        for hop in self.tunnels.set_group(number, members.to_vec(), &self.underlay) {
+        for hop in self.tunnels.set_group(number, members, &self.underlay) {
             self.refresh(hop);
         }
         Ok(())

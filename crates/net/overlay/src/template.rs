@@ -154,11 +154,4 @@ impl<'a> Template<'a> {
             }
         }
     }
-
-    /// The headers in front of a packet of `len` bytes, for people.
-    pub(crate) fn bytes_for(&self, len: usize, values: PerPacket) -> Vec<u8> {
-        let mut bytes = self.bytes[MAX_HEADERS - self.len()..].to_vec();
-        self.complete(&mut bytes, len, values);
-        bytes
-    }
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
-use crate::group::Group;
+use crate::group::{Group, Member};
 use crate::hop::{Hop, Ready, State, TunnelId};
 use crate::network::Layer;
 use crate::owner::{Owner, Target};
@@ -83,7 +83,7 @@ impl Tunnels {
     /// The tunnels of a group, each for one use more.
     fn acquire_members(&mut self, group: u64, used: &Use, underlay: &Underlay) -> Vec<TunnelId> {
         let members = self.groups.get(&group).map(|group| group.members().to_vec()).unwrap_or_default();
-        let members = members.into_iter().map(|tunnel| Use { target: tunnel.into(), ..used.clone() });
+        let members = members.into_iter().map(|member| Use { target: member.tunnel.into(), ..used.clone() });
         members.map(|member| self.acquire(member, underlay).id).collect()
     }
 
@@ -173,7 +173,7 @@ impl Tunnels {
     }
 
     /// Makes a group, or gives one other members: the states that entries lead to from now on.
-    pub(crate) fn set_group(&mut self, number: u64, members: Vec<Tunnel>, underlay: &Underlay) -> Vec<Hop> {
+    pub(crate) fn set_group(&mut self, number: u64, members: Vec<Member>, underlay: &Underlay) -> Vec<Hop> {
         match self.groups.get_mut(&number) {
             Some(group) => group.replace(members),
             None => {
@@ -204,6 +204,11 @@ impl Tunnels {
         if let Kind::Group(before) = before {
             before.into_iter().for_each(|member| self.release(member));
         }
+    }
+
+    /// Why packets cannot go by a tunnel or group now.
+    pub(crate) fn problem(&self, id: TunnelId) -> Option<crate::Reason> {
+        self.used(id).and_then(|_| self.hop(id).state.problem())
     }
 
     /// A tunnel or group in its state now.

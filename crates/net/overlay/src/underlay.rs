@@ -81,6 +81,11 @@ impl Underlay {
         }
     }
 
+    /// A port.
+    pub(crate) fn port(&self, number: u16) -> Option<&Port> {
+        self.ports.get(&number)
+    }
+
     /// The way to an address.
     pub(crate) fn way(&self, remote: IpAddr) -> Way {
         let route = match remote {

@@ -15,7 +15,8 @@ use overlay::{Overlay, Result};
 use wire::MacAddress;
 
 use crate::config::UnderlayPort;
-use crate::desired::{Changes, Desired};
+use crate::desired::Desired;
+use crate::held::{Changes, Held};
 use crate::mail::{Frame, Mail};
 
 /// How often a next hop is asked for that does not answer (RFC 1122, section 2.3.2.1).
@@ -46,13 +47,7 @@ struct Link {
 /// The table's owner.
 #[derive(Debug)]
 pub struct Control {
-    table: Overlay,
-    /// What the file and others want of the table.
-    program: Program,
-    /// What the file says.
-    applied: Desired,
-    /// Ports of which the kernel tells.
-    followed: BTreeSet<u16>,
+    held: Held,
     links: Vec<Link>,
     mail: Mail,
     /// Next hops that are asked for, with the time of the next request.
@@ -76,14 +71,10 @@ impl Control {
         mail: Mail,
         now_ns: i64,
     ) -> Result<Control> {
-        desired.check()?;
         let links = ports.iter().zip(macs).map(|(port, mac)| Link::new(port, port.mac.unwrap_or(*mac)));
         let followed = ports.iter().enumerate().filter(|(_, port)| port.link.is_some());
         let mut control = Control {
-            table: Overlay::new(),
-            program: Program::new(),
-            applied: Desired::default(),
-            followed: followed.map(|(number, _)| number as u16).collect(),
+            held: Held::new(followed.map(|(number, _)| number as u16).collect()),
             links: links.collect(),
             mail,
             asked: BTreeMap::new(),
@@ -91,18 +82,18 @@ impl Control {
             known: BTreeMap::new(),
             look_ns: i64::MIN,
         };
-        control.replace(desired, now_ns);
+        control.apply(desired, now_ns)?;
         Ok(control)
     }
 
     /// The table, to make lanes of it and to ask what it holds.
     pub fn table(&mut self) -> &mut Overlay {
-        &mut self.table
+        &mut self.held.table
     }
 
     /// The table, and what was applied to it last.
     pub fn state(&self) -> (&Overlay, &Desired) {
-        (&self.table, &self.applied)
+        (&self.held.table, self.held.desired())
     }
 
     /// Next hops that answered, and who they are.
@@ -112,12 +103,18 @@ impl Control {
 
     /// What all owners want of the table.
     pub fn program(&self) -> &Program {
-        &self.program
+        self.held.program()
+    }
+
+    /// Who wants what is at a place, and for how many seconds.
+    pub fn told(&self, key: &Key, now_ns: i64) -> Option<(Owner, f64)> {
+        self.held.told(key, now_ns)
     }
 
     /// What controllers read and change.
     pub fn controlled(&mut self, now_ns: i64, status: serde_json::Value) -> Controlled<'_> {
-        Controlled { program: &mut self.program, overlay: &mut self.table, now_ns, status }
+        let (program, overlay) = self.held.parts();
+        Controlled { program, overlay, now_ns, status }
     }
 
     /// Replaces all that a configuration says, in one publication. What resolution has found
@@ -126,39 +123,40 @@ impl Control {
     /// # Errors
     /// What a table refuses; nothing is different then.
     pub fn apply(&mut self, desired: Desired, now_ns: i64) -> Result<Changes> {
-        desired.check()?;
-        Ok(self.replace(desired, now_ns))
+        let changes = self.held.apply(desired, now_ns)?;
+        self.forget_named();
+        self.held.table.publish();
+        self.look_ns = i64::MIN;
+        Ok(changes)
     }
 
-    fn replace(&mut self, desired: Desired, now_ns: i64) -> Changes {
-        let before = self.applied.wishes(&self.followed);
-        let changes = Change::between(&before, &desired.wishes(&self.followed));
-        let removed = changes.iter().filter(|change| change.value.is_none()).count();
-        let counted = Changes { set: changes.len() - removed, removed };
-        self.change(Owner::File, changes, now_ns);
-        self.table.publish();
-        self.applied = desired;
-        self.look_ns = i64::MIN;
-        counted
+    /// Notes whether the link of a port of the underlay is up. What goes by it is dropped by name
+    /// at once, or goes by another member of its group, and all else goes on. Of a port that is a
+    /// device of the kernel's the kernel tells.
+    pub fn set_link(&mut self, port: u16, is_up: bool, now_ns: i64) {
+        if self.held.set_link(port, is_up, now_ns) {
+            self.held.table.publish();
+        }
     }
 
     /// Changes what an owner wants, and the table by what is different then; how many places
     /// are. The caller publishes.
     pub fn change(&mut self, owner: Owner, changes: Vec<Change>, now_ns: i64) -> usize {
-        let neighbors = changes.iter().filter_map(|change| match change.key {
-            Key::Neighbor(port, address) => Some((port, address)),
-            _ => None,
-        });
-        let neighbors: Vec<(u16, IpAddr)> = neighbors.collect();
-        let different = self.program.apply(&mut self.table, owner, changes, now_ns);
-        // An address that somebody names is not asked for, and the other way.
-        for next_hop @ (port, address) in neighbors {
-            if self.program.value(&Key::Neighbor(port, address)).is_some() {
-                self.known.remove(&next_hop);
-                self.asked.remove(&next_hop);
-            }
+        let has_neighbors = changes.iter().any(|change| matches!(change.key, Key::Neighbor(..)));
+        let different = self.held.change(owner, changes, now_ns);
+        if has_neighbors {
+            self.forget_named();
         }
         different
+    }
+
+    /// An address that somebody names is not asked for.
+    fn forget_named(&mut self) {
+        let program = self.held.program();
+        let is_named =
+            |(port, address): &(u16, IpAddr)| program.value(&Key::Neighbor(*port, *address)).is_some();
+        self.known.retain(|next_hop, _| !is_named(next_hop));
+        self.asked.retain(|next_hop, _| !is_named(next_hop));
     }
 
     /// Waits for an answer of a neighbour's, for so long at most, and does what is due. True
@@ -173,7 +171,7 @@ impl Control {
                     is_new |= self.learn(&frame, now_ns());
                 }
                 if is_new {
-                    self.table.publish();
+                    self.held.table.publish();
                 }
                 true
             }
@@ -197,7 +195,7 @@ impl Control {
         if self.known.insert(key, mac) == Some(mac) {
             return false;
         }
-        self.table.set_neighbor(frame.port, address, Some(mac));
+        self.held.table.set_neighbor(frame.port, address, Some(mac));
         true
     }
 
@@ -207,7 +205,7 @@ impl Control {
             return;
         }
         self.look_ns = now_ns;
-        let unresolved: BTreeSet<(u16, IpAddr)> = self.table.unresolved().collect();
+        let unresolved: BTreeSet<(u16, IpAddr)> = self.held.table.unresolved().collect();
         self.asked.retain(|key, _| unresolved.contains(key));
         for key in unresolved {
             self.asked.entry(key).or_insert(now_ns);
@@ -238,7 +236,7 @@ impl Control {
             match link.lookup(key.1, now_ns) {
                 Resolution::Known(_) => {}
                 // One that nothing goes by any more is not asked again.
-                Resolution::Refresh(_) if !self.table.has_next_hop(*key) => gone.push(*key),
+                Resolution::Refresh(_) if !self.held.table.has_next_hop(*key) => gone.push(*key),
                 Resolution::Refresh(mac) => again.push((*key, mac)),
                 Resolution::Unspecified | Resolution::Unknown => gone.push(*key),
             }
@@ -248,10 +246,10 @@ impl Control {
         }
         for key @ (port, address) in &gone {
             self.known.remove(key);
-            self.table.set_neighbor(*port, *address, None);
+            self.held.table.set_neighbor(*port, *address, None);
         }
         if !gone.is_empty() {
-            self.table.publish();
+            self.held.table.publish();
         }
     }
 

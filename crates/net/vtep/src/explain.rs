@@ -3,14 +3,14 @@
 
 use std::fmt;
 
+use control::Key;
 use memory::Packet;
-use overlay::{Encapsulator, Layer, Overlay, Sent, Target, Tunnel};
+use overlay::{Encapsulator, Layer, Overlay, Owner, Sent, Target, Tunnel};
 use serde::{Deserialize, Serialize};
 use wire::ethernet::{self, EtherType};
 use wire::ip::Protocol as IpProtocol;
 use wire::{ipv4, ipv6, udp, vlan};
 
-use crate::counters::Loss;
 use crate::gateway::{self, Entered};
 
 /// What becomes of a packet.
@@ -22,10 +22,18 @@ pub struct Explanation {
     pub key: Option<String>,
     /// Bits of the identifier.
     pub bits: u8,
-    /// The tunnel of the entry that has it.
+    /// The prefix of its destination that decides, where prefixes do.
+    pub prefix: Option<String>,
+    /// Where the entry leads that has it.
     pub entry: Option<String>,
-    /// Who told of the entry, and how long ago, where that is known.
-    pub told: Option<String>,
+    /// Who told of the entry: `static`, `api`, `fpm`, `kernel` or `learned`.
+    pub owner: Option<String>,
+    /// How long ago that was, in milliseconds, where it is known.
+    pub age_ms: Option<u64>,
+    /// The tunnel that was picked.
+    pub tunnel: Option<String>,
+    /// Which of the entry's tunnels that is, from 1, where it has several.
+    pub member: Option<usize>,
     /// What happens, in words: `sent`, `flooded`, `punted`, or the name of a loss.
     pub outcome: String,
     /// What that means.
@@ -36,6 +44,9 @@ pub struct Explanation {
     pub headers: Option<String>,
     /// The tunnels that get a copy.
     pub copies: Vec<String>,
+    /// The place of the entry, for the one who knows since when it is there.
+    #[serde(skip)]
+    pub place: Option<Key>,
 }
 
 /// Explains a frame as it comes by the port of a network: of a network of packets without its
@@ -49,69 +60,78 @@ pub fn explain_frame(
     let layer = table.network(network).map_or(Layer::Ethernet, |settings| settings.layer);
     let entered = if layer == Layer::Ethernet { Entered::Packet } else { gateway::unwrap(packet, layer) };
     match entered {
-        Entered::Lost(loss) => Explanation::lost(network, loss),
+        Entered::Lost(loss) => Explanation::ending(network, loss.name(), loss.what()),
         Entered::Packet | Entered::Answer => explain(table, sender, network, packet),
     }
 }
 
 impl Explanation {
-    /// Of a frame that goes no further.
-    fn lost(network: u32, loss: Loss) -> Explanation {
+    /// Of a packet of which nothing is known but how its way ends.
+    fn ending(network: u32, outcome: &str, why: &str) -> Explanation {
         Explanation {
             network,
             key: None,
             bits: 0,
+            prefix: None,
             entry: None,
-            told: None,
-            outcome: loss.name().to_owned(),
-            why: loss.what().to_owned(),
+            owner: None,
+            age_ms: None,
+            tunnel: None,
+            member: None,
+            outcome: outcome.to_owned(),
+            why: why.to_owned(),
             port: None,
             headers: None,
             copies: Vec::new(),
+            place: None,
         }
+    }
+
+    fn set_entry(&mut self, table: &Overlay, (owner, target): (Owner, &Target), place: Key) {
+        self.entry = Some(describe_target(table, target));
+        self.owner = Some(owner.to_string());
+        self.place = Some(place);
     }
 }
 
-/// Explains a packet, which is given its outer headers where it would be.
+/// Explains a packet by sending it as a [sender that tries](Overlay::trial_encapsulator) does:
+/// it has its outer headers then, where it would.
 pub fn explain(table: &Overlay, sender: &mut Encapsulator, network: u32, packet: &mut Packet) -> Explanation {
-    let extractor = table.network(network).map(|settings| settings.extractor);
-    let key = extractor.and_then(|extractor| extractor.key(network, packet)).map(|key| key.bits());
-    let bits = extractor.map_or(0, |extractor| extractor.bits());
-    let entry = key.and_then(|key| table.entry(network, key));
-    let entry = entry.map(|entry| describe_target(table, entry.target));
     let len = packet.total_len();
-    let mut sent = [Sent::Punt];
-    sender.encapsulate(network, std::slice::from_mut(packet), &mut sent);
-    let mut explained = Explanation {
-        network,
-        key: key.filter(|_| bits > 0).map(|key| format!("{key:#x}")),
-        bits,
-        entry,
-        told: None,
-        outcome: "sent".to_owned(),
-        why: "its entry's tunnel takes it".to_owned(),
-        port: None,
-        headers: None,
-        copies: Vec::new(),
+    let found = table.explain(sender, network, packet);
+    let (outcome, why) = match found.sent {
+        Sent::Port(_) => ("sent", "its entry's tunnel takes it"),
+        Sent::Drop(reason) => (reason.name(), reason.what()),
+        Sent::Punt => ("punted", "no entry has its identifier, and the network gives such packets back"),
+        Sent::Flood => ("flooded", "no entry has its identifier: all of the flood list get a copy"),
     };
-    match sent[0] {
+    let mut explained = Explanation::ending(network, outcome, why);
+    let settings = table.network(network);
+    explained.bits = settings.map_or(0, |settings| settings.extractor.bits());
+    let key = found.identifier.filter(|_| explained.bits > 0);
+    explained.key = key.map(|key| format!("{key:#x}"));
+    explained.tunnel = found.tunnel.map(|(_, tunnel)| describe_tunnel(tunnel));
+    let target = found.entry.map(|entry| entry.target).or(found.prefix.map(|entry| entry.target));
+    if let (Some(Target::Group(number)), Some((_, tunnel))) = (target, found.tunnel) {
+        let mut members = table.group(*number).into_iter().flatten();
+        explained.member = members.position(|member| member.tunnel == *tunnel).map(|place| place + 1);
+    }
+    if let (Some(entry), Some(settings)) = (found.entry, settings) {
+        let place = Key::at(network, settings, entry.identifier);
+        explained.set_entry(table, (entry.owner, entry.target), place);
+    }
+    if let Some(entry) = found.prefix {
+        explained.prefix = Some(format!("{}/{}", entry.prefix.0, entry.prefix.1));
+        explained.set_entry(table, (entry.owner, entry.target), Key::Prefix(network, entry.prefix));
+    }
+    match found.sent {
         Sent::Port(port) => {
             let headers = packet.get(..packet.total_len() - len).unwrap_or_default();
             explained.port = Some(port);
             explained.headers = Some(describe_headers(headers));
         }
-        Sent::Drop(reason) => {
-            (explained.outcome, explained.why) = (reason.name().to_owned(), reason.what().to_owned());
-        }
-        Sent::Punt => {
-            explained.outcome = "punted".to_owned();
-            explained.why = "no entry has its identifier, and the network gives such packets back".to_owned();
-        }
-        Sent::Flood => {
-            explained.outcome = "flooded".to_owned();
-            explained.why = "no entry has its identifier: all of the flood list get a copy".to_owned();
-            explained.copies = table.flood(network).map(describe_tunnel).collect();
-        }
+        Sent::Flood => explained.copies = table.flood(network).map(describe_tunnel).collect(),
+        Sent::Drop(_) | Sent::Punt => {}
     }
     explained
 }
@@ -121,7 +141,10 @@ pub fn describe_target(table: &Overlay, target: &Target) -> String {
     match target {
         Target::Tunnel(tunnel) => describe_tunnel(tunnel),
         Target::Group(number) => {
-            let members = table.group(*number).into_iter().flatten().map(describe_tunnel);
+            let members = table.group(*number).into_iter().flatten().map(|member| match member.weight {
+                1 => describe_tunnel(&member.tunnel),
+                weight => format!("{} (weight {weight})", describe_tunnel(&member.tunnel)),
+            });
             members.collect::<Vec<_>>().join(" or ")
         }
     }
@@ -175,13 +198,23 @@ impl fmt::Display for Explanation {
         match &self.key {
             Some(key) => write!(f, ", identifier {key} of {} bits", self.bits)?,
             None if self.bits > 0 => write!(f, ", too short for its {} bits of identifier", self.bits)?,
-            None => write!(f, ", no identifier")?,
+            None => match &self.prefix {
+                Some(prefix) => write!(f, ", by the prefix {prefix}")?,
+                None => write!(f, ", no identifier")?,
+            },
         }
         match &self.entry {
             Some(entry) => write!(f, "\n  entry    {entry}")?,
             None => write!(f, "\n  entry    none")?,
         }
-        self.told.as_ref().map_or(Ok(()), |told| write!(f, "\n  told by  {told}"))?;
+        if let Some(owner) = &self.owner {
+            write!(f, "\n  owner    {owner}")?;
+            let age = self.age_ms.map(|age| age as f64 / 1e3);
+            age.map_or(Ok(()), |age| write!(f, ", for {age:.1} s"))?;
+        }
+        if let (Some(member), Some(tunnel)) = (self.member, &self.tunnel) {
+            write!(f, "\n  member   {member}: {tunnel}")?;
+        }
         write!(f, "\n  outcome  {}: {}", self.outcome, self.why)?;
         if let (Some(port), Some(headers)) = (self.port, &self.headers) {
             write!(f, "\n  port     {port}\n  headers  {headers}")?;

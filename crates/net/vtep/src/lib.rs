@@ -16,15 +16,19 @@ mod counters;
 mod desired;
 mod explain;
 mod gateway;
+mod held;
 mod lane;
 mod mail;
 mod tellers;
 
-pub use config::{Api, Config, Error, Follow, FpmPort, Inner, Learn, Listen, UnderlayPort, parse_key};
+pub use config::{
+    Api, Config, Error, Follow, FpmPort, Inner, Learn, Listen, UnderlayPort, parse_key, parse_prefix,
+};
 pub use control::Control;
 pub use counters::{Counters, Loss, Side, Totals};
-pub use desired::{Changes, Desired, End, EndKey};
+pub use desired::{Desired, End, EndKey, Way};
 pub use explain::{Explanation, describe_target, describe_tunnel, explain, explain_frame};
+pub use held::{At, Changes, Held};
 pub use lane::{InnerQueues, Lane, UnderlayQueues};
 pub use mail::{Frame, Mail, post};
 pub use tellers::{TellerError, Tellers};

@@ -1,8 +1,9 @@
 //! `overlay.toml`: what is read, and what is refused with its place.
 #![allow(clippy::unwrap_used)]
 
-use overlay::{Dscp, Layer, Unknown};
-use vtep::{Config, Error, Listen};
+use control::Several;
+use overlay::{Dscp, Layer, Match, Prefix, Target, Tunnel, Unknown};
+use vtep::{At, Config, Desired, Error, Held, Listen, Way};
 use wire::MacAddress;
 
 const GOOD: &str = r#"
@@ -59,13 +60,13 @@ fn a_file_is_what_it_says() {
     assert_eq!(desired.networks[&100].layer, Layer::Ethernet);
     assert_eq!(desired.networks[&100].unknown, Unknown::Flood);
     assert_eq!((desired.networks[&7].layer, desired.networks[&7].unknown), (Layer::Ip, Unknown::Drop));
-    let entry = &desired.entries[&(100, 0x0200_0000_0b01)];
+    let entry = desired.entries[&(100, 0x0200_0000_0b01)].first().unwrap();
     assert_eq!((entry.identifier, entry.ttl, entry.dscp), (Some(100), 9, Dscp::Inherit));
     assert_eq!(desired.floods[&100][1].identifier, Some(7));
     // One end for all of a network's tunnels, where packets have an identifier.
     let ends: Vec<String> = desired.ends.keys().map(ToString::to_string).collect();
     assert_eq!(ends, ["ipip to 2001:db8::1, from 2001:db8::2", "vxlan to 192.0.2.1, identifier 100"]);
-    desired.check().unwrap();
+    Held::check(&desired).unwrap();
 }
 
 #[test]
@@ -125,6 +126,141 @@ fn who_else_changes_the_table_is_said_with_its_place() {
     assert_eq!((router.line, router.fix.as_str()), (1, "leave learn out"));
 }
 
+/// Networks whose entries are prefixes, and entries that lead to several far ends.
+const SEVERAL: &str = r#"
+[[underlay]]
+name = "up0"
+port = "af_packet:eth1"
+addresses = ["192.0.2.1/24"]
+
+[[group]]
+name = "segment1"
+remotes = ["192.0.2.2", { remote = "192.0.2.3", weight = 3, ttl = 7 }]
+
+[[network]]
+number = 7
+protocol = "lisp"
+key = "lpm"
+
+[[network.entry]]
+key = "10.1.0.0/16"
+remote = "192.0.2.4"
+
+[[network.entry]]
+key = "fd00::/8"
+group = "segment1"
+
+[[network]]
+number = 100
+protocol = "vxlan"
+
+[[network.entry]]
+key = "02:00:00:00:0b:01"
+group = "segment1"
+dscp = 46
+
+[[network.entry]]
+key = "02:00:00:00:0b:02"
+remotes = ["192.0.2.5", { remote = "192.0.2.6", identifier = 9 }]
+"#;
+
+#[test]
+fn entries_are_prefixes_and_lead_to_several_far_ends() {
+    let desired = Config::parse(SEVERAL).unwrap().desired(&[MacAddress([2, 0, 0, 0, 0, 1])]);
+    assert_eq!(
+        (desired.networks[&7].layer, desired.networks[&7].matching),
+        (Layer::Ip, Match::LongestPrefix)
+    );
+    let prefix: Prefix = ("10.1.0.0".parse().unwrap(), 16);
+    assert!(matches!(&desired.prefixes[&(7, prefix)], Way::Tunnel(tunnel) if tunnel.identifier == Some(7)));
+    let several = |way: &Way| match way {
+        Way::Several(Several { name, members }) => {
+            let member = |tunnel: &Tunnel| {
+                (tunnel.remote.to_string(), tunnel.identifier.unwrap(), tunnel.ttl, tunnel.dscp)
+            };
+            let members = members.iter().map(|it| (member(&it.tunnel), it.weight)).collect::<Vec<_>>();
+            (name.clone(), members)
+        }
+        Way::Tunnel(_) => panic!("several"),
+    };
+    let is = |last: u8, identifier, ttl, dscp, weight| {
+        ((format!("192.0.2.{last}"), identifier, ttl, Dscp::Fixed(dscp)), weight)
+    };
+    let name = Some("segment1".to_owned());
+    let members = several(&desired.prefixes[&(7, ("fd00::".parse().unwrap(), 8))]);
+    assert_eq!(members, (name.clone(), vec![is(2, 7, 64, 0, 1), is(3, 7, 7, 0, 3)]));
+    let members = several(&desired.entries[&(100, 0x0200_0000_0b01)]);
+    assert_eq!(members, (name, vec![is(2, 100, 64, 46, 1), is(3, 100, 7, 46, 3)]));
+    let members = several(&desired.entries[&(100, 0x0200_0000_0b02)]);
+    assert_eq!(members, (None, vec![is(5, 100, 64, 0, 1), is(6, 9, 64, 0, 1)]));
+    let mut held = Held::default();
+    held.apply(desired, 0).unwrap();
+    assert_eq!((held.table.entries(7), held.table.entries(100)), (2, 2));
+    assert_eq!(held.program().compare_table(&held.table), []);
+    let Target::Group(number) = held.table.entry(100, 0x0200_0000_0b01).unwrap().target else {
+        panic!("a group")
+    };
+    let weights: Vec<u16> = held.table.group(*number).unwrap().iter().map(|member| member.weight).collect();
+    assert_eq!(weights, [1, 3]);
+    // A host that leaves its segment leaves all entries of it, and nothing else changes.
+    let gone = SEVERAL.replace("\"192.0.2.2\", ", "");
+    let without = Config::parse(&gone).unwrap().desired(&[MacAddress([2, 0, 0, 0, 0, 1])]);
+    let changes = held.apply(without, 1).unwrap();
+    assert_eq!((changes.set, changes.removed), (2, 0));
+    // An entry that is said to lead elsewhere does, and what a table refuses changes nothing.
+    let way = || segment(&gone);
+    let at = At::Prefix(7, prefix);
+    assert_eq!(held.set_entry(at, Some(way()), 2), Ok(true));
+    let wrong = At::Prefix(7, ("10.1.0.1".parse().unwrap(), 16));
+    assert!(held.set_entry(wrong, Some(way()), 2).is_err());
+    assert!(held.set_entry(At::Bits(7, 5), Some(way()), 2).is_err());
+    assert_eq!((held.set_entry(at, None, 3), held.table.entries(7)), (Ok(true), 1));
+    assert_eq!(held.set_entry(at, None, 3), Ok(false));
+    assert_eq!(held.program().compare_table(&held.table), []);
+}
+
+/// Where the prefix of IPv6 leads in a file.
+fn segment(text: &str) -> Way {
+    let desired = Config::parse(text).unwrap().desired(&[]);
+    desired.prefixes[&(7, ("fd00::".parse().unwrap(), 8))].clone()
+}
+
+#[test]
+fn what_is_wrong_with_prefixes_and_groups_has_its_place() {
+    let changed = |from: &str, to: &str| {
+        assert!(SEVERAL.contains(from), "{from}");
+        let error = refused(&SEVERAL.replacen(from, to, 1));
+        ((error.line, error.column), error.cause, error.fix)
+    };
+    let (place, cause, fix) = changed("\"10.1.0.0/16\"", "\"10.1.2.0/16\"");
+    assert_eq!((place, fix.as_str()), ((17, 8), "write \"10.1.0.0/16\""), "{cause}");
+    let (place, cause, _) = changed("\"10.1.0.0/16\"", "\"10.1.0.0/33\"");
+    assert_eq!((place, cause.as_str()), ((17, 8), "/33 is no length"));
+    let (place, cause, fix) = changed("key = \"lpm\"", "key = \"lpm\"\nlayer = \"ethernet\"");
+    assert_eq!((place, fix.as_str()), ((14, 8), "write layer = \"ip\""), "{cause}");
+    let (place, cause, _) = changed("protocol = \"lisp\"", "protocol = \"vxlan\"");
+    assert_eq!((place.0, cause.as_str()), (16, "vxlan does not carry such packets"));
+    let (place, cause, fix) = changed("group = \"segment1\"", "group = \"segment2\"");
+    assert_eq!((place, fix.as_str()), ((22, 10), "name one of segment1"), "{cause}");
+    let (place, cause, fix) = changed("dscp = 46", "remote = \"192.0.2.2\"");
+    assert_eq!((place, fix.as_str()), ((30, 10), "leave group out"), "{cause}");
+    let (place, cause, _) = changed("weight = 3", "weight = 257");
+    assert_eq!((place, cause.as_str()), ((9, 58), "257 is not possible here"));
+    let (place, cause, _) = changed("{ remote = \"192.0.2.3\", weight = 3, ttl = 7 }", "\"192.0.2.2\"");
+    assert_eq!((place, cause.as_str()), ((9, 26), "192.0.2.2 is in the list already"));
+    let (place, cause, _) = changed("\"192.0.2.2\", {", "\"2001:db8::2\", {");
+    assert_eq!(place, (9, 13), "{cause}");
+    assert!(cause.starts_with("for network 7: no port of the underlay"), "{cause}");
+    let (place, cause, _) = changed("[\"192.0.2.5\", { remote = \"192.0.2.6\", identifier = 9 }]", "[]");
+    assert_eq!((place, cause.as_str()), ((35, 11), "0 far ends cannot share flows"));
+    let (place, cause, _) = changed("name = \"segment1\"", "name = \"segment1\"\nwieght = 1");
+    assert_eq!((place, cause.as_str()), ((9, 1), "a group has no `wieght`"));
+    let twice = format!("{SEVERAL}[[group]]\nname = \"segment1\"\nremotes = [\"192.0.2.9\"]\n");
+    let error = refused(&twice);
+    assert_eq!((error.line, error.column), (37, 9), "{error:?}");
+    assert!(error.cause.contains("from line 8"), "{error:?}");
+}
+
 #[test]
 fn one_thing_has_one_owner() {
     let twice =
@@ -147,36 +283,38 @@ fn one_thing_has_one_owner() {
 fn a_change_is_as_small_as_what_is_different() {
     let macs = [MacAddress([2, 0, 0, 0, 0, 1])];
     let before = Config::parse(GOOD).unwrap().desired(&macs);
-    let mut table = overlay::Overlay::new();
-    before.apply(&mut table, &vtep::Desired::default()).unwrap();
-    let same = before.apply(&mut table, &before).unwrap();
-    assert_eq!((same.set, same.removed), (0, 0));
+    let mut held = Held::default();
+    let apply = |held: &mut Held, desired: &Desired| {
+        let changes = held.apply(desired.clone(), 0).unwrap();
+        (changes.set, changes.removed)
+    };
+    apply(&mut held, &before);
+    assert_eq!(apply(&mut held, &before), (0, 0));
     let text = GOOD.replace("ttl = 9", "ttl = 10").replace("198.51.100.0/24", "198.51.100.0/25");
     let after = Config::parse(&text).unwrap().desired(&macs);
-    let changes = after.apply(&mut table, &before).unwrap();
-    assert_eq!((changes.set, changes.removed), (2, 1), "an entry and a route; the old route");
-    assert_eq!(table.get(100, 0x0200_0000_0b01).unwrap().ttl, 10);
+    assert_eq!(apply(&mut held, &after), (2, 1), "an entry and a route; the old route");
+    assert_eq!(held.table.get(100, 0x0200_0000_0b01).unwrap().ttl, 10);
     // What is gone from the file is gone from the table.
     let entry = "[[network.entry]]\nkey = \"02:00:00:00:0b:01\"\nremote = \"192.0.2.2\"\nttl = 10\n";
     let without = Config::parse(&text.replace(entry, "")).unwrap().desired(&macs);
-    let changes = without.apply(&mut table, &after).unwrap();
-    assert_eq!((changes.set, changes.removed, table.entries(100)), (0, 1, 0));
-    after.apply(&mut table, &without).unwrap();
+    assert_eq!((apply(&mut held, &without), held.table.entries(100)), ((0, 1), 0));
+    apply(&mut held, &after);
     // A network that is another one takes its entries and ends with it, and they come back.
     let text = GOOD.replace("protocol = \"vxlan\"", "protocol = \"geneve\"\nkey = { offset = 6, bits = 48 }");
     let other = Config::parse(&text).unwrap().desired(&macs);
-    other.apply(&mut table, &after).unwrap();
-    assert_eq!(table.get(100, 0x0200_0000_0b01).unwrap().protocol.name, "geneve");
-    before.apply(&mut table, &other).unwrap();
-    assert_eq!(table.entries(100), 1);
-    assert_eq!(table.tunnels(), 4);
+    apply(&mut held, &other);
+    assert_eq!(held.table.get(100, 0x0200_0000_0b01).unwrap().protocol.name, "geneve");
+    apply(&mut held, &before);
+    assert_eq!(held.table.entries(100), 1);
+    assert_eq!(held.table.tunnels(), 4);
+    assert_eq!(held.program().compare_table(&held.table), []);
 }
 
 #[test]
 fn the_example_is_a_configuration() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../conf/overlay.toml");
     let config = Config::parse(&std::fs::read_to_string(path).unwrap()).unwrap();
-    config.desired(&[MacAddress([2, 0, 0, 0, 0, 1])]).check().unwrap();
+    Held::check(&config.desired(&[MacAddress([2, 0, 0, 0, 0, 1])])).unwrap();
     assert_eq!(config.inner.len(), 2);
 }
 
@@ -196,10 +334,16 @@ fn the_page_about_overlays_has_all_losses() {
 #[test]
 fn no_file_harms_the_reader() {
     // Cut off at every byte, and with every line twice, gone, or with another byte in it.
-    for end in 0..GOOD.len() {
-        let _ = Config::parse(&GOOD[..end]);
+    for good in [GOOD, SEVERAL] {
+        no_change_harms_the_reader(good);
     }
-    let lines: Vec<&str> = GOOD.lines().collect();
+}
+
+fn no_change_harms_the_reader(good: &str) {
+    for end in 0..good.len() {
+        let _ = Config::parse(&good[..end]);
+    }
+    let lines: Vec<&str> = good.lines().collect();
     for at in 0..lines.len() {
         let with = |line: &[&str]| [&lines[..at], line, &lines[at + 1..]].concat().join("\n");
         let _ = Config::parse(&with(&[]));

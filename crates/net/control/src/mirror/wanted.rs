@@ -56,7 +56,7 @@ impl Mirror {
             Key::Route(prefix) => self.route(prefix).map(Value::Route),
             Key::Network(vni) => self.network(vni).map(Value::Network),
             Key::Entry(vni, mac) => self.entry(vni, mac),
-            Key::Other(..) => None,
+            Key::Other(..) | Key::Prefix(..) => None,
             Key::Flood(vni) => Some(self.flood(vni)).filter(|fars| !fars.is_empty()).map(Value::Flood),
         }
     }

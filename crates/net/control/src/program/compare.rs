@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use overlay::{LocalEnd, Overlay, Owner, Target, Tunnel};
 
+use super::place::Place;
 use super::{Program, tunnel, tunnels};
 use crate::state::{Key, Value};
 
@@ -24,8 +25,10 @@ impl Program {
             for key in places.iter().filter(|key| is_wanted(key)) {
                 found.extend(self.compare_entry(overlay, *key).map(|what| (*key, what)));
             }
-            let of_owners = overlay.entries_of(*vni).filter(|entry| entry.owner == Owner::Static);
+            let of_owners = overlay.entries_of(*vni).filter(|entry| entry.owner != Owner::Learned);
             let there = of_owners.map(|entry| self.place(*vni, entry.identifier));
+            let prefixes = overlay.prefixes_of(*vni).map(|entry| Key::Prefix(*vni, entry.prefix));
+            let there = there.chain(prefixes);
             let unwanted = there.filter(|key| !is_wanted(key));
             found.extend(unwanted.map(|key| (key, format!("nobody wants {key}, which is there"))));
             found.extend(self.compare_flood(overlay, *vni).map(|what| (Key::Flood(*vni), what)));
@@ -43,15 +46,18 @@ impl Program {
     }
 
     fn compare_entry(&self, overlay: &Overlay, key: Key) -> Option<String> {
-        let ((vni, bits), value) = (key.entry()?, self.value(&key)?);
-        let target = overlay.entry(vni, bits).map(|entry| entry.target);
+        let (place, (wants, claim)) = (Place::of(&key)?, self.claim(&key)?);
+        let (owner, target) = place.there(overlay).unzip();
+        let value = &claim.value;
         let is_so = target.is_some_and(|target| match (target, value) {
-            (target, Value::Group(group)) => self.groups.is(overlay, target, group),
+            (target, Value::Group(group)) => self.groups.is_nexthop(overlay, target, group),
+            (target, Value::Several(several)) => self.groups.is_several(overlay, target, &key, several),
             (Target::Tunnel(is), value) => Some(is) == tunnel(value).as_ref(),
             (Target::Group(_), _) => false,
         });
         match target {
-            _ if is_so => None,
+            _ if is_so && owner == Some(wants) => None,
+            _ if is_so => Some(format!("{key} is not said to be told by owner {wants}")),
             Some(Target::Tunnel(is)) => Some(format!("{key} leads to {} and should lead {value}", is.remote)),
             Some(Target::Group(_)) => Some(format!("{key} leads to a group and should lead {value}")),
             None => Some(format!("{key} is missing and should lead {value}")),

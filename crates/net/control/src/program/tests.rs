@@ -1,10 +1,10 @@
 use std::net::{IpAddr, Ipv4Addr};
 
-use overlay::LocalEnd;
+use overlay::{LocalEnd, Member, Network, Protocol};
 use wire::MacAddress;
 
 use super::*;
-use crate::state::{End, Group, bits};
+use crate::state::{End, Group, Several, bits};
 
 const MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 7]);
 
@@ -39,6 +39,84 @@ fn the_first_owner_has_its_way_and_the_next_one_when_it_gives_up() {
     assert_eq!(remote(&overlay), Some(address(4)));
     program.apply(&mut overlay, Owner::Kernel, vec![Change { key, value: None }], 9);
     assert_eq!(remote(&overlay), None);
+}
+
+/// The table says whose an entry is, as the wishes do, also where two want the same.
+#[test]
+fn an_entry_is_its_owners_whoever_had_it_before() {
+    let (mut overlay, mut program) = (Overlay::new(), Program::new());
+    let key = Key::Entry(10, MAC);
+    let owner = |overlay: &Overlay| overlay.entry(10, bits(MAC)).map(|entry| entry.owner);
+    program.apply(&mut overlay, Owner::Kernel, vec![network(), Change { key, value: entry(2) }], 5);
+    assert_eq!(owner(&overlay), Some(Owner::Kernel));
+    let same = vec![Change { key, value: entry(2) }];
+    assert_eq!(program.apply(&mut overlay, Owner::Static, same, 6), 0, "it leads where it led");
+    assert_eq!(owner(&overlay), Some(Owner::Static));
+    program.apply(&mut overlay, Owner::Static, vec![Change { key, value: entry(3) }], 7);
+    assert_eq!((owner(&overlay), remote(&overlay)), (Some(Owner::Static), Some(address(3))));
+    assert_eq!(program.compare_table(&overlay), []);
+    program.apply(&mut overlay, Owner::Static, vec![Change { key, value: None }], 8);
+    assert_eq!((owner(&overlay), remote(&overlay)), (Some(Owner::Kernel), Some(address(2))));
+    overlay.hand_over(10, bits(MAC), Owner::Fpm).expect("a network");
+    let [(_, what)] = &program.compare_table(&overlay)[..] else { panic!("it is named") };
+    assert!(what.contains("told by owner kernel"), "{what}");
+    program.apply(&mut overlay, Owner::Kernel, vec![Change { key, value: None }], 9);
+    assert_eq!((owner(&overlay), overlay.tunnels()), (None, 0));
+}
+
+/// A network of the configuration's in which the longest prefix decides, and its prefixes: one
+/// far end, a named group for two, and far ends of one's own.
+#[test]
+fn prefixes_lead_to_tunnels_and_groups() {
+    let (mut overlay, mut program) = (Overlay::new(), Program::new());
+    let lisp = |last| {
+        let protocol = Protocol::named("lisp").expect("a row of the table");
+        Tunnel::new(protocol, address(1), address(last)).with_identifier(7)
+    };
+    let several = |name: Option<&str>, remotes: &[u8]| {
+        let member = |last: &u8| Member { tunnel: lisp(*last), weight: (*last).into() };
+        let members = remotes.iter().map(member).collect();
+        Some(Value::Several(Several { name: name.map(str::to_owned), members }))
+    };
+    let at = |n| Key::Prefix(7, (Ipv4Addr::new(10, n, 0, 0).into(), 16));
+    let settings = Settings { network: Network::routed(), ends: vec![] };
+    let all = [
+        (Key::Network(7), Some(Value::network(7, settings))),
+        (at(1), Some(Value::tunnel(lisp(2)))),
+        (at(2), several(Some("both"), &[2, 3])),
+        (at(3), several(Some("both"), &[2, 3])),
+        (at(4), several(None, &[3, 4])),
+    ];
+    let mut want = |overlay: &mut Overlay, changes: &[(Key, Option<Value>)]| {
+        let changes = changes.iter().cloned().map(|(key, value)| Change { key, value });
+        program.apply(overlay, Owner::Static, changes.collect(), 0);
+        (program.compare_table(overlay), program.refused().len())
+    };
+    assert_eq!(want(&mut overlay, &all), (vec![], 0));
+    let group = |overlay: &Overlay, n| {
+        let Key::Prefix(_, prefix) = at(n) else { unreachable!("a prefix") };
+        match overlay.prefix_entry(7, prefix)?.target {
+            Target::Group(number) => Some(*number),
+            Target::Tunnel(_) => None,
+        }
+    };
+    assert_eq!((group(&overlay, 1), overlay.entries(7)), (None, 4));
+    let both = group(&overlay, 2).expect("a group");
+    assert_eq!((group(&overlay, 3), overlay.group(both).expect("it is there")[1].weight), (Some(both), 3));
+    assert_ne!(group(&overlay, 4), Some(both));
+    // What is said for the first of a group's entries is so for all.
+    let changed = [(at(2), several(Some("both"), &[3])), (at(3), several(Some("both"), &[3]))];
+    assert_eq!(want(&mut overlay, &changed), (vec![], 0));
+    assert_eq!((group(&overlay, 2), overlay.group(both).map(<[Member]>::len)), (Some(both), Some(1)));
+    // Another kind of network has no place for prefixes, and they come back with the first kind.
+    let bridged = Settings { network: Network::bridged(), ends: vec![] };
+    let (named, refused) = want(&mut overlay, &[(Key::Network(7), Some(Value::network(7, bridged)))]);
+    assert_eq!((refused, named.len(), overlay.entries(7)), (4, 4, 0), "{named:?}");
+    let gone = [(at(1), None), (at(2), None), (at(3), None), (at(4), None)];
+    assert_eq!(want(&mut overlay, &gone), (vec![], 0));
+    assert_eq!(overlay.group(both), None);
+    assert_eq!(want(&mut overlay, &all), (vec![], 0));
+    assert_eq!(overlay.entries(7), 4);
 }
 
 #[test]
@@ -125,7 +203,7 @@ fn members(overlay: &Overlay, last: u8) -> Vec<IpAddr> {
     let entry = overlay.entry(10, bits(MacAddress([2, 0, 0, 0, 0, last])));
     match entry.map(|entry| entry.target) {
         Some(Target::Group(number)) => {
-            overlay.group(*number).into_iter().flatten().map(|tunnel| tunnel.remote).collect()
+            overlay.group(*number).into_iter().flatten().map(|member| member.tunnel.remote).collect()
         }
         Some(Target::Tunnel(tunnel)) => vec![tunnel.remote],
         None => vec![],
@@ -166,7 +244,7 @@ fn stations_of_devices_with_other_ports_share_no_group() {
     group.fars.iter_mut().for_each(|far| far.port = Some(8472));
     program.apply(&mut overlay, Owner::Kernel, vec![network(), behind(1, 500, &[2, 3]), other], 0);
     let port = |last: u8| match overlay.entry(10, bits(MacAddress([2, 0, 0, 0, 0, last])))?.target {
-        Target::Group(number) => overlay.group(*number)?.first()?.port,
+        Target::Group(number) => overlay.group(*number)?.first()?.tunnel.port,
         Target::Tunnel(_) => panic!("a group"),
     };
     assert_eq!((port(1), port(2)), (None, Some(8472)));

@@ -205,7 +205,7 @@ proptest! {
         let mac = wire::MacAddress(mac);
         let addresses = [IpAddr::V4(v4.into()), IpAddr::V6(v6.into())];
         let of_address = addresses.iter().flat_map(|ip| [Key::Neighbor(port, *ip), Key::Route((*ip, length))]);
-        let entries = [Key::Entry(vni, mac), Key::Other(vni, v6)];
+        let entries = [Key::Entry(vni, mac), Key::Other(vni, v6), Key::Prefix(vni, (addresses[1], length))];
         let keys = [Key::Port(port), Key::Network(vni), Key::Flood(vni)].into_iter().chain(entries);
         for key in of_address.chain(keys) {
             let text = cursor(&key);

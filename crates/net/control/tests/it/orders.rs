@@ -381,7 +381,7 @@ impl Follower {
         match self.overlay.entry(vni, bits).map(|entry| entry.target) {
             Some(Target::Tunnel(tunnel)) => vec![tunnel.remote],
             Some(Target::Group(number)) => {
-                self.overlay.group(*number).unwrap().iter().map(|tunnel| tunnel.remote).collect()
+                self.overlay.group(*number).unwrap().iter().map(|member| member.tunnel.remote).collect()
             }
             None => vec![],
         }

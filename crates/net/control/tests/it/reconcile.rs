@@ -55,7 +55,7 @@ fn a_table_that_is_not_what_is_wanted_is_named() {
     let there = BTreeMap::from([(Key::Network(10), network), (entry(1), far(2)), (entry(2), far(3))]);
     program.apply(&mut overlay, Owner::Kernel, Change::between(&BTreeMap::new(), &there), 0);
     assert!(compare(&program, &overlay, &Options::default(), &there).is_clean());
-    overlay.remove(10, 0x0200_0000_0101).unwrap();
+    overlay.remove_as(Owner::Kernel, 10, 0x0200_0000_0101).unwrap();
     let tunnel = overlay.get(10, 0x0200_0000_0102).unwrap().clone();
     overlay.insert(10, 0x0200_0000_0109, tunnel.clone()).unwrap();
     overlay.insert(10, 0x0200_0000_0108, tunnel).unwrap();
@@ -111,7 +111,7 @@ fn what_another_owner_wants_is_named_with_its_owner_and_stays() {
     program.apply(&mut overlay, Owner::Api, vec![other], 0);
     let report = compare(&program, &overlay, &Options::default(), &there);
     assert_eq!(report.json()["differences"][0]["owner"], "api");
-    assert!(report.text().contains(" by the api; kernel to 192.0.2.2"), "{}", report.text());
+    assert!(report.text().contains(" by owner api; kernel to 192.0.2.2"), "{}", report.text());
     assert_eq!(fix(&mut program, &mut overlay, &report, 1), 0);
     assert_eq!(compare(&program, &overlay, &Options::default(), &there).kernel.len(), 1);
 }

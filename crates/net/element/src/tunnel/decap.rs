@@ -59,7 +59,7 @@ impl Element for OverlayDecap {
         if !(least..=most).contains(&cx.outputs()) {
             return Err(format!("{} networks need {least} outputs, or {most}", self.networks.len()));
         }
-        self.receiver = Some(shared.lock().table.decapsulator());
+        self.receiver = Some(shared.lock().held.table.decapsulator());
         Ok(())
     }
 

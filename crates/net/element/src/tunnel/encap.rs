@@ -99,10 +99,10 @@ impl Element for OverlayEncap {
         let shared = cx.shared::<SharedFib>(&self.fib);
         let shared = shared.ok_or_else(|| format!("FIB: '{}' is no OverlayFIB", self.fib))?;
         let mut state = shared.lock();
-        if !state.desired.networks.contains_key(&self.network) {
+        if !state.held.desired().networks.contains_key(&self.network) {
             return Err(format!("'{}' has no network {}", self.fib, self.network));
         }
-        self.ports = state.desired.ports.len();
+        self.ports = state.held.desired().ports.len();
         let most = self.ports + 2;
         if cx.outputs() < self.ports || cx.outputs() > most {
             let ports = self.ports;
@@ -111,7 +111,7 @@ impl Element for OverlayEncap {
                 self.fib
             ));
         }
-        self.sender = Some(state.table.encapsulator());
+        self.sender = Some(state.held.table.encapsulator());
         Ok(())
     }
 

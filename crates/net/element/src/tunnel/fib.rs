@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use graph::class::{Handlers, SystemUse, ask, keyword, read, write};
 use graph::{Class, Cx, Element, Refused};
-use overlay::{Encapsulator, Overlay, Reason, Tunnel};
-use vtep::{Config, Desired, describe_tunnel, explain, parse_key};
+use overlay::{Encapsulator, Match, Prefix, Reason, Tunnel};
+use vtep::{At, Config, Desired, Held, Way, describe_target, explain, parse_key, parse_prefix};
 use wire::MacAddress;
 
 /// Reasons for which packets to or from tunnels are dropped, and those of elements alone.
@@ -49,13 +49,13 @@ pub static CLASS: Class = Class {
     ],
     handlers: &Handlers::<OverlayFib>(&[
         read("table", "`NETWORK KEY TUNNEL STATE`, a line for each entry", |fib| fib.shared.lock().listing()),
-        read("count", "entries of all networks", |fib| fib.shared.lock().desired.entries.len().to_string()),
+        read("count", "entries of all networks", |fib| fib.shared.lock().count().to_string()),
         read(
             "unresolved",
             "`PORT IP`, a line for each next hop whose Ethernet address is not known",
             |fib| {
                 let state = fib.shared.lock();
-                state.table.unresolved().map(|(port, address)| format!("{port} {address}\n")).collect()
+                state.held.table.unresolved().map(|(port, address)| format!("{port} {address}\n")).collect()
             },
         ),
         write("add", "`NETWORK KEY REMOTE`: an entry like those that its network has", |fib, _, value| {
@@ -88,11 +88,9 @@ pub static CLASS: Class = Class {
                 std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?
             }
         };
-        let desired = parse(&text)?;
-        let mut table = Overlay::new();
-        desired.apply(&mut table, &Desired::default()).map_err(|error| error.to_string())?;
-        table.publish();
-        let shared = Arc::new(SharedFib(Mutex::new(State { table, desired, said: Said::default() })));
+        let mut state = State { held: Held::default(), said: Said::default() };
+        state.apply(parse(&text)?)?;
+        let shared = Arc::new(SharedFib(Mutex::new(state)));
         setup.share(shared.clone());
         Ok(Box::new(OverlayFib { shared, file }))
     },
@@ -124,9 +122,7 @@ pub(super) struct SharedFib(Mutex<State>);
 /// What the lock holds; no packet takes it.
 #[derive(Debug)]
 pub(super) struct State {
-    pub(super) table: Overlay,
-    /// What the table holds.
-    pub(super) desired: Desired,
+    pub(super) held: Held,
     /// What of that handlers said.
     said: Said,
 }
@@ -136,7 +132,8 @@ pub(super) struct State {
 #[derive(Debug, Clone, Default)]
 struct Said {
     neighbors: BTreeMap<(u16, IpAddr), Option<MacAddress>>,
-    entries: BTreeMap<(u32, u128), Option<Tunnel>>,
+    entries: BTreeMap<(u32, u128), Option<Way>>,
+    prefixes: BTreeMap<(u32, Prefix), Option<Way>>,
 }
 
 impl Said {
@@ -148,8 +145,10 @@ impl Said {
             settings.is_some() && settings == before.networks.get(network)
         };
         self.entries.retain(|(network, _), _| is_same(network));
+        self.prefixes.retain(|(network, _), _| is_same(network));
         lay_over(&mut self.neighbors, &mut file.neighbors);
         lay_over(&mut self.entries, &mut file.entries);
+        lay_over(&mut self.prefixes, &mut file.prefixes);
     }
 }
 
@@ -172,7 +171,7 @@ impl SharedFib {
 
     /// A sender that tries packets for people.
     pub(super) fn sender(&self) -> Encapsulator {
-        self.lock().table.trial_encapsulator()
+        self.lock().held.table.trial_encapsulator()
     }
 
     fn explain(&self, cx: &mut Cx<'_>, value: &str) -> Result<String, Refused> {
@@ -184,7 +183,7 @@ impl SharedFib {
         let mut packet = cx.packet(&bytes).ok_or("the packet does not fit into a buffer".to_owned())?;
         let mut sender = self.sender();
         let state = self.lock();
-        let explained = explain(&state.table, &mut sender, network, &mut packet);
+        let explained = explain(&state.held.table, &mut sender, network, &mut packet);
         cx.free(packet);
         Ok(format!("{explained}\n"))
     }
@@ -195,47 +194,92 @@ fn number(text: &str) -> Result<u32, String> {
 }
 
 impl State {
+    /// Lets the table hold this, and shows it to all threads.
+    fn apply(&mut self, desired: Desired) -> Result<(), String> {
+        self.held.apply(desired, 0).map_err(|error| error.to_string())?;
+        self.held.table.publish();
+        Ok(())
+    }
+
+    fn count(&self) -> usize {
+        let table = &self.held.table;
+        table.networks().map(|network| table.entries(network)).sum()
+    }
+
     fn listing(&self) -> String {
-        let mut out = String::new();
-        for ((network, key), tunnel) in &self.desired.entries {
-            let state = self.table.problem(*network, *key).map_or("ready", |reason| reason.name());
-            let _ = writeln!(out, "{network} {key:#x} {} {state}", describe_tunnel(tunnel));
+        let (mut out, table) = (String::new(), &self.held.table);
+        for network in table.networks() {
+            let exact = table.entries_of(network);
+            let exact = exact.map(|entry| (format!("{:#x}", entry.identifier), entry.target, entry.problem));
+            let prefixes = table
+                .prefixes_of(network)
+                .map(|entry| (format!("{}/{}", entry.prefix.0, entry.prefix.1), entry.target, entry.problem));
+            for (key, target, problem) in exact.chain(prefixes) {
+                let state = problem.map_or("ready", |reason| reason.name());
+                let _ = writeln!(out, "{network} {key} {} {state}", describe_target(table, target));
+            }
         }
         out
     }
 
     /// The tunnel that new entries of a network are like.
     fn like(&self, network: u32) -> Result<Tunnel, String> {
-        let entry = self.desired.entries.range((network, 0)..=(network, u128::MAX)).next();
-        let flood = || self.desired.floods.get(&network)?.first();
-        let tunnel = entry.map(|(_, tunnel)| tunnel).or_else(flood);
+        let desired = self.held.desired();
+        let entry =
+            desired.entries.range((network, 0)..=(network, u128::MAX)).find_map(|(_, way)| way.first());
+        let prefix = || {
+            let mut of_network = desired.prefixes.iter().filter(|((number, _), _)| *number == network);
+            of_network.find_map(|(_, way)| way.first())
+        };
+        let flood = || desired.floods.get(&network)?.first();
+        let tunnel = entry.or_else(prefix).or_else(flood);
         tunnel.cloned().ok_or_else(|| format!("network {network} has no tunnel that a new one could be like"))
+    }
+
+    /// Where a word of a handler's says that an entry is.
+    fn place(&self, network: u32, key: &str) -> Result<At, String> {
+        let settings = self.held.desired().networks.get(&network);
+        if settings.is_some_and(|settings| settings.matching == Match::LongestPrefix) {
+            return parse_prefix(key).map(|prefix| At::Prefix(network, prefix));
+        }
+        let key = parse_key(key).ok_or_else(|| format!("{key} is no key"))?;
+        Ok(At::Bits(network, key))
+    }
+
+    /// Puts an entry into the table, or takes it away, and remembers that a handler said so;
+    /// whether there was one.
+    fn say(&mut self, at: At, way: Option<Way>) -> Result<bool, String> {
+        let was_there = self.held.set_entry(at, way.clone(), 0).map_err(|error| error.to_string())?;
+        self.held.table.publish();
+        if way.is_some() || was_there {
+            match at {
+                At::Bits(network, bits) => drop(self.said.entries.insert((network, bits), way)),
+                At::Prefix(network, prefix) => drop(self.said.prefixes.insert((network, prefix), way)),
+            }
+        }
+        Ok(was_there)
     }
 
     fn add(&mut self, value: &str) -> Result<(), Refused> {
         let words: Vec<&str> = value.split_whitespace().collect();
         let [network, key, remote] = words[..] else { return Err("NETWORK KEY REMOTE".to_owned().into()) };
-        let (network, key) = (number(network)?, parse_key(key).ok_or_else(|| format!("{key} is no key"))?);
+        let network = number(network)?;
+        let at = self.place(network, key)?;
         let remote: IpAddr = remote.parse().map_err(|_| format!("{remote} is no IP address"))?;
         let tunnel = Tunnel { remote, ..self.like(network)? };
-        self.table.insert(network, key, tunnel.clone()).map_err(|error| error.to_string())?;
-        self.table.publish();
-        self.said.entries.insert((network, key), Some(tunnel.clone()));
-        self.desired.entries.insert((network, key), tunnel);
+        self.say(at, Some(Way::Tunnel(tunnel)))?;
         Ok(())
     }
 
     fn remove(&mut self, value: &str) -> Result<(), Refused> {
         let words: Vec<&str> = value.split_whitespace().collect();
         let [network, key] = words[..] else { return Err("NETWORK KEY".to_owned().into()) };
-        let (network, key) = (number(network)?, parse_key(key).ok_or_else(|| format!("{key} is no key"))?);
-        if !self.table.remove(network, key).map_err(|error| error.to_string())? {
-            return Err(format!("network {network} has no entry {key:#x}").into());
+        let network = number(network)?;
+        let at = self.place(network, key)?;
+        match self.say(at, None)? {
+            true => Ok(()),
+            false => Err(format!("network {network} has no entry {key}").into()),
         }
-        self.table.publish();
-        self.said.entries.insert((network, key), None);
-        self.desired.entries.remove(&(network, key));
-        Ok(())
     }
 
     fn neighbor(&mut self, value: &str) -> Result<(), Refused> {
@@ -249,13 +293,9 @@ impl State {
         let address: IpAddr = address.parse().map_err(|_| format!("{address} is no IP address"))?;
         let mac: Option<MacAddress> =
             mac.map(|mac| mac.parse().map_err(|error: wire::InvalidMac| error.to_string())).transpose()?;
-        self.table.set_neighbor(port, address, mac);
-        self.table.publish();
-        let before = match mac {
-            Some(mac) => self.desired.neighbors.insert((port, address), mac),
-            None => self.desired.neighbors.remove(&(port, address)),
-        };
-        if mac.is_some() || before.is_some() {
+        let was_there = self.held.set_neighbor((port, address), mac, 0);
+        self.held.table.publish();
+        if mac.is_some() || was_there {
             self.said.neighbors.insert((port, address), mac);
         }
         Ok(())
@@ -276,12 +316,9 @@ impl OverlayFib {
         let mut desired = parse(&text)?;
         let mut state = self.shared.lock();
         let mut said = state.said.clone();
-        said.lay_over(&mut desired, &state.desired);
-        desired.check().map_err(|error| error.to_string())?;
-        let State { table, desired: before, .. } = &mut *state;
-        desired.apply(table, before).map_err(|error| error.to_string())?;
-        table.publish();
-        (state.desired, state.said) = (desired, said);
+        said.lay_over(&mut desired, state.held.desired());
+        state.apply(desired)?;
+        state.said = said;
         Ok(())
     }
 }

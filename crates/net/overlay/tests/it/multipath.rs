@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 use overlay::{
-    Encapsulator, Error, Layer, MAX_MEMBERS, Network, Overlay, Owner, Reason, Sent, Target, Tunnel,
+    Encapsulator, Error, Layer, MAX_MEMBERS, MAX_WEIGHT, Member, Network, Overlay, Owner, Reason, Sent,
+    Target, Tunnel,
 };
 use proptest::prelude::*;
 use wire::ipv4;
@@ -114,15 +115,51 @@ fn a_member_without_a_way_moves_only_its_own_flows_and_gets_them_back() {
     assert_eq!(ways(&mut sender), before);
 }
 
+fn weighed(of: &[(u8, u16)]) -> Vec<Member> {
+    of.iter().map(|(n, weight)| Member { tunnel: member(*n), weight: *weight }).collect()
+}
+
+/// Flows are shared by weight, also those of a member that is lost, and the least weight has some.
+#[test]
+fn a_member_has_flows_by_its_weight() {
+    let (mut here, mut sender) = with_group(&[1, 2, 3]);
+    let equal = ways(&mut sender);
+    here.set_group(GROUP, &weighed(&[(1, 1), (2, 2), (3, 5)])).unwrap();
+    here.publish();
+    let before = ways(&mut sender);
+    assert!(equal.iter().zip(&before).all(|(was, is)| was == is || *is == 3), "only one weighs more");
+    let is_near = |ways: &[u8], n: u8, eighths: usize| {
+        let (share, due) = (shares(ways)[&n], FLOWS as usize * eighths / 8);
+        assert!(share.abs_diff(due) < FLOWS as usize / 10, "{n} has {share}, not {due}");
+    };
+    (1..=3).for_each(|n| is_near(&before, n, [1, 2, 5][usize::from(n) - 1]));
+    // Of what the third had the second gets twice as much as the first.
+    here.set_port(9, Some(port()));
+    here.set_route((end(3), 32), Some(overlay::Route { port: 9, gateway: None })).unwrap();
+    here.publish();
+    let without = ways(&mut sender);
+    assert!(before.iter().zip(&without).all(|(was, is)| was == is || *was == 3));
+    let share = shares(&without)[&2];
+    assert!(share.abs_diff(FLOWS as usize * 2 / 3) < FLOWS as usize / 8, "{share}");
+    let mut light: Vec<(u8, u16)> = (1..40).map(|n| (n, MAX_WEIGHT)).collect();
+    light.push((40, 1));
+    here.set_route((end(3), 32), None).unwrap();
+    here.set_group(GROUP, &weighed(&light)).unwrap();
+    assert_eq!(here.group(GROUP).unwrap()[39].weight, 1);
+    here.publish();
+    assert!(shares(&ways(&mut sender)).len() > 30);
+}
+
 #[test]
 fn members_are_counted_each() {
-    let (here, mut sender) = with_group(&[1, 2]);
+    let (mut here, mut sender) = with_group(&[1, 2]);
+    let (mut trial, mut tried) = (here.trial_encapsulator(), Buffers::new());
+    here.publish();
     let ways = ways(&mut sender);
     let len = packet_of(0).len() as u64;
     let mut total = 0;
     for flow in 0..FLOWS {
-        let packet = packet_of(flow);
-        let told = here.explain(NETWORK, &packet);
+        let told = here.explain(&mut trial, NETWORK, &mut tried.packet(&packet_of(flow)));
         let (id, tunnel) = told.tunnel.unwrap();
         assert_eq!(tunnel.remote, end(ways[usize::from(flow)]), "as it was sent");
         let count = sender.count(id);
@@ -133,7 +170,10 @@ fn members_are_counted_each() {
     }
     assert!(total > 0);
     let per_member: HashMap<_, _> = (0..FLOWS)
-        .map(|flow| here.explain(NETWORK, &packet_of(flow)).tunnel.unwrap().0)
+        .map(|flow| {
+            let mut packet = tried.packet(&packet_of(flow));
+            here.explain(&mut trial, NETWORK, &mut packet).tunnel.unwrap().0
+        })
         .map(|id| (id, sender.count(id).packets))
         .collect();
     assert_eq!(per_member.values().sum::<u64>(), u64::from(FLOWS));
@@ -144,7 +184,10 @@ fn groups_that_cannot_be() {
     let mut here = table();
     here.add_network(NETWORK, Network::bridged()).unwrap();
     here.add_network(9, Network::point_to_point(Layer::Ip)).unwrap();
-    assert_eq!(here.set_group(1, &[]), Err(Error::Members));
+    assert_eq!(here.set_group::<Tunnel>(1, &[]), Err(Error::Members));
+    for weight in [0, MAX_WEIGHT + 1] {
+        assert_eq!(here.set_group(1, &[Member { tunnel: member(1), weight }]), Err(Error::Members));
+    }
     assert_eq!(here.set_group(1, &members(&[1, 2, 1])), Err(Error::Members));
     let many: Vec<Tunnel> = (0..=MAX_MEMBERS as u32).map(|n| member(1).with_identifier(n)).collect();
     assert_eq!(here.set_group(1, &many), Err(Error::Members));
@@ -157,7 +200,7 @@ fn groups_that_cannot_be() {
     assert_eq!(here.tunnels(), MAX_MEMBERS + 1);
     let wrong = [member(1), tunnel("gtpu", false)];
     assert_eq!(here.set_group(1, &wrong), Err(Error::Member { protocol: "gtpu", group: 1 }));
-    assert_eq!(here.group(1).map(<[Tunnel]>::len), Some(MAX_MEMBERS));
+    assert_eq!(here.group(1).map(<[Member]>::len), Some(MAX_MEMBERS));
     assert_eq!((here.remove_group(1), here.remove_group(2)), (Err(Error::GroupUsed(1)), Ok(false)));
     assert_eq!(here.remove_as(Owner::Fpm, NETWORK, 7), Ok(true));
     assert_eq!((here.tunnels(), here.remove_group(1), here.remove_group(1)), (0, Ok(true), Ok(false)));

@@ -55,17 +55,19 @@ fn the_longest_prefix_decides() {
     }
     assert_eq!(way(&mut sender, &packet_to([10, 1, 2, 3])), Err(Sent::Drop(Reason::UnknownNetwork)));
     here.publish();
+    let (mut trial, mut tried) = (here.trial_encapsulator(), Buffers::new());
+    here.publish();
     let packets = [([10, 9, 9, 9], 1), ([10, 1, 9, 9], 2), ([10, 1, 2, 3], 3)];
     for (dst, n) in packets {
         assert_eq!(way(&mut sender, &packet_to(dst)), Ok(n));
-        let packet = packet_to(dst);
-        let told = here.explain(NETWORK, &packet);
+        let told = here.explain(&mut trial, NETWORK, &mut tried.packet(&packet_to(dst)));
         assert_eq!((told.tunnel.unwrap().1, told.prefix.unwrap().owner), (&to(n), Owner::Fpm));
     }
     assert_eq!(way(&mut sender, &v6(0, b"x")), Ok(5), "to fefe::");
     assert_eq!(way(&mut sender, &packet_to([11, 0, 0, 1])), Err(Sent::Drop(Reason::UnknownKey)));
     assert_eq!(way(&mut sender, &[0x55; 40]), Err(Sent::Drop(Reason::NoIp)));
-    assert_eq!(here.explain(NETWORK, &[0x55; 40]).sent, Sent::Drop(Reason::NoIp));
+    let told = here.explain(&mut trial, NETWORK, &mut tried.packet(&[0x55; 40]));
+    assert_eq!((told.sent, told.prefix), (Sent::Drop(Reason::NoIp), None));
     // A batch of both versions, in any order.
     let mut buffers = Buffers::new();
     let mut batch =

@@ -1,15 +1,16 @@
 //! `overlay.toml`: the ports of an underlay, its routes and neighbours, and virtual networks
-//! with their entries, flood lists and ends. The whole file is checked before anything is
+//! with their entries, groups, flood lists and ends. The whole file is checked before anything is
 //! done: unknown keys, tunnels that cannot be and two owners of one thing are refused, with
 //! the place and what to write. `docs/overlays.md` lists all keys.
 
 mod follow;
+mod group;
 mod network;
 mod read;
 mod tunnel;
 mod underlay;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 use overlay::{Layer, Network, Prefix, Route};
@@ -18,10 +19,13 @@ use wire::MacAddress;
 
 use crate::desired::{Desired, End, EndKey};
 pub use follow::{Api, Follow, FpmPort, Learn, Listen};
+use group::FarEnd;
 pub use network::{Inner, parse_key};
 pub use read::Error;
 use read::{Problem, Read, Table};
 pub use underlay::UnderlayPort;
+
+const FILE_KEYS: &[&str] = &["learn", "fpm", "api", "underlay", "route", "group", "network"];
 
 /// A configuration file's content.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,6 +49,8 @@ struct Reading<'t> {
     first: HashMap<String, usize>,
     /// Whether ports are named here, and not elements of a router.
     has_ports: bool,
+    /// Groups of far ends, by name.
+    groups: BTreeMap<String, Vec<FarEnd>>,
 }
 
 impl Config {
@@ -102,8 +108,7 @@ impl Config {
 
 impl Reading<'_> {
     fn file(&mut self, value: &Value<'_>) -> Read<()> {
-        let file =
-            Table::new(value, "the file", &[&["learn", "fpm", "api", "underlay", "route", "network"]])?;
+        let file = Table::new(value, "the file", &[FILE_KEYS])?;
         self.follow(&file)?;
         for port in file.list("underlay")? {
             self.underlay(port)?;
@@ -114,6 +119,9 @@ impl Reading<'_> {
         }
         for route in file.list("route")? {
             self.route(route)?;
+        }
+        for group in file.list("group")? {
+            self.group(group)?;
         }
         for network in file.list("network")? {
             self.network(network)?;
@@ -156,7 +164,10 @@ impl Reading<'_> {
 }
 
 /// A prefix as it is written; an address alone is a host's.
-pub(crate) fn prefix(text: &str) -> Result<Prefix, String> {
+///
+/// # Errors
+/// What is wrong with it.
+pub fn parse_prefix(text: &str) -> Result<Prefix, String> {
     let (address, len) = text.split_once('/').map_or((text, None), |(address, len)| (address, Some(len)));
     let address: IpAddr = address.parse().map_err(|_| format!("{address:?} is no IP address"))?;
     let most = if address.is_ipv4() { 32 } else { 128 };

@@ -3,14 +3,17 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use fib::exact::Extractor;
-use overlay::{Carrier, Layer, MAX_FLOOD, Network, PROTOCOLS, Payload, Protocol, Tunnel, Unknown};
+use overlay::{
+    Carrier, Layer, MAX_FLOOD, MAX_ROUTED, Match, Network, PROTOCOLS, Payload, Protocol, Tunnel, Unknown,
+};
 use toml_span::{Span, Value};
 use wire::MacAddress;
 
+use super::group::destination;
 use super::read::{Problem, Read, Table, flag, number, parsed, text, word};
 use super::tunnel::{self, Options};
 use super::{Reading, usual};
-use crate::desired::{End, EndKey};
+use crate::desired::{End, EndKey, Way};
 
 const KEYS: &[&str] = &[
     "number",
@@ -27,6 +30,9 @@ const KEYS: &[&str] = &[
     "accept_zero_checksum",
 ];
 const KEY_KEYS: &[&str] = &["offset", "bits"];
+const ENTRY_KEYS: &[&str] = &["key", "remote", "remotes", "group"];
+/// What a network's key is called whose entries are prefixes.
+const LONGEST_PREFIX: &str = "lpm";
 const LAYERS: &[(&str, Layer)] =
     &[("ethernet", Layer::Ethernet), ("ip", Layer::Ip), ("service", Layer::Service)];
 const UNKNOWN: &[(&str, Unknown)] =
@@ -61,7 +67,13 @@ impl Reading<'_> {
         let table = Table::new(value, "a network", &[KEYS, tunnel::KEYS])?;
         let draft = self.draft(&table)?;
         self.once(format!("network {}", draft.number), table.span_of("number"))?;
-        self.config.desired.networks.insert(draft.number, draft.network);
+        let networks = &mut self.config.desired.networks;
+        networks.insert(draft.number, draft.network);
+        let is_routed = |network: &&Network| network.matching == Match::LongestPrefix;
+        if is_routed(&&draft.network) && networks.values().filter(is_routed).count() > MAX_ROUTED {
+            let fix = format!("have at most {MAX_ROUTED} networks with key = \"lpm\"");
+            return Err(Problem::new(table.span_of("key"), "too many networks have prefixes", fix));
+        }
         self.inner(&table, &draft)?;
         for value in table.list("entry")? {
             self.entry(value, &draft)?;
@@ -82,13 +94,21 @@ impl Reading<'_> {
         let number = table.need("number", "100", |value| number(value, 0, u32::MAX.into()))?;
         let protocol = table.need("protocol", "\"vxlan\"", protocol)?;
         let layer = table.get("layer", |value| word(value, LAYERS))?;
-        let layer = layer.unwrap_or(match protocol.payloads.contains(&Payload::Ethernet) {
+        let is_routed = table.get("key", |value| Ok(value.as_str() == Some(LONGEST_PREFIX)))?;
+        let is_routed = is_routed.unwrap_or(false);
+        let layer = layer.unwrap_or(match protocol.payloads.contains(&Payload::Ethernet) && !is_routed {
             true => Layer::Ethernet,
             false => Layer::Ip,
         });
         let mut network = usual(layer);
-        if let Some(extractor) = table.get("key", |value| key_kind(value, layer))? {
-            network.extractor = extractor;
+        match table.get("key", |value| key_kind(value, layer))? {
+            None => {}
+            Some(Kind::Exact(extractor)) => network.extractor = extractor,
+            Some(Kind::LongestPrefix) if layer == Layer::Ip => network = Network::routed(),
+            Some(Kind::LongestPrefix) => {
+                let cause = "prefixes are of IP packets' destinations";
+                return Err(Problem::new(table.span_of("key"), cause, "write layer = \"ip\""));
+            }
         }
         let has_flood = !table.list("flood")?.is_empty();
         let unknown = table.get("unknown", |value| word(value, UNKNOWN))?;
@@ -142,7 +162,19 @@ impl Reading<'_> {
     }
 
     fn entry(&mut self, value: &Value<'_>, draft: &Draft) -> Read<()> {
-        let table = Table::new(value, "an entry", &[&["key", "remote"], tunnel::KEYS])?;
+        let table = Table::new(value, "an entry", &[ENTRY_KEYS, tunnel::KEYS])?;
+        let way = match self.several(&table, draft)? {
+            Some(several) => Way::Several(several),
+            None => Way::Tunnel(self.tunnel(&table, draft)?),
+        };
+        if draft.network.matching == Match::LongestPrefix {
+            let prefix = table.need("key", "\"10.1.0.0/16\"", destination)?;
+            let what = format!("the entry {}/{} of network {}", prefix.0, prefix.1, draft.number);
+            self.once(what, table.span_of("key"))?;
+            self.ends(&way, draft, table.span)?;
+            self.config.desired.prefixes.insert((draft.number, prefix), way);
+            return Ok(());
+        }
         let bits = draft.network.extractor.bits();
         let key = match bits {
             0 => table.get("key", |value| {
@@ -151,11 +183,19 @@ impl Reading<'_> {
             _ => Some(table.need("key", "\"02:00:00:00:00:02\"", |value| key(value, bits))?),
         };
         let key = key.unwrap_or(0);
-        let tunnel = self.tunnel(&table, draft)?;
         self.once(format!("the entry {key:#x} of network {}", draft.number), table.span_of("key"))?;
-        self.end(&tunnel, draft.options.identifier, draft, table.span)?;
-        self.config.desired.entries.insert((draft.number, key), tunnel);
+        self.ends(&way, draft, table.span)?;
+        self.config.desired.entries.insert((draft.number, key), way);
         Ok(())
+    }
+
+    /// Notes where packets come out that the far ends of an entry send.
+    fn ends(&mut self, way: &Way, draft: &Draft, span: Span) -> Read<()> {
+        let all: Vec<&Tunnel> = match way {
+            Way::Tunnel(tunnel) => vec![tunnel],
+            Way::Several(several) => several.members.iter().map(|member| &member.tunnel).collect(),
+        };
+        all.into_iter().try_for_each(|tunnel| self.end(tunnel, draft.options.identifier, draft, span))
     }
 
     fn flood(&mut self, network: &Table<'_, '_>, draft: &Draft) -> Read<()> {
@@ -189,7 +229,13 @@ impl Reading<'_> {
         self.tunnel_to(remote, Options::read(table)?.or(&draft.options), draft, table.span)
     }
 
-    fn tunnel_to(&self, remote: IpAddr, options: Options, draft: &Draft, span: Span) -> Read<Tunnel> {
+    pub(super) fn tunnel_to(
+        &self,
+        remote: IpAddr,
+        options: Options,
+        draft: &Draft,
+        span: Span,
+    ) -> Read<Tunnel> {
         let no_local = || {
             let cause = format!("no port of the underlay has an address from which {remote} is reached");
             Problem::new(span, cause, "add local = an address of that version of IP")
@@ -229,20 +275,30 @@ fn protocol(value: &Value<'_>) -> Read<&'static Protocol> {
     word(value, &names)
 }
 
+/// How entries are found.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    /// By bits at a place in packets.
+    Exact(Extractor),
+    /// By the longest prefix of their destinations.
+    LongestPrefix,
+}
+
 /// What packets are known by.
-fn key_kind(value: &Value<'_>, layer: Layer) -> Read<Extractor> {
+fn key_kind(value: &Value<'_>, layer: Layer) -> Read<Kind> {
     if value.as_table().is_some() {
         let table = Table::new(value, "a key", &[KEY_KEYS])?;
         let offset = table.need("offset", "0", |value| number(value, 0, 255))?;
         let bits = table.need("bits", "48", |value| number(value, 1, 128))?;
         let too_many = || Problem::new(value.span, "a key has at most 128 bits", "write fewer bits");
-        return Extractor::new(offset, bits).ok_or_else(too_many);
+        return Extractor::new(offset, bits).map(Kind::Exact).ok_or_else(too_many);
     }
     let none = Network::point_to_point(layer).extractor;
     let kinds = [
-        ("mac", usual(Layer::Ethernet).extractor),
-        ("none", none),
-        ("service", usual(Layer::Service).extractor),
+        ("mac", Kind::Exact(usual(Layer::Ethernet).extractor)),
+        ("none", Kind::Exact(none)),
+        ("service", Kind::Exact(usual(Layer::Service).extractor)),
+        (LONGEST_PREFIX, Kind::LongestPrefix),
     ];
     word(value, &kinds)
 }

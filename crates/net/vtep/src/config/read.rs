@@ -37,6 +37,11 @@ impl Problem {
         Problem { at: span.start, cause: cause.into(), fix: fix.into() }
     }
 
+    /// The problem, said to be one of something's.
+    pub(super) fn within(self, what: String) -> Problem {
+        Problem { cause: format!("{what}: {}", self.cause), ..self }
+    }
+
     /// The problem with its line and column in the text.
     pub(super) fn place(self, text: &str) -> Error {
         let (line, column) = place(text, self.at);

@@ -7,7 +7,7 @@ use toml_span::{Span, Value};
 use wire::MacAddress;
 
 use super::read::{Problem, Read, Table, number, parsed, text};
-use super::{Learn, Reading, prefix};
+use super::{Learn, Reading, parse_prefix};
 
 /// Bytes of an IP packet that a port carries where nothing is said.
 const USUAL_MTU: u16 = 1500;
@@ -164,11 +164,11 @@ impl Reading<'_> {
 
 fn read_prefix(value: &Value<'_>) -> Read<(IpAddr, u8)> {
     let text = text(value)?;
-    prefix(&text).map_err(|cause| Problem::new(value.span, cause, "write it as \"192.0.2.1/24\""))
+    parse_prefix(&text).map_err(|cause| Problem::new(value.span, cause, "write it as \"192.0.2.1/24\""))
 }
 
 /// The first address of a prefix.
-fn first(address: IpAddr, len: u8) -> IpAddr {
+pub(super) fn first(address: IpAddr, len: u8) -> IpAddr {
     match address {
         IpAddr::V4(address) => {
             let mask = u32::MAX.checked_shl(32 - u32::from(len.min(32))).unwrap_or(0);
