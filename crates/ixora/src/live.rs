@@ -35,7 +35,13 @@ impl Seen {
 
 /// Watches until the pollers are done, their time is over, a signal came or a device
 /// is lost.
-pub fn watch(ports: &mut Ports, running: &Running, options: &PortOptions, start: Instant) {
+pub fn watch(
+    ports: &mut Ports,
+    running: &Running,
+    options: &PortOptions,
+    start: Instant,
+    look: &dyn Fn(&Ports),
+) {
     let progress = running.progress();
     let silent = options.quiet || options.json;
     let terminal = std::io::stderr().is_terminal();
@@ -47,6 +53,7 @@ pub fn watch(ports: &mut Ports, running: &Running, options: &PortOptions, start:
         if end.is_some_and(|end| now >= end) || ports.list.iter().any(|port| port.health().is_err()) {
             break;
         }
+        look(ports);
         if now - shown.0 >= Duration::from_secs(1) && !silent {
             let seen = Seen::now(progress);
             show(&line(ports, progress, shown.1, seen, now - shown.0), terminal);

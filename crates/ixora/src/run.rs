@@ -92,9 +92,21 @@ pub fn measure(
     options: &PortOptions,
     confinement: Confinement,
 ) -> Outcome {
+    measure_watched(name, runtime, ports, options, confinement, &|_| {})
+}
+
+/// As [`measure`], with a look at the ports many times a second.
+pub fn measure_watched(
+    name: &'static str,
+    runtime: Runtime,
+    ports: &mut Ports,
+    options: &PortOptions,
+    confinement: Confinement,
+    look: &dyn Fn(&Ports),
+) -> Outcome {
     let running = runtime.start(|| confinement.complete());
     let start = Instant::now();
-    live::watch(ports, &running, options, start);
+    live::watch(ports, &running, options, start, look);
     let mut summary = Summary::new(name, start.elapsed());
     let mut finished = running.end();
     for poller in &finished.pollers {

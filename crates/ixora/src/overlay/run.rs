@@ -15,7 +15,7 @@ use wire::MacAddress;
 
 use super::accounts::Accounts;
 use super::asking::Asking;
-use super::host::{Host, names, now_ns};
+use super::host::{Host, Links, names, now_ns};
 use crate::cli::PortOptions;
 use crate::janitor::{CleanUp, Janitor};
 use crate::{Failure, open, run, signal};
@@ -66,6 +66,7 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
     let runtime = run::threads("overlay", &ports, pollers, &options, &stop, &Arc::default())?;
     let mut asking = Asking::new(arguments.control.as_deref(), &mut host)?;
     let mut followed = Followed::open(&config)?;
+    let links = Links::new(config.inner.len(), config.underlay.len());
     let needs = needs(&config, &arguments.file, asking.is_some());
     let confinement = ports.confine_but(&options, needs)?;
     let shown = host.counters.clone();
@@ -80,13 +81,15 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
                 if reload.swap(false, Ordering::Relaxed) {
                     apply(&mut host, &arguments.file, &macs);
                 }
+                links.tell(&mut host.control);
                 if let Some(asking) = &mut asking {
                     asking.answer(&mut host, followed.as_mut().map(|followed| &mut followed.tellers));
                 }
             }
             drop((asking, followed)); // whoever asks now is told nothing
         });
-        let outcome = run::measure("overlay", runtime, &mut ports, &options, confinement);
+        let watch = |ports: &open::Ports| links.look(ports);
+        let outcome = run::measure_watched("overlay", runtime, &mut ports, &options, confinement, &watch);
         ended.store(true, Ordering::Relaxed);
         outcome
     });

@@ -74,6 +74,7 @@ pub struct Overlay {
     /// Protocols at UDP ports that are not their own.
     pub(crate) ports: Rib<Exact, u8>,
     pub(crate) ends: Rib<Exact, End>,
+    rewritten: u64,
 }
 
 impl Default for Overlay {
@@ -102,6 +103,7 @@ impl Overlay {
             free_locals: Vec::new(),
             ports: Rib::new(),
             ends: Rib::new(),
+            rewritten: 0,
         }
     }
 
@@ -416,9 +418,16 @@ impl Overlay {
     fn update(&mut self, tunnels: Vec<TunnelId>) {
         for id in tunnels {
             for hop in self.tunnels.update(id, &self.underlay) {
+                self.rewritten += 1;
                 self.refresh(hop);
             }
         }
+    }
+
+    /// How often headers were made anew because the underlay changed: once for each tunnel whose
+    /// way is another one, and for each group that has it.
+    pub fn rewritten(&self) -> u64 {
+        self.rewritten
     }
 
     /// Next hops whose Ethernet addresses are not known and asked for by some tunnel: the

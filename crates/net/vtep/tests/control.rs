@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use control::{Change, Far, Key, Owner, Value};
 use neighbor::arp;
+use overlay::Reason;
 use vtep::{Config, Control, Frame, post};
 use wire::MacAddress;
 
@@ -110,6 +111,40 @@ fn the_file_has_its_way_and_others_have_theirs_where_it_says_nothing() {
     let flood: Vec<IpAddr> = rig.control.state().0.flood(5).map(|tunnel| tunnel.remote).collect();
     assert_eq!(flood, [IpAddr::from([192, 0, 2, 8])]);
     assert!(rig.control.program().compare_table(rig.control.state().0).is_empty());
+}
+
+/// A link that is down is a name for what would go by it, at once, and all else goes on.
+#[test]
+fn a_link_that_goes_down_is_in_the_table_at_once() {
+    let text = "[[underlay]]\nname = 'a'\nport = 'tap:a'\naddresses = ['192.0.2.1/24']\n\
+                neighbors = { '192.0.2.2' = '02:00:00:00:00:02', '192.0.2.3' = '02:00:00:00:00:03' }\n\
+                [[underlay]]\nname = 'b'\nport = 'tap:b'\naddresses = ['198.51.100.1/24']\n\
+                neighbors = { '198.51.100.2' = '02:00:00:00:00:04' }\n\
+                [[network]]\nnumber = 5\nprotocol = 'vxlan'\n\
+                [[network.entry]]\nkey = 1\nremote = '192.0.2.2'\n\
+                [[network.entry]]\nkey = 2\nremote = '198.51.100.2'\nlocal = '198.51.100.1'\n\
+                [[network.entry]]\nkey = 3\n\
+                remotes = ['192.0.2.3', { remote = '198.51.100.2', local = '198.51.100.1' }]\n";
+    let config = Config::parse(text).unwrap();
+    let (mail, ..) = post();
+    let desired = || config.desired(&[MAC; 2]);
+    let mut control = Control::new(&config.underlay, &[MAC; 2], desired(), mail, 0).unwrap();
+    let problems = |control: &Control| [1, 2, 3].map(|key| control.state().0.problem(5, key));
+    let before = control.state().0.rewritten();
+    assert_eq!(problems(&control), [None; 3]);
+    control.set_link(0, false, 1);
+    assert_eq!(problems(&control), [Some(Reason::LinkDown), None, None]);
+    assert_eq!(control.state().0.rewritten() - before, 3, "two tunnels and the group");
+    control.set_link(0, false, 2);
+    assert_eq!(control.state().0.rewritten() - before, 3, "it was down");
+    // The file knows nothing of links.
+    control.apply(desired(), 3).unwrap();
+    assert_eq!(problems(&control), [Some(Reason::LinkDown), None, None]);
+    control.set_link(1, false, 4);
+    assert_eq!(problems(&control), [Some(Reason::LinkDown); 3]);
+    control.set_link(0, true, 5);
+    assert_eq!(problems(&control), [None, Some(Reason::LinkDown), None]);
+    control.set_link(7, false, 6);
 }
 
 #[test]

@@ -61,6 +61,55 @@ fn the_way_decides() {
     assert_eq!(outcome(&mut here).0, Sent::Drop(Reason::LinkDown));
 }
 
+/// Each change of the underlay makes the headers anew of the tunnels whose way it changes, and of
+/// the groups that have one of these; those of all others are not touched, and go on.
+#[test]
+fn a_change_of_the_underlay_rewrites_exactly_the_tunnels_concerned() {
+    const EACH: u8 = 40;
+    let mut here = Overlay::new();
+    here.add_network(NETWORK, Network::bridged()).unwrap();
+    let end = |port: u8, n: u8| IpAddr::from([198, 51, 100 + port, n]);
+    let to = |port: u8, n: u8| Tunnel { remote: end(port, n), ..tunnel("vxlan", false) };
+    for port_number in [1, 2] {
+        here.set_port(port_number, Some(port()));
+        let prefix = (end(port_number as u8, 0), 24);
+        here.set_route(prefix, Some(Route { port: port_number, gateway: None })).unwrap();
+        for n in 1..=EACH {
+            here.set_neighbor(port_number, end(port_number as u8, n), Some(PEER));
+            let station = u128::from(port_number) << 40 | u128::from(n);
+            here.insert(NETWORK, station, to(port_number as u8, n)).unwrap();
+        }
+    }
+    // A group on both ports, to which the first stations' tunnels belong.
+    here.set_group(1, &[to(1, 1), to(2, 1)]).unwrap();
+    here.insert_as(overlay::Owner::Static, NETWORK, 9, overlay::Target::Group(1)).unwrap();
+    assert_eq!(here.rewritten(), 0);
+    let mut before = 0;
+    let mut rewritten = |here: &Overlay| here.rewritten() - std::mem::replace(&mut before, here.rewritten());
+    let problems = |here: &Overlay| here.entries_of(NETWORK).filter(|entry| entry.problem.is_some()).count();
+    here.set_port(1, Some(Port { is_up: false, ..port() }));
+    assert_eq!((rewritten(&here), problems(&here)), (u64::from(EACH) + 1, EACH.into()));
+    assert!(here.entries_of(NETWORK).all(|entry| entry.problem.is_none_or(|why| why == Reason::LinkDown)));
+    here.set_port(1, Some(Port { is_up: false, ..port() }));
+    assert_eq!(rewritten(&here), 0, "it was down");
+    here.set_port(1, Some(port()));
+    assert_eq!((rewritten(&here), problems(&here)), (u64::from(EACH) + 1, 0));
+    here.set_neighbor(1, end(1, 7), Some(MacAddress([2, 0, 0, 0, 0, 9])));
+    assert_eq!(rewritten(&here), 1);
+    here.set_neighbor(2, end(2, 1), None);
+    assert_eq!((rewritten(&here), problems(&here)), (2, 1), "the tunnel and its group");
+    here.set_neighbor(1, end(2, 3), Some(PEER));
+    assert_eq!(rewritten(&here), 0, "nobody goes that way");
+    // Eight addresses, of which one has no tunnel, get a better route to the same place but for
+    // the port.
+    here.set_route((end(2, 0), 29), Some(Route { port: 1, gateway: Some(end(1, 1)) })).unwrap();
+    assert_eq!((rewritten(&here), problems(&here)), (8, 0), "seven tunnels, and the group");
+    here.set_route((end(2, 0), 25), Some(Route { port: 2, gateway: None })).unwrap();
+    assert_eq!(rewritten(&here), 0, "all of them go where they went");
+    here.set_port(2, Some(Port { mtu: 1400, ..port() }));
+    assert_eq!(rewritten(&here), u64::from(EACH) - 7);
+}
+
 #[test]
 fn nothing_is_seen_before_it_is_published() {
     let mut here = table();
