@@ -10,8 +10,8 @@ use vtep::{Learn, Tellers};
 
 use super::explain::Explainer;
 use super::host::{Host, now_ns};
-use super::show;
 use super::socket::{self, Asked, Server};
+use super::{metrics, show};
 use crate::Failure;
 use crate::janitor::{CleanUp, Janitor};
 
@@ -56,7 +56,7 @@ impl Asking {
         let words: Vec<&str> = request.split_whitespace().collect();
         match words[..] {
             ["show", limit] => show::answer(host, tellers.as_deref(), limit.parse().unwrap_or(0)),
-            ["metrics"] => show::metrics(host, tellers.as_deref()),
+            ["metrics"] => metrics::text(host, tellers.as_deref()),
             ["reconcile"] => self.reconcile(host, tellers, false),
             ["reconcile", "fix"] => self.reconcile(host, tellers, true),
             ["explain", network, digits] => self.explain(host, network.parse().ok(), digits),

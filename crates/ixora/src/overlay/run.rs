@@ -16,6 +16,7 @@ use wire::MacAddress;
 use super::accounts::Accounts;
 use super::asking::Asking;
 use super::host::{Host, Links, names, now_ns};
+use super::metrics::{Metrics, Place};
 use crate::cli::PortOptions;
 use crate::janitor::{CleanUp, Janitor};
 use crate::{Failure, open, run, signal};
@@ -36,6 +37,15 @@ pub struct Run {
     /// Listen at this path for `overlay show` and `overlay explain`.
     #[arg(long, value_name = "SOCKET")]
     pub control: Option<PathBuf>,
+    /// Serve metrics to Prometheus over HTTP: at a port of this machine, or an address.
+    #[arg(
+        long,
+        value_name = "PORT|ADDRESS:PORT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "9464"
+    )]
+    pub metrics: Option<Place>,
     #[command(flatten)]
     pub port: PortOptions,
 }
@@ -66,8 +76,9 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
     let runtime = run::threads("overlay", &ports, pollers, &options, &stop, &Arc::default())?;
     let mut asking = Asking::new(arguments.control.as_deref(), &mut host)?;
     let mut followed = Followed::open(&config)?;
+    let mut metrics = Metrics::open(arguments.metrics)?;
     let links = Links::new(config.inner.len(), config.underlay.len());
-    let needs = needs(&config, &arguments.file, asking.is_some());
+    let needs = needs(&config, &arguments.file, asking.is_some() || metrics.is_some());
     let confinement = ports.confine_but(&options, needs)?;
     let shown = host.counters.clone();
     let ended = AtomicBool::new(false);
@@ -82,11 +93,14 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
                     apply(&mut host, &arguments.file, &macs);
                 }
                 links.tell(&mut host.control);
+                if let Some(metrics) = &mut metrics {
+                    metrics.turn(&host, followed.as_ref().map(|followed| &followed.tellers));
+                }
                 if let Some(asking) = &mut asking {
                     asking.answer(&mut host, followed.as_mut().map(|followed| &mut followed.tellers));
                 }
             }
-            drop((asking, followed)); // whoever asks now is told nothing
+            drop((asking, metrics, followed)); // whoever asks now is told nothing
         });
         let watch = |ports: &open::Ports| links.look(ports);
         let outcome = run::measure_watched("overlay", runtime, &mut ports, &options, confinement, &watch);

@@ -1,6 +1,5 @@
 //! `ixora overlay show`: what a running endpoint holds and counted.
 
-use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -157,62 +156,6 @@ pub fn answer(host: &Host, tellers: Option<&Tellers>, limit: usize) -> String {
     let accounts = serde_json::to_value(accounts).unwrap_or_default();
     serde_json::to_string_pretty(&State { entries, more, next_hops, problems, control, accounts })
         .unwrap_or_default()
-}
-
-/// The answer to `metrics`: exposition format 0.0.4.
-pub fn metrics(host: &Host, tellers: Option<&Tellers>) -> String {
-    let mut out = String::new();
-    let inner = (0..host.config.inner.len())
-        .map(|n| (format!("network=\"{}\"", host.config.inner[n].network), host.counters.inner(n)));
-    let below = (0..host.config.underlay.len()).map(|n| {
-        (format!("underlay=\"{}\"", escaped(&host.config.underlay[n].name)), host.counters.underlay(n))
-    });
-    let all: Vec<_> = inner.chain(below).collect();
-    let head = |out: &mut String, name: &str, help: &str| {
-        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} counter");
-    };
-    type Series = (&'static str, &'static str, fn(&vtep::Totals) -> u64);
-    let series: [Series; 4] = [
-        ("ixora_overlay_received_packets_total", "Frames that came by a port.", |t| t.received),
-        ("ixora_overlay_received_bytes_total", "Their bytes.", |t| t.received_bytes),
-        ("ixora_overlay_forwarded_packets_total", "Frames that went into a tunnel or out of one.", |t| {
-            t.forwarded
-        }),
-        ("ixora_overlay_copies_total", "Copies for flood lists.", |t| t.copies),
-    ];
-    for (name, help, value) in series {
-        head(&mut out, name, help);
-        for (label, totals) in &all {
-            let _ = writeln!(out, "{name}{{{label}}} {}", value(totals));
-        }
-    }
-    head(&mut out, "ixora_overlay_drops_total", "Frames that went no further.");
-    for (label, totals) in &all {
-        for (reason, count) in &totals.drops {
-            let _ = writeln!(out, "ixora_overlay_drops_total{{{label},reason=\"{reason}\"}} {count}");
-        }
-    }
-    if let Some(status) = tellers.map(Tellers::status) {
-        head(
-            &mut out,
-            "ixora_overlay_control_total",
-            "What was heard of the kernel, of FRR and of controllers.",
-        );
-        for (from, counters) in status.as_object().into_iter().flatten() {
-            let numbers = counters.as_object().into_iter().flatten();
-            // How many there are now is no counter.
-            let numbers = numbers.filter(|(what, _)| !matches!(what.as_str(), "clients" | "connections"));
-            for (what, count) in numbers.filter_map(|(what, count)| Some((what, count.as_u64()?))) {
-                let _ =
-                    writeln!(out, "ixora_overlay_control_total{{from=\"{from}\",what=\"{what}\"}} {count}");
-            }
-        }
-    }
-    out
-}
-
-fn escaped(label: &str) -> String {
-    label.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 /// The entries of a network: those of identifiers, and prefixes.

@@ -148,24 +148,33 @@ impl<'a> Request<'a> {
 pub struct Response {
     /// The status code.
     pub status: u16,
-    /// The body, which is JSON; none in an empty answer.
+    /// The body; none in an empty answer.
     pub body: String,
+    /// What the body is.
+    pub content_type: &'static str,
 }
+
+const JSON: &str = "application/json";
 
 impl Response {
     /// An answer with a body.
     pub fn json(status: u16, body: &Json) -> Response {
-        Response { status, body: body.to_string() }
+        Response { status, body: body.to_string(), content_type: JSON }
     }
 
     /// An answer with a body that is JSON already.
     pub fn text(status: u16, body: &str) -> Response {
-        Response { status, body: body.into() }
+        Response { status, body: body.into(), content_type: JSON }
+    }
+
+    /// An answer with metrics, as Prometheus reads them (exposition format 0.0.4).
+    pub fn metrics(body: String) -> Response {
+        Response { status: 200, body, content_type: "text/plain; version=0.0.4" }
     }
 
     /// An answer without a body.
     pub fn empty(status: u16) -> Response {
-        Response { status, body: String::new() }
+        Response { status, body: String::new(), content_type: JSON }
     }
 
     /// The answer's bytes.
@@ -175,7 +184,7 @@ impl Response {
             format!("HTTP/1.1 {} {}\r\nConnection: {connection}\r\n", self.status, reason(self.status));
         let about = match self.status {
             204 => String::new(), // RFC 9110, section 8.6: no length
-            _ => format!("Content-Type: application/json\r\nContent-Length: {}\r\n", self.body.len()),
+            _ => format!("Content-Type: {}\r\nContent-Length: {}\r\n", self.content_type, self.body.len()),
         };
         [head.as_bytes(), about.as_bytes(), b"\r\n", self.body.as_bytes()].concat()
     }

@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 
-use super::http::{self, MAX_BODY, MAX_HEAD, Parsed, Response};
+use super::http::{self, MAX_BODY, MAX_HEAD, Parsed, Request, Response};
 use super::{Controlled, answer};
 use crate::admission::{Admission, accept};
 
@@ -55,7 +55,8 @@ impl Stream for UnixStream {}
 #[derive(Debug)]
 pub struct Server {
     listener: Listener,
-    admission: Admission,
+    /// Who is let in; everybody without.
+    admission: Option<Admission>,
     clients: Vec<Client>,
     counters: ApiCounters,
 }
@@ -81,6 +82,18 @@ impl Server {
             let why = format!("{address} is reached by others: the API is for this machine (127.0.0.1, ::1)");
             return Err(io::Error::new(ErrorKind::InvalidInput, why));
         }
+        Server::bound(address, Some(admission))
+    }
+
+    /// Serves everybody who reaches a port: what is answered there must change nothing.
+    ///
+    /// # Errors
+    /// When it cannot be had.
+    pub fn public(address: SocketAddr) -> io::Result<Server> {
+        Server::bound(address, None)
+    }
+
+    fn bound(address: SocketAddr, admission: Option<Admission>) -> io::Result<Server> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let own = listener.local_addr()?;
@@ -94,10 +107,10 @@ impl Server {
     /// When the socket fails.
     pub fn unix(listener: UnixListener, admission: Admission) -> io::Result<Server> {
         listener.set_nonblocking(true)?;
-        Ok(Server::new(Listener::Unix(listener), admission))
+        Ok(Server::new(Listener::Unix(listener), Some(admission)))
     }
 
-    fn new(listener: Listener, admission: Admission) -> Server {
+    fn new(listener: Listener, admission: Option<Admission>) -> Server {
         Server { listener, admission, clients: Vec::new(), counters: ApiCounters::default() }
     }
 
@@ -130,15 +143,19 @@ impl Server {
         std::iter::once((listener, false)).chain(clients)
     }
 
-    /// Lets clients in, answers what they asked, and lets go who stands still. Whether there
-    /// is more to do at once.
+    /// Lets clients in, answers what they asked of the API, and lets go who stands still. Whether
+    /// there is more to do at once.
     pub fn turn(&mut self, on: &mut Controlled<'_>) -> bool {
-        let now_ns = on.now_ns;
+        self.turn_with(on.now_ns, &mut |request| answer(request, on))
+    }
+
+    /// As [`turn`](Self::turn), with another's answers.
+    pub fn turn_with(&mut self, now_ns: i64, answer: &mut dyn FnMut(&Request<'_>) -> Response) -> bool {
         let mut is_more = self.accept(now_ns);
         let is_tcp = matches!(self.listener, Listener::Tcp(..));
         let mut counters = self.counters;
         self.clients.retain_mut(|client| {
-            let alive = client.turn(on, is_tcp, &mut counters, &mut is_more);
+            let alive = client.turn((now_ns, answer), is_tcp, &mut counters, &mut is_more);
             let stalled = alive && now_ns.saturating_sub(client.moved_ns) > STALL_NS;
             counters.stalled += u64::from(stalled);
             alive && !stalled
@@ -167,12 +184,13 @@ impl Server {
         match &self.listener {
             Listener::Tcp(listener, own) => {
                 let (stream, peer) = accept(listener)?;
-                let is_admitted = peer.is_some_and(|peer| self.admission.tcp(peer, *own));
+                let admits = |admission: &Admission| peer.is_some_and(|peer| admission.tcp(peer, *own));
+                let is_admitted = self.admission.as_ref().is_none_or(admits);
                 Ok((Box::new(TcpStream::from(stream)), is_admitted))
             }
             Listener::Unix(listener) => {
                 let (stream, _) = accept(listener)?;
-                let is_admitted = self.admission.unix(&stream);
+                let is_admitted = self.admission.as_ref().is_none_or(|admission| admission.unix(&stream));
                 Ok((Box::new(UnixStream::from(stream)), is_admitted))
             }
         }
@@ -183,7 +201,7 @@ impl Client {
     /// Reads, answers and writes; false when the client is gone or told all.
     fn turn(
         &mut self,
-        on: &mut Controlled<'_>,
+        (now_ns, answer): (i64, &mut dyn FnMut(&Request<'_>) -> Response),
         is_tcp: bool,
         counters: &mut ApiCounters,
         is_more: &mut bool,
@@ -201,7 +219,7 @@ impl Client {
             let rest = &self.input[at..];
             let (response, used, keeps) = match http::parse(rest, is_tcp) {
                 Parsed::Partial => break false,
-                Parsed::Whole(request, used) => (answer(&request, on), used, request.keeps),
+                Parsed::Whole(request, used) => (answer(&request), used, request.keeps),
                 Parsed::Bad(status, why) => {
                     let error = serde_json::json!({ "error": why });
                     (Response::json(status, &error), rest.len(), false)
@@ -211,12 +229,12 @@ impl Client {
             *count += 1;
             self.output.extend(response.bytes(keeps));
             self.ends |= !keeps;
-            self.moved_ns = on.now_ns;
+            self.moved_ns = now_ns;
             at += used;
             asked += 1;
         };
         self.input.drain(..at);
-        let is_told = self.write(on.now_ns);
+        let is_told = self.write(now_ns);
         // Requests that are here already wake nobody: they are answered as soon as there is
         // room for answers, and before a client that has said all is let go.
         *is_more |= may_have_more && self.output.len() < MAX_UNREAD;

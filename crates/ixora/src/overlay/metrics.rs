@@ -1,0 +1,240 @@
+//! An endpoint's counters as Prometheus reads them (exposition format 0.0.4): over HTTP
+//! (`run --metrics`), and to those who ask by the control socket.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::str::FromStr;
+
+use control::api::http::{Method, Request, Response};
+use control::api::server::Server;
+use overlay::{Overlay, Target};
+use serde_json::json;
+use vtep::{Tellers, Totals};
+
+use super::host::{Host, now_ns};
+use crate::Failure;
+
+/// Entries of which is told where they lead: of more than these, a look would take too long
+/// between two turns of the control.
+const MOST_ENTRIES: usize = 10_000;
+
+/// Where metrics are served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place(SocketAddr);
+
+impl FromStr for Place {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Place, String> {
+        let near = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let place = text.parse().map(near).ok().or_else(|| text.parse().ok());
+        place.map(Place).ok_or_else(|| format!("{text:?} is no PORT and no ADDRESS:PORT, as in 0.0.0.0:9464"))
+    }
+}
+
+/// The port at which metrics are served.
+pub struct Metrics(Server);
+
+impl Metrics {
+    /// Listens at a place, if there is one.
+    pub fn open(place: Option<Place>) -> Result<Option<Metrics>, Failure> {
+        let Some(Place(address)) = place else { return Ok(None) };
+        let server = Server::public(address).map_err(|error| {
+            Failure::new(format!("cannot serve metrics at {address}: {error}"))
+                .fix("choose another: --metrics=PORT, or --metrics=ADDRESS:PORT")
+        })?;
+        if let Some(address) = server.address() {
+            tracing::info!("metrics at http://{address}/metrics");
+        }
+        Ok(Some(Metrics(server)))
+    }
+
+    /// Answers those who asked meanwhile.
+    pub fn turn(&mut self, host: &Host, tellers: Option<&Tellers>) {
+        let answer = &mut |request: &Request<'_>| match (request.method, request.path) {
+            (Method::Get, "/metrics" | "/") => Response::metrics(text(host, tellers)),
+            (Method::Get, _) => Response::json(404, &json!({ "error": "see /metrics" })),
+            _ => Response::json(405, &json!({ "error": "this can be read only: GET" })),
+        };
+        self.0.turn_with(now_ns(), answer);
+    }
+}
+
+/// A series: its name, its kind, what it tells, and its value of a port.
+type Series = (&'static str, &'static str, fn(&Totals) -> u64);
+
+/// What each port counts.
+const COUNTED: [Series; 6] = [
+    ("ixora_overlay_received_packets_total", "Frames that came by a port.", |t| t.received),
+    ("ixora_overlay_received_bytes_total", "Bytes of frames that came by a port.", |t| t.received_bytes),
+    ("ixora_overlay_forwarded_packets_total", "Frames that went into a tunnel or out of one.", |t| {
+        t.forwarded
+    }),
+    ("ixora_overlay_copies_total", "Copies of frames for flood lists.", |t| t.copies),
+    ("ixora_overlay_answered_total", "Requests for addresses and pings that were answered.", |t| t.answered),
+    ("ixora_overlay_taken_total", "Answers of neighbours that were taken.", |t| t.taken),
+];
+
+/// All of them.
+pub fn text(host: &Host, tellers: Option<&Tellers>) -> String {
+    let mut out = String::new();
+    let (inner, underlay) = (&host.config.inner, &host.config.underlay);
+    let (table, _) = host.control.state();
+    head(&mut out, "ixora_overlay_port_up", "gauge", "Whether packets can leave by a port of the underlay.");
+    for (n, port) in underlay.iter().enumerate() {
+        let is_up = table.port(n as u16).is_some_and(|port| port.is_up);
+        let _ = writeln!(out, "ixora_overlay_port_up{{{}}} {}", of_underlay(&port.name), u8::from(is_up));
+    }
+    let inner = inner.iter().enumerate();
+    let inner = inner.map(|(n, inner)| (of_network(inner.network), host.counters.inner(n)));
+    let below = underlay.iter().enumerate();
+    let below = below.map(|(n, port)| (of_underlay(&port.name), host.counters.underlay(n)));
+    let all: Vec<(String, Totals)> = inner.chain(below).collect();
+    for (name, help, value) in COUNTED {
+        head(&mut out, name, "counter", help);
+        for (label, totals) in &all {
+            let _ = writeln!(out, "{name}{{{label}}} {}", value(totals));
+        }
+    }
+    head(&mut out, "ixora_overlay_drops_total", "counter", "Frames that went no further.");
+    for (label, totals) in &all {
+        for (reason, count) in &totals.drops {
+            let _ = writeln!(out, "ixora_overlay_drops_total{{{label},reason=\"{reason}\"}} {count}");
+        }
+    }
+    let mut one = |name: &str, kind: &str, help: &str, value: u64| {
+        head(&mut out, name, kind, help);
+        let _ = writeln!(out, "{name} {value}");
+    };
+    let program = host.control.program();
+    let gauges = [
+        ("ixora_overlay_networks", "Virtual networks.", table.networks().count()),
+        (
+            "ixora_overlay_tunnels",
+            "Different tunnels and groups that entries and flood lists use.",
+            table.tunnels(),
+        ),
+        (
+            "ixora_overlay_next_hops_unresolved",
+            "Next hops that nobody has answered for.",
+            table.unresolved().count(),
+        ),
+        ("ixora_overlay_places_refused", "Places whose value the table refused.", program.refused().len()),
+    ];
+    for (name, help, value) in gauges {
+        one(name, "gauge", help, value as u64);
+    }
+    let counters = [
+        (
+            "ixora_overlay_neighbor_requests_total",
+            "Requests for neighbours that were sent.",
+            host.counters.requests(),
+        ),
+        (
+            "ixora_overlay_headers_rewritten_total",
+            "Tunnels' headers made anew by changes of the underlay.",
+            table.rewritten(),
+        ),
+    ];
+    for (name, help, value) in counters {
+        one(name, "counter", help, value);
+    }
+    far_ends(&mut out, table);
+    heard(&mut out, tellers);
+    out
+}
+
+/// Entries of each network, and of each far end what went by those that lead there. That is no
+/// counter: it goes with the entries.
+fn far_ends(out: &mut String, table: &Overlay) {
+    head(out, "ixora_overlay_entries", "gauge", "Entries of a network.");
+    let mut entries = 0;
+    for network in table.networks() {
+        entries += table.entries(network);
+        let _ = writeln!(out, "ixora_overlay_entries{{{}}} {}", of_network(network), table.entries(network));
+    }
+    if entries > MOST_ENTRIES {
+        return;
+    }
+    let mut sums: BTreeMap<(u32, String), [u64; 3]> = BTreeMap::new();
+    for network in table.networks() {
+        for entry in table.entries_of(network) {
+            let usage = table.usage(network, entry.identifier).unwrap_or_default();
+            let sum = sums.entry((network, far_end(table, entry.target))).or_default();
+            let more = [1, usage.count.packets, usage.count.bytes];
+            sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+        }
+        for entry in table.prefixes_of(network) {
+            sums.entry((network, far_end(table, entry.target))).or_default()[0] += 1;
+        }
+    }
+    let series = [
+        ("ixora_overlay_far_end_entries", "Entries that lead to a far end, or to those of a group."),
+        ("ixora_overlay_far_end_packets", "Packets by the entries that lead there now, prefixes left out."),
+        ("ixora_overlay_far_end_bytes", "Bytes of these packets, without outer headers."),
+    ];
+    for (n, (name, help)) in series.into_iter().enumerate() {
+        head(out, name, "gauge", help);
+        for ((network, far_end), values) in &sums {
+            let labels = format!("{},far_end=\"{far_end}\"", of_network(*network));
+            let _ = writeln!(out, "{name}{{{labels}}} {}", values[n]);
+        }
+    }
+}
+
+fn far_end(table: &Overlay, target: &Target) -> String {
+    match target {
+        Target::Tunnel(tunnel) => tunnel.remote.to_string(),
+        Target::Group(number) => {
+            let members = table.group(*number).into_iter().flatten();
+            members.map(|member| member.tunnel.remote.to_string()).collect::<Vec<_>>().join(",")
+        }
+    }
+}
+
+/// What was counted of the kernel, of FRR and of controllers.
+fn heard(out: &mut String, tellers: Option<&Tellers>) {
+    let Some(status) = tellers.map(Tellers::status) else { return };
+    let name = "ixora_overlay_control_total";
+    head(out, name, "counter", "What was heard of the kernel, of FRR and of controllers.");
+    for (from, counters) in status.as_object().into_iter().flatten() {
+        let numbers = counters.as_object().into_iter().flatten();
+        // How many there are now is no counter.
+        let numbers = numbers.filter(|(what, _)| !matches!(what.as_str(), "clients" | "connections"));
+        for (what, count) in numbers.filter_map(|(what, count)| Some((what, count.as_u64()?))) {
+            let _ = writeln!(out, "{name}{{from=\"{from}\",what=\"{what}\"}} {count}");
+        }
+    }
+}
+
+fn head(out: &mut String, name: &str, kind: &str, help: &str) {
+    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+}
+
+fn of_network(network: u32) -> String {
+    format!("network=\"{network}\"")
+}
+
+fn of_underlay(name: &str) -> String {
+    format!("underlay=\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_a_port_of_this_machine_or_an_address() {
+        let is = |text: &str| text.parse::<Place>().map(|place| place.0.to_string());
+        assert_eq!(is("9464"), Ok("127.0.0.1:9464".to_owned()));
+        assert_eq!(is("0.0.0.0:80"), Ok("0.0.0.0:80".to_owned()));
+        assert_eq!(is("[::1]:80"), Ok("[::1]:80".to_owned()));
+        assert!(is("router7").is_err() && is("99999").is_err());
+    }
+
+    #[test]
+    fn a_name_with_any_character_is_a_label() {
+        assert_eq!(of_underlay("a\"b\\\n"), "underlay=\"a\\\"b\\\\\\n\"");
+    }
+}
