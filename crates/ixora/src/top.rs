@@ -1,5 +1,5 @@
-//! `ixora top`: rates, cycles and drops by element of a router that runs, through its
-//! control socket or its metrics.
+//! `ixora top`: rates, cycles and drops by element of a router that runs, or of the tunnels of
+//! an overlay, through its control socket or its metrics.
 
 mod rates;
 mod sample;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::Failure;
 use crate::rate::duration;
 use crate::terminal::FullScreen;
-use rates::{PortRate, Rates, compare};
+use rates::{PortRate, Rates, TunnelRate, compare};
 pub use sample::Sample;
 use screen::Screen;
 use source::Source;
@@ -24,8 +24,8 @@ use source::Source;
 /// What `ixora top` takes.
 #[derive(Args, Debug)]
 pub struct Top {
-    /// A control socket (a UNIX socket's file, PORT, or HOST:PORT), or metrics
-    /// (http://HOST:PORT).
+    /// A control socket (a UNIX socket's file, PORT, or HOST:PORT; of `overlay run --control`,
+    /// too), or metrics (http://HOST:PORT).
     #[arg(value_name = "SOCKET", default_value = "127.0.0.1:7777")]
     pub place: String,
     /// Time between two looks.
@@ -119,7 +119,20 @@ fn as_json(rates: &Rates) -> Value {
     json!({
         "seconds": rates.seconds, "tsc_hz": rates.tsc_hz, "threads": rates.threads,
         "measured": rates.measured, "elements": elements, "ports": ports_json(rates),
+        "tunnels": tunnels_json(rates),
     })
+}
+
+/// `null` of a router.
+fn tunnels_json(rates: &Rates) -> Value {
+    let Some(tunnels) = &rates.tunnels else { return Value::Null };
+    let tunnel = |it: &TunnelRate| {
+        json!({
+            "network": it.network, "far_end": it.far_end, "entries": it.entries, "packets": it.packets,
+            "packets_per_second": it.per_second, "bytes_per_second": it.bytes_per_second,
+        })
+    };
+    tunnels.iter().map(tunnel).collect()
 }
 
 fn ports_json(rates: &Rates) -> Vec<Value> {

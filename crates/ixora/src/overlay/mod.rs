@@ -10,7 +10,7 @@ mod metrics;
 mod reconcile;
 mod run;
 mod show;
-mod socket;
+pub mod socket;
 
 use clap::Subcommand;
 

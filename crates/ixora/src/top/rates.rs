@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::sample::{PortRow, Row, Sample};
+use super::sample::{PortRow, Row, Sample, TunnelRow};
 
 /// From so many timings on cycles for each packet are told: fewer say little.
 const TIMINGS: u64 = 8;
@@ -70,6 +70,23 @@ impl PortRate {
     }
 }
 
+/// What a far end of tunnels got.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TunnelRate {
+    /// The network.
+    pub network: String,
+    /// The far end, or those of a group.
+    pub far_end: String,
+    /// Entries that lead there.
+    pub entries: u64,
+    /// Packets by the entries that there are.
+    pub packets: u64,
+    /// Packets per second.
+    pub per_second: f64,
+    /// Bytes per second, without outer headers.
+    pub bytes_per_second: f64,
+}
+
 /// What all of them did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rates {
@@ -85,6 +102,8 @@ pub struct Rates {
     pub elements: Vec<Rate>,
     /// Its ports.
     pub ports: Vec<PortRate>,
+    /// Far ends of tunnels, where it is an overlay.
+    pub tunnels: Option<Vec<TunnelRate>>,
 }
 
 /// What happened between two looks. Counters that went back began anew: the router
@@ -117,7 +136,29 @@ pub fn compare(before: &Sample, now: &Sample) -> Rates {
         measured: now.measured,
         elements: now.rows.iter().map(rate).collect(),
         ports: now.ports.iter().map(|row| port_rate(row, before, seconds)).collect(),
+        tunnels: now.tunnels.as_ref().map(|now| tunnel_rates(now, before, seconds)),
     }
+}
+
+fn tunnel_rates(now: &[TunnelRow], before: &Sample, seconds: f64) -> Vec<TunnelRate> {
+    let name = |row: &TunnelRow| (row.network.clone(), row.far_end.clone());
+    let old: HashMap<(String, String), &TunnelRow> =
+        before.tunnels.iter().flatten().map(|row| (name(row), row)).collect();
+    let nothing = TunnelRow::default();
+    let rate = |row: &TunnelRow| {
+        let was = old.get(&name(row)).copied().unwrap_or(&nothing);
+        let (network, far_end) = name(row);
+        TunnelRate {
+            network,
+            far_end,
+            entries: row.entries,
+            packets: row.packets,
+            // What an entry counted that is gone is gone with it.
+            per_second: row.packets.saturating_sub(was.packets) as f64 / seconds,
+            bytes_per_second: row.bytes.saturating_sub(was.bytes) as f64 / seconds,
+        }
+    };
+    now.iter().map(rate).collect()
 }
 
 /// How much a counter grew; one that went back began anew.
@@ -179,7 +220,8 @@ mod tests {
             tx: vec![],
             losses: vec![("rx_fifo_full".into(), batches)],
         };
-        Sample { taken, tsc, threads: 1, measured: true, rows: vec![row], ports: vec![port] }
+        let (rows, ports) = (vec![row], vec![port]);
+        Sample { taken, tsc, threads: 1, measured: true, rows, ports, tunnels: None }
     }
 
     #[test]
@@ -197,6 +239,27 @@ mod tests {
             (p.rx.as_slice(), p.losses[0].per_second, p.losses[0].total),
             (&[100.0, 200.0][..], 5.0, 20)
         );
+    }
+
+    #[test]
+    fn a_tunnel_has_the_rates_of_its_entries() {
+        let start = Instant::now();
+        let row = |far_end: &str, packets| TunnelRow {
+            network: "100".into(),
+            far_end: far_end.into(),
+            entries: 1,
+            packets,
+            bytes: packets * 100,
+        };
+        let sample = |seconds, rows| Sample {
+            tunnels: Some(rows),
+            ..sample(start + Duration::from_secs(seconds), 0, (0, 0, 0, 0))
+        };
+        let (before, now) = (sample(0, vec![row("a", 10)]), sample(2, vec![row("b", 6), row("a", 30)]));
+        let rates = compare(&before, &now).tunnels.expect("an overlay");
+        let rates: Vec<_> = rates.iter().map(|it| (it.per_second, it.bytes_per_second)).collect();
+        assert_eq!(rates, [(3.0, 300.0), (10.0, 1000.0)]);
+        assert_eq!(compare(&now, &before).tunnels.expect("an overlay")[0].per_second, 0.0);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! What a router counted up to a moment: read from the `figures` handler, or from
-//! metrics.
+//! What a router or an overlay counted up to a moment: read from the `figures` handler, or
+//! from metrics.
 
 use std::time::Instant;
 
@@ -39,6 +39,31 @@ pub struct PortRow {
     pub losses: Vec<(String, u64)>,
 }
 
+impl PortRow {
+    /// Adds losses under a name.
+    fn lose(&mut self, reason: String, count: u64) {
+        match self.losses.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, sum)) => *sum = sum.saturating_add(count),
+            None => self.losses.push((reason, count)),
+        }
+    }
+}
+
+/// What was counted of a far end of a network's tunnels.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TunnelRow {
+    /// The network.
+    pub network: String,
+    /// The far end's address; those of a group, one after the other.
+    pub far_end: String,
+    /// Entries that lead there.
+    pub entries: u64,
+    /// Packets that went by them.
+    pub packets: u64,
+    /// Their bytes, without outer headers.
+    pub bytes: u64,
+}
+
 /// What was counted for all of them.
 #[derive(Debug, Clone)]
 pub struct Sample {
@@ -54,6 +79,8 @@ pub struct Sample {
     pub rows: Vec<Row>,
     /// Its ports.
     pub ports: Vec<PortRow>,
+    /// Far ends of tunnels, where it is an overlay.
+    pub tunnels: Option<Vec<TunnelRow>>,
 }
 
 /// The most queues of a port that are believed in.
@@ -95,9 +122,10 @@ impl Sample {
         Some(sample)
     }
 
-    /// Reads metrics in Prometheus's text format; `None` when they are not a router's.
+    /// Reads metrics in Prometheus's text format; `None` when they are neither a router's nor an
+    /// overlay's.
     pub fn of_metrics(text: &str) -> Option<Sample> {
-        Sample::of_series(text).filter(|sample| sample.tsc > 0)
+        Sample::of_series(text).filter(|sample| sample.tsc > 0 || sample.tunnels.is_some())
     }
 
     /// Reads series of metrics, some or all.
@@ -115,6 +143,10 @@ impl Sample {
             }
             let labels = labels_of(labels);
             let label = |key: &str| labels.iter().find(|(k, _)| k == key).map(|(_, value)| value.clone());
+            if name.starts_with("ixora_overlay_") {
+                sample.add_of_overlay(name, label, value);
+                continue;
+            }
             if let Some(port) = label("port") {
                 sample.add_of_port(&port, name, label, value);
                 continue;
@@ -143,12 +175,49 @@ impl Sample {
         self.ports = Sample::of_series(text).map(|read| read.ports).unwrap_or_default();
     }
 
+    /// Adds a value of an overlay's series. A network's port receives what goes into tunnels, a
+    /// port of the underlay what comes out of them.
+    fn add_of_overlay(&mut self, series: &str, label: impl Fn(&str) -> Option<String>, value: u64) {
+        let tunnels = self.tunnels.get_or_insert_default();
+        if let Some(far_end) = label("far_end") {
+            let network = label("network").unwrap_or_default();
+            let is_it = |row: &TunnelRow| row.network == network && row.far_end == far_end;
+            let place = tunnels.iter().position(is_it).unwrap_or_else(|| {
+                tunnels.push(TunnelRow { network, far_end, ..TunnelRow::default() });
+                tunnels.len() - 1
+            });
+            match series {
+                "ixora_overlay_far_end_entries" => tunnels[place].entries = value,
+                "ixora_overlay_far_end_packets" => tunnels[place].packets = value,
+                "ixora_overlay_far_end_bytes" => tunnels[place].bytes = value,
+                _ => {}
+            }
+            return;
+        }
+        let network = label("network").map(|network| format!("network {network}"));
+        let Some(name) = network.or_else(|| label("underlay")) else { return };
+        let place = self.port_named(&name);
+        let row = &mut self.ports[place];
+        match series {
+            "ixora_overlay_port_up" => row.up = value == 1,
+            "ixora_overlay_received_packets_total" => row.rx = vec![value],
+            "ixora_overlay_forwarded_packets_total" => row.tx = vec![value],
+            "ixora_overlay_drops_total" => row.lose(label("reason").unwrap_or_default(), value),
+            _ => {}
+        }
+    }
+
+    /// The place of a port by its name: of one that is not there yet, the last.
+    fn port_named(&mut self, name: &str) -> usize {
+        self.ports.iter().position(|row| row.name == name).unwrap_or_else(|| {
+            self.ports.push(PortRow { name: name.to_owned(), ..PortRow::default() });
+            self.ports.len() - 1
+        })
+    }
+
     /// Adds a value of a port's series.
     fn add_of_port(&mut self, port: &str, series: &str, label: impl Fn(&str) -> Option<String>, value: u64) {
-        let place = self.ports.iter().position(|row| row.name == port).unwrap_or_else(|| {
-            self.ports.push(PortRow { name: port.to_owned(), ..PortRow::default() });
-            self.ports.len() - 1
-        });
+        let place = self.port_named(port);
         let row = &mut self.ports[place];
         let queue = || label("queue").and_then(|n| n.parse::<usize>().ok()).filter(|n| *n < QUEUES);
         let of_queue = |queues: &mut Vec<u64>| {
@@ -162,19 +231,14 @@ impl Sample {
             "ixora_port_speed_mbps" => row.speed_mbps = u32::try_from(value).unwrap_or(0),
             "ixora_queue_rx_packets_total" => of_queue(&mut row.rx),
             "ixora_queue_tx_packets_total" => of_queue(&mut row.tx),
-            "ixora_port_losses_total" => {
-                let reason = label("reason").unwrap_or_default();
-                match row.losses.iter_mut().find(|(known, _)| *known == reason) {
-                    Some((_, sum)) => *sum = sum.saturating_add(value),
-                    None => row.losses.push((reason, value)),
-                }
-            }
+            "ixora_port_losses_total" => row.lose(label("reason").unwrap_or_default(), value),
             _ => {}
         }
     }
 
     fn empty() -> Sample {
-        Sample { taken: Instant::now(), tsc: 0, threads: 0, measured: false, rows: vec![], ports: vec![] }
+        let (rows, ports, tunnels) = (vec![], vec![], None);
+        Sample { taken: Instant::now(), tsc: 0, threads: 0, measured: false, rows, ports, tunnels }
     }
 }
 
@@ -218,6 +282,28 @@ mod tests {
         assert_eq!((sample.rows[1].cycles, sample.rows[1].drops[1].1), (1, 7));
         assert!(Sample::of_figures("200 OK").is_none());
         assert!(Sample::of_figures("").is_none());
+    }
+
+    #[test]
+    fn an_overlays_metrics_are_read() {
+        let text = "ixora_overlay_port_up{underlay=\"up0\"} 1\n\
+            ixora_overlay_received_packets_total{network=\"100\"} 7\n\
+            ixora_overlay_forwarded_packets_total{network=\"100\"} 5\n\
+            ixora_overlay_drops_total{network=\"100\",reason=\"overlay_link_down\"} 2\n\
+            ixora_overlay_far_end_entries{network=\"100\",far_end=\"192.0.2.2\"} 3\n\
+            ixora_overlay_far_end_packets{network=\"100\",far_end=\"192.0.2.2\"} 5\n";
+        let sample = Sample::of_metrics(text).expect("metrics");
+        let [up0, network] = &sample.ports[..] else { panic!("{:?}", sample.ports) };
+        assert!(up0.up && up0.name == "up0");
+        assert_eq!(
+            (network.name.as_str(), &network.rx[..], &network.tx[..]),
+            ("network 100", &[7][..], &[5][..])
+        );
+        assert_eq!(network.losses, [("overlay_link_down".to_string(), 2)]);
+        let tunnels = sample.tunnels.expect("an overlay");
+        assert_eq!((tunnels.len(), tunnels[0].entries, tunnels[0].packets), (1, 3, 5));
+        // One without entries is one as well.
+        assert_eq!(Sample::of_metrics("ixora_overlay_tunnels 0\n").and_then(|it| it.tunnels), Some(vec![]));
     }
 
     #[test]

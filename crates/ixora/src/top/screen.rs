@@ -2,7 +2,7 @@
 //! plain text.
 
 use super::Order;
-use super::rates::{Dropped, PortRate, Rate, Rates};
+use super::rates::{Dropped, PortRate, Rate, Rates, TunnelRate};
 use super::table::{self, Column};
 use crate::terminal::{Key, Line, Style};
 
@@ -15,6 +15,14 @@ const COLUMNS: [Column; 8] = [
     Column::numbers("CORE", 7).going(3),
     Column::numbers("DROPS/s", 9),
     Column::words("DROPPED FOR"),
+];
+const TUNNEL_COLUMNS: [Column; 6] = [
+    Column::numbers("NETWORK", 10),
+    Column::numbers("PACKETS/s", 10),
+    Column::numbers("BYTES/s", 10),
+    Column::numbers("PACKETS", 12).going(1),
+    Column::numbers("ENTRIES", 8),
+    Column::words("FAR END"),
 ];
 const PORT_COLUMNS: [Column; 6] = [
     Column::words("PORT"),
@@ -81,28 +89,63 @@ impl Screen {
 
     /// The lines of a screen with so many columns and rows.
     pub fn lines(&mut self, (columns, rows): (usize, usize)) -> Vec<Line> {
-        let shown = |rate: &&Rate| self.idle || rate.per_second > 0.0 || rate.drops_per_second() > 0.0;
-        let elements: Vec<&Rate> = sorted(&self.rates, self.order).into_iter().filter(shown).collect();
+        let table = self.rates.table(self.order, self.idle);
         let ports = port_lines(&self.rates, columns, rows / PORTS_PART);
         let room = rows.saturating_sub(AROUND + ports.len());
-        self.selected = self.selected.min(elements.len().saturating_sub(1));
+        self.selected = self.selected.min(table.rows.len().saturating_sub(1));
         self.top = self.top.min(self.selected).max((self.selected + 1).saturating_sub(room));
         let title = format!("{}   {}", self.place, summary(&self.rates, self.order));
         let title = if self.paused { format!("{title}   paused") } else { title };
-        let cells: Vec<Vec<String>> = elements.iter().map(|rate| cells(rate, &self.rates)).collect();
-        let widths = table::widths(&COLUMNS, &cells, columns);
-        let row = |cells: &[String]| table::line(&COLUMNS, cells, &widths);
+        let widths = table::widths(table.columns, &table.rows, columns);
+        let row = |cells: &[String]| table::line(table.columns, cells, &widths);
         let mut lines = vec![Line { style: Style::Bold, text: title }];
         lines.extend(ports);
-        lines.push(Line { style: Style::Underlined, text: row(&table::heads(&COLUMNS)) });
-        for (n, rate) in elements.iter().enumerate().skip(self.top).take(room) {
-            let style = if n == self.selected { Style::Reversed } else { style(rate, self.rates.measured) };
-            lines.push(Line { style, text: row(&cells[n]) });
+        lines.push(Line { style: Style::Underlined, text: row(&table::heads(table.columns)) });
+        for (n, cells) in table.rows.iter().enumerate().skip(self.top).take(room) {
+            let style = if n == self.selected { Style::Reversed } else { table.styles[n] };
+            lines.push(Line { style, text: row(cells) });
         }
         lines.resize(rows.saturating_sub(1), Line { style: Style::Plain, text: String::new() });
         lines.push(Line { style: Style::Grey, text: KEYS.to_owned() });
         lines
     }
+}
+
+/// The table below that of the ports.
+struct Shown {
+    columns: &'static [Column],
+    rows: Vec<Vec<String>>,
+    styles: Vec<Style>,
+}
+
+impl Rates {
+    /// A router's elements, or an overlay's tunnels; those without packets only if asked for.
+    fn table(&self, order: Order, has_idle: bool) -> Shown {
+        if let Some(tunnels) = &self.tunnels {
+            let mut list: Vec<&TunnelRate> =
+                tunnels.iter().filter(|rate| has_idle || rate.per_second > 0.0).collect();
+            if order != Order::Graph {
+                list.sort_by(|a, b| b.per_second.total_cmp(&a.per_second));
+            }
+            let rows: Vec<Vec<String>> = list.into_iter().map(tunnel_cells).collect();
+            return Shown { columns: &TUNNEL_COLUMNS, styles: vec![Style::Plain; rows.len()], rows };
+        }
+        let is_shown = |rate: &&Rate| has_idle || rate.per_second > 0.0 || rate.drops_per_second() > 0.0;
+        let elements: Vec<&Rate> = sorted(self, order).into_iter().filter(is_shown).collect();
+        let styles = elements.iter().map(|rate| style(rate, self.measured)).collect();
+        Shown { columns: &COLUMNS, rows: elements.iter().map(|rate| cells(rate, self)).collect(), styles }
+    }
+}
+
+fn tunnel_cells(rate: &TunnelRate) -> Vec<String> {
+    vec![
+        rate.network.clone(),
+        short(rate.per_second),
+        short(rate.bytes_per_second),
+        rate.packets.to_string(),
+        rate.entries.to_string(),
+        rate.far_end.clone(),
+    ]
 }
 
 /// The ports' table, if there are ports: queues each where there are several, as long as
@@ -157,6 +200,11 @@ fn port_rows(ports: &[&PortRate], queues: bool) -> Vec<Vec<String>> {
 }
 
 fn summary(rates: &Rates, order: Order) -> String {
+    if let Some(tunnels) = &rates.tunnels {
+        let drops: f64 = rates.ports.iter().map(PortRate::lost_per_second).sum();
+        let entries: u64 = tunnels.iter().map(|tunnel| tunnel.entries).sum();
+        return format!("{} far ends   {entries} entries   {} drops/s", tunnels.len(), short(drops));
+    }
     let cores: f64 = rates.elements.iter().map(|e| e.core).sum();
     let drops: f64 = rates.elements.iter().map(Rate::drops_per_second).sum();
     let threads =
@@ -227,11 +275,10 @@ fn style(rate: &Rate, measured: bool) -> Style {
 
 /// The tables as text.
 pub fn text(rates: &Rates, order: Order) -> String {
-    let elements: Vec<Vec<String>> =
-        sorted(rates, order).into_iter().map(|rate| cells(rate, rates)).collect();
+    let table = rates.table(order, true);
     let ports = port_rows(&rates.ports.iter().collect::<Vec<_>>(), true);
     let ports = if ports.is_empty() { String::new() } else { plain(&PORT_COLUMNS, &ports) };
-    format!("{}\n{ports}{}", summary(rates, order), plain(&COLUMNS, &elements))
+    format!("{}\n{ports}{}", summary(rates, order), plain(table.columns, &table.rows))
 }
 
 /// A table in full width.
@@ -264,7 +311,30 @@ mod tests {
     fn rates() -> Rates {
         let elements =
             vec![rate("first", 1e6, 0.1, 0.0), rate("second", 2e6, 0.5, 7.0), rate("idle", 0.0, 0.0, 0.0)];
-        Rates { seconds: 1.0, tsc_hz: 2e9, threads: 2, measured: true, elements, ports: vec![] }
+        let (ports, tunnels) = (vec![], None);
+        Rates { seconds: 1.0, tsc_hz: 2e9, threads: 2, measured: true, elements, ports, tunnels }
+    }
+
+    #[test]
+    fn an_overlay_shows_its_tunnels() {
+        let tunnel = |far_end: &str, per_second| TunnelRate {
+            network: "100".into(),
+            far_end: far_end.into(),
+            entries: 2,
+            packets: 9,
+            per_second,
+            bytes_per_second: per_second * 1e3,
+        };
+        let tunnels =
+            Some(vec![tunnel("192.0.2.2", 7.0), tunnel("192.0.2.3", 0.0), tunnel("192.0.2.4", 5e6)]);
+        let mut screen = Screen::new("here", Order::Graph, Rates { elements: vec![], tunnels, ..rates() });
+        let seen = shown(&mut screen);
+        assert!(seen.contains("FAR END") && seen.contains("3 far ends   6 entries"), "{seen}");
+        assert!(seen.find("192.0.2.2") < seen.find("192.0.2.4") && seen.contains("5.0G"), "{seen}");
+        assert!(screen.key(Key::Char('s')) && screen.key(Key::Char('i')));
+        let seen = shown(&mut screen);
+        assert!(seen.find("192.0.2.4") < seen.find("192.0.2.2") && !seen.contains("192.0.2.3"), "{seen}");
+        assert!(text(&screen.rates, Order::Graph).contains("192.0.2.3"));
     }
 
     fn shown(screen: &mut Screen) -> String {

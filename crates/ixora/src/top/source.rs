@@ -4,10 +4,12 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::sample::Sample;
 use crate::Failure;
+use crate::overlay::socket;
 
 /// How long an answer may take.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
@@ -27,6 +29,8 @@ pub enum Source {
     Control(Control),
     /// Through its metrics: host and port.
     Metrics(String),
+    /// An overlay, through its control socket at this path.
+    Overlay(PathBuf),
 }
 
 /// A connection to a control socket.
@@ -41,6 +45,9 @@ impl Source {
         if let Some(rest) = place.strip_prefix("http://") {
             let host = rest.split('/').next().unwrap_or(rest);
             return Ok(Source::Metrics(host.to_string()));
+        }
+        if is_overlay(place) {
+            return Ok(Source::Overlay(place.into()));
         }
         Control::connect(place).map(Source::Control)
     }
@@ -57,10 +64,16 @@ impl Source {
                 }
                 Ok(sample)
             }
+            Source::Overlay(path) => {
+                let text = socket::ask(path, "metrics")?;
+                let no_overlay = || Failure::new(format!("{} is no overlay's", path.display()));
+                Sample::of_metrics(&text).ok_or_else(no_overlay)
+            }
             Source::Metrics(host) => {
                 let text = fetch(host)?;
-                Sample::of_metrics(&text)
-                    .ok_or_else(|| Failure::new(format!("http://{host}/metrics has no counters of a router")))
+                Sample::of_metrics(&text).ok_or_else(|| {
+                    Failure::new(format!("http://{host}/metrics has no counters of a router or an overlay"))
+                })
             }
         }
     }
@@ -69,10 +82,22 @@ impl Source {
     pub fn measure(&mut self, on: bool) -> Result<bool, Failure> {
         match self {
             Source::Control(control) => control.write("measure", if on { "true" } else { "false" }),
-            Source::Metrics(_) => Ok(false),
+            Source::Metrics(_) | Source::Overlay(_) => Ok(false),
         }
     }
 }
+
+/// Whether an overlay listens at this path. A router greets whoever comes, an overlay waits for
+/// a line: it is sent at once, and the first answer tells who gave it.
+fn is_overlay(place: &str) -> bool {
+    let Ok(mut stream) = unix(place) else { return false };
+    let mut first = [0; FIRST.len()];
+    let asked = stream.write_all(b"metrics\n").and_then(|()| stream.read_exact(&mut first));
+    asked.is_ok() && first == *FIRST
+}
+
+/// How an overlay's metrics begin.
+const FIRST: &[u8; 20] = b"# HELP ixora_overlay";
 
 fn tcp(address: &str) -> std::io::Result<TcpStream> {
     let mut last = std::io::Error::from(std::io::ErrorKind::AddrNotAvailable);
@@ -204,6 +229,27 @@ fn fetch(host: &str) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_overlay_is_known_by_its_answer() {
+        let place = tempfile::tempdir().expect("a directory");
+        for (name, says, expected) in [
+            ("overlay", "# HELP ixora_overlay_port_up x\n", true),
+            ("router", "Click::ControlSocket/1.3\r\n", false),
+            ("nobody", "", false),
+        ] {
+            let path = place.path().join(name);
+            let listener = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
+            let one = std::thread::spawn(move || {
+                let (mut stream, _) = listener.accept().expect("a client");
+                stream.read_exact(&mut [0; 8]).expect("a line");
+                stream.write_all(says.as_bytes()).expect("room");
+            });
+            assert_eq!(is_overlay(path.to_str().expect("a name")), expected, "{name}");
+            one.join().expect("it ended");
+        }
+        assert!(!is_overlay(place.path().join("nothing").to_str().expect("a name")));
+    }
 
     #[test]
     fn a_router_without_the_handler_of_ports_has_none() {

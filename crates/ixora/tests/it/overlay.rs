@@ -130,6 +130,79 @@ fn a_running_endpoint_tells_what_it_holds() {
     assert_eq!(ask(&format!("show {}", socket.display())).code(), Some(1));
 }
 
+/// The metrics of an endpoint over HTTP, as it is named there.
+fn metrics(port: u16, path: &str, host: &str) -> String {
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("it listens");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    answer
+}
+
+/// A group of two far ends of which one is known: what goes there is explained with the member
+/// that was picked, counted by far end, served over HTTP and seen by `ixora top`.
+#[test]
+fn tunnels_are_seen_by_people_and_by_prometheus() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (config, socket) = (configuration(place.path()), place.path().join("control"));
+    let text = std::fs::read_to_string(&config).expect("a file");
+    let group =
+        "[[group]]\nname = \"pair\"\nremotes = [\"192.0.2.2\", { remote = \"192.0.2.3\", weight = 9 }]\n";
+    let entry = "remote = \"192.0.2.2\"\n[[network.entry]]";
+    assert!(text.contains(entry), "{text}");
+    std::fs::write(&config, format!("{group}{}", text.replace(entry, "group = \"pair\"\n[[network.entry]]")))
+        .expect("a file");
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = free.local_addr().expect("an address").port();
+    drop(free);
+    let control = socket.display();
+    let command = format!("overlay run {} --control {control} --metrics={port} --json", config.display());
+    let endpoint = crate::common::start(place.path(), &command);
+    let series = "ixora_overlay_far_end_packets{network=\"100\",far_end=\"192.0.2.2,192.0.2.3\"} ";
+    let count = |text: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(series));
+        line.and_then(|count| count.trim().parse::<u64>().ok()).unwrap_or(0)
+    };
+    crate::common::until("metrics with packets", || {
+        let is_there = std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
+        is_there && count(&metrics(port, "/metrics", "localhost")) > 0
+    });
+    let text = metrics(port, "/metrics", "localhost");
+    assert!(text.starts_with("HTTP/1.1 200") && text.contains("text/plain; version=0.0.4"), "{text}");
+    assert!(text.contains("ixora_overlay_port_up{underlay=\"up\"} 1"), "{text}");
+    assert!(text.contains("ixora_overlay_entries{network=\"100\"} 2"), "{text}");
+    assert!(metrics(port, "/metrics", "a.stranger").starts_with("HTTP/1.1 421"));
+    assert!(metrics(port, "/other", "localhost").starts_with("HTTP/1.1 404"));
+    for source in [format!("http://127.0.0.1:{port}"), control.to_string()] {
+        let top = run(place.path(), &format!("top {source} --once --json --interval 200ms"));
+        assert_eq!(top.code(), Some(0), "{source}: {top:#?}");
+        let json = top.json();
+        let tunnel = json["tunnels"].as_array().and_then(|all| all.iter().find(|it| it["entries"] == 1));
+        assert_eq!(tunnel.expect("a tunnel")["network"], "100", "{source}: {json:#}");
+        let names: Vec<&str> =
+            json["ports"].as_array().into_iter().flatten().filter_map(|it| it["name"].as_str()).collect();
+        assert_eq!(names, ["up", "network 100"], "{source}");
+    }
+    let pcap = capture(place.path(), &[0x0B]);
+    let explained =
+        run(place.path(), &format!("overlay explain {} --control {control} --json", pcap.display())).json();
+    let told = &explained[0];
+    assert_eq!((&told["outcome"], &told["owner"]), (&"sent".into(), &"static".into()), "{explained:#}");
+    // There is no way to the other one.
+    assert_eq!(
+        (&told["member"], &told["tunnel"]),
+        (&1.into(), &"vxlan 192.0.2.1 > 192.0.2.2, identifier 100".into())
+    );
+    assert!(
+        told["entry"].as_str().is_some_and(|entry| entry.ends_with("192.0.2.3, identifier 100 (weight 9)"))
+    );
+    endpoint.signal(rustix::process::Signal::TERM);
+    let done = endpoint.wait(10);
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    assert_eq!(done.json()["overlay"]["balanced"], true, "{done:#?}");
+}
+
 /// Asks an endpoint's API; the status line and what follows.
 fn ask_api(port: u16, method: &str, path: &str, body: &str) -> String {
     let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).expect("it listens");
