@@ -6,7 +6,7 @@
 //! ([`Headers`](crate::element::class::Headers)), not what their rules say: where a switch
 //! lets through only what was marked, a warning may be wrong; an error never is.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 
 use crate::element::port_code;
 use crate::lang::{Problem, args};
@@ -21,20 +21,20 @@ type At = (Port, bool);
 
 /// Elements that need a header nobody found: errors where that is so for all packets
 /// that can come, warnings where it is so on some way.
-pub fn headers(elements: &[Planned], wires: &[Wire]) -> Vec<Problem> {
+pub(crate) fn headers(flood: &Flood<'_>) -> Vec<Problem> {
+    let elements = flood.elements;
     let needs = |p: &Planned| p.kind.headers.needs_network || p.kind.headers.needs_transport;
     if !elements.iter().any(needs) {
         return vec![];
     }
-    let flood = Flood::new(elements, wires);
     let mut problems = vec![];
     for (element, planned) in elements.iter().enumerate().filter(|(_, p)| needs(p)) {
         let ports = (0..planned.pull_inputs.len()).map(|port| Port { element, port });
-        let Some(unknown) = ports.clone().find(|&port| flood.came.contains_key(&(port, false))) else {
+        let Some(unknown) = ports.clone().find(|&port| flood.came_by((port, false)).is_some()) else {
             continue;
         };
-        let never = !ports.clone().any(|port| flood.came.contains_key(&(port, true)));
-        problems.push(complaint(elements, &flood, unknown, never));
+        let never = !ports.clone().any(|port| flood.came_by((port, true)).is_some());
+        problems.push(complaint(elements, flood, unknown, never));
     }
     problems
 }
@@ -63,10 +63,9 @@ fn complaint(elements: &[Planned], flood: &Flood<'_>, at: Port, never: bool) -> 
 }
 
 /// Elements that packets never reach, and that stand alone.
-pub fn unreachable(elements: &[Planned], wires: &[Wire]) -> Vec<Problem> {
-    let flood = Flood::new(elements, wires);
+pub(crate) fn unreachable(flood: &Flood<'_>) -> Vec<Problem> {
     let mut problems = vec![];
-    for (element, planned) in elements.iter().enumerate() {
+    for (element, planned) in flood.elements.iter().enumerate() {
         let mut ports = (0..planned.pull_inputs.len()).map(|port| Port { element, port });
         let alone = planned.pull_inputs.is_empty() && planned.pull_outputs.is_empty();
         let message = match () {
@@ -84,22 +83,66 @@ pub fn unreachable(elements: &[Planned], wires: &[Wire]) -> Vec<Problem> {
     problems
 }
 
+/// Numbers of the ports of one side, input or output, of all elements in their order.
+struct Numbers(Vec<usize>);
+
+impl Numbers {
+    fn new(counts: impl Iterator<Item = usize>) -> Numbers {
+        let mut next = 0;
+        let mut first = vec![0];
+        first.extend(counts.map(|count| {
+            next += count;
+            next
+        }));
+        Numbers(first)
+    }
+
+    fn of(&self, port: Port) -> usize {
+        self.0[port.element] + port.port
+    }
+
+    fn count(&self) -> usize {
+        self.0.last().copied().unwrap_or(0)
+    }
+}
+
+/// How packets came to an input first: from which output, and how they had come into
+/// the element before. The shortest way.
+type Came = Option<(Port, Option<At>)>;
+
 /// Where packets get to.
-struct Flood<'a> {
+pub(crate) struct Flood<'a> {
     elements: &'a [Planned],
-    ways: HashMap<Port, Vec<Port>>,
-    /// The inputs that packets come to, and how they came first: from which output,
-    /// and how they had come into the element before. The shortest way.
-    came: HashMap<At, (Port, Option<At>)>,
+    inputs: Numbers,
+    outputs: Numbers,
+    /// The inputs that outputs lead to, output after output.
+    ways: Vec<Port>,
+    /// Where in `ways` those of an output begin, by its number; they end where the
+    /// next one's begin.
+    first_way_of: Vec<usize>,
+    /// How packets come to inputs, by their numbers: with the network header unknown,
+    /// and known.
+    came: Vec<[Came; 2]>,
     /// Inputs that only elements lead to which never send, in the end.
-    mute: HashSet<Port>,
+    mute: Vec<bool>,
 }
 
 impl<'a> Flood<'a> {
-    fn new(elements: &'a [Planned], wires: &[Wire]) -> Flood<'a> {
-        let mut ways: HashMap<Port, Vec<Port>> = HashMap::new();
-        wires.iter().for_each(|w| ways.entry(w.from).or_default().push(w.to));
-        let mut flood = Flood { elements, ways, came: HashMap::new(), mute: HashSet::new() };
+    pub(crate) fn new(elements: &'a [Planned], wires: &[Wire]) -> Flood<'a> {
+        let inputs = Numbers::new(elements.iter().map(|e| e.pull_inputs.len()));
+        let outputs = Numbers::new(elements.iter().map(|e| e.pull_outputs.len()));
+        let mut first_way_of = vec![0; outputs.count() + 1];
+        wires.iter().for_each(|wire| first_way_of[outputs.of(wire.from) + 1] += 1);
+        (1..first_way_of.len()).for_each(|output| first_way_of[output] += first_way_of[output - 1]);
+        let mut free = first_way_of.clone();
+        let mut ways = vec![Port { element: 0, port: 0 }; wires.len()];
+        for wire in wires {
+            let place = &mut free[outputs.of(wire.from)];
+            ways[*place] = wire.to;
+            *place += 1;
+        }
+        let (came, mute) = (vec![[None; 2]; inputs.count()], vec![false; inputs.count()]);
+        let mut flood = Flood { elements, inputs, outputs, ways, first_way_of, came, mute };
         flood.spread(false);
         flood.spread(true);
         flood
@@ -114,20 +157,25 @@ impl<'a> Flood<'a> {
             work.extend(outputs.map(|port| (Port { element, port }, leaves(planned, port, false), None)));
         }
         // Which elements all inputs of which lead to all outputs were gone through.
-        let mut through: HashSet<(usize, bool)> = HashSet::new();
+        let mut through = vec![[false; 2]; self.elements.len()];
         while let Some((output, known, before)) = work.pop_front() {
-            for input in self.ways.get(&output).cloned().unwrap_or_default() {
+            let number = self.outputs.of(output);
+            for way in self.first_way_of[number]..self.first_way_of[number + 1] {
+                let input = self.ways[way];
+                let number = self.inputs.of(input);
                 let new = match mute {
-                    true => self.mute.insert(input),
+                    true => !std::mem::replace(&mut self.mute[number], true),
                     false => {
-                        let new = !self.came.contains_key(&(input, known));
-                        self.came.entry((input, known)).or_insert((output, before));
+                        let came = &mut self.came[number][usize::from(known)];
+                        let new = came.is_none();
+                        came.get_or_insert((output, before));
                         new
                     }
                 };
                 let planned = &self.elements[input.element];
+                let passed = &mut through[input.element][usize::from(known)];
                 let all = planned.kind.flow == "x/x";
-                if !new || (all && !through.insert((input.element, known))) {
+                if !new || (all && std::mem::replace(passed, true)) {
                     continue;
                 }
                 let on = |port| {
@@ -139,10 +187,14 @@ impl<'a> Flood<'a> {
         }
     }
 
+    /// How packets of a kind came to an input first, where they do.
+    fn came_by(&self, (input, known): At) -> Came {
+        self.came[self.inputs.of(input)][usize::from(known)]
+    }
+
     fn reaches(&self, input: Port) -> bool {
-        self.came.contains_key(&(input, false))
-            || self.came.contains_key(&(input, true))
-            || self.mute.contains(&input)
+        let number = self.inputs.of(input);
+        self.came[number].iter().any(Option::is_some) || self.mute[number]
     }
 
     /// The way of packets whose header is not known to an input, in Click's language,
@@ -153,7 +205,7 @@ impl<'a> Flood<'a> {
         let mut parts = vec![format!("{}{}", into(to), name(to))];
         let mut at = (to, false);
         let mut origin = to;
-        while let Some(&(output, before)) = self.came.get(&at) {
+        while let Some((output, before)) = self.came_by(at) {
             origin = output;
             let out = if output.port == 0 { String::new() } else { format!(" [{}]", output.port) };
             let goes_on = before.filter(|(_, known)| !known);

@@ -89,8 +89,9 @@ pub(crate) fn configure(flat: &Flat, registry: &Registry, inputs: Inputs<'_>) ->
         make(&elements, flat, &doubtful, inputs, &mut results);
     }
     if inputs.thorough && sound {
-        problems.extend(check::headers(&elements, &wires));
-        problems.extend(check::unreachable(&elements, &wires));
+        let flood = check::Flood::new(&elements, &wires);
+        problems.extend(check::headers(&flood));
+        problems.extend(check::unreachable(&flood));
     }
     problems.append(&mut results.problems);
     results.problems = problems;

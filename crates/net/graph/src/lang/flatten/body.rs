@@ -151,6 +151,8 @@ impl Body {
                 name = format!("{class}@{number}").into();
             }
         }
+        // For all that are still without: a table that grows is hashed anew each time.
+        self.names.reserve(self.elements.len().saturating_sub(self.names.len()));
         self.names.insert(name.clone(), index as u32);
         self.elements[index].name = name;
     }
