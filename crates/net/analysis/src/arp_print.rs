@@ -10,7 +10,7 @@ use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::arp::{self, Operation};
-use wire::ethernet::{self, EtherType};
+use wire::ethernet::EtherType;
 
 use super::output::{Active, Output};
 use super::text;
@@ -121,13 +121,7 @@ impl ArpPrint {
         }
         if self.ether {
             let link = packet.header_offset(Header::Link).unwrap_or(0);
-            let network = packet.header_offset(Header::Network).unwrap_or(0);
-            let bytes = packet.header(Header::Link).unwrap_or(packet);
-            if let Some(header) = ethernet::Header::of(bytes)
-                && link + ethernet::HEADER_LEN as isize <= network
-            {
-                let _ = write!(out, "{} > {}: ", Ethernet(header.src().0), Ethernet(header.dst().0));
-            }
+            text::link_addresses(&mut out, packet, link, packet.header(Header::Link).unwrap_or(packet));
         }
         describe(&mut out, arp);
         out.push('\n');

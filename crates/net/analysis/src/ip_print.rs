@@ -14,7 +14,7 @@ use super::output::{Active, Output};
 use super::print::bad_contents;
 use super::text::{self, Contents};
 use super::transport_line;
-use graph::annotation::{AGGREGATE, PAINT, PacketAnnotations};
+use graph::annotation::{AGGREGATE, PAINT, PacketAnnotations, VLAN_TCI};
 use graph::ip_header::{LEN, is_first_fragment, u16_at};
 
 /// The class.
@@ -29,6 +29,8 @@ pub static CLASS: Class = Class {
         keyword("PAYLOAD", "shows the bytes behind the headers, `NO`, `HEX` or `ASCII`; NO"),
         keyword("MAXLENGTH", "bytes shown; 1500, -1 for all"),
         keyword("NBYTES", "the old name of MAXLENGTH"),
+        keyword("ETHER", "shows the Ethernet header's addresses; false"),
+        keyword("VLAN", "shows the VLAN_TCI annotation; false"),
         keyword("ID", "shows the IP identification; false"),
         keyword("TIMESTAMP", "shows when the packet came; true"),
         keyword("PAINT", "shows the colour; false"),
@@ -69,6 +71,8 @@ pub static CLASS: Class = Class {
             whole,
             payload,
             most: conf.keyword("MAXLENGTH")?.or(old).unwrap_or(1500),
+            ether: conf.keyword("ETHER")?.unwrap_or(false),
+            vlan: conf.keyword("VLAN")?.unwrap_or(false),
             id: conf.keyword("ID")?.unwrap_or(false),
             timestamp: conf.keyword("TIMESTAMP")?.unwrap_or(true),
             paint: conf.keyword("PAINT")?.unwrap_or(false),
@@ -93,6 +97,8 @@ pub struct IpPrint {
     whole: Contents,
     payload: Contents,
     most: i32,
+    ether: bool,
+    vlan: bool,
     id: bool,
     timestamp: bool,
     paint: bool,
@@ -119,11 +125,19 @@ impl IpPrint {
         if self.aggregate {
             let _ = write!(out, "#{}", packet.u32_at(AGGREGATE));
         }
+        if self.vlan {
+            let _ = write!(out, " VLAN:{}", u16::from_be_bytes(packet.bytes_at(VLAN_TCI)));
+        }
         if self.paint {
             let _ = write!(out, "{}{}", if self.aggregate { "." } else { "paint " }, packet.u8_at(PAINT));
         }
         if self.aggregate || self.paint {
             out.push_str(": ");
+        }
+        if self.ether
+            && let Some(link) = packet.header_offset(Header::Link)
+        {
+            text::link_addresses(&mut out, packet, link, packet.header(Header::Link).unwrap_or(&[]));
         }
         match ip.first_chunk::<LEN>() {
             None => out.push_str("truncated-ip"),

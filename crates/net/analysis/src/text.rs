@@ -3,7 +3,10 @@
 use std::fmt::Write;
 
 use graph::Refused;
-use graph::value::{Names, Scope, Value};
+use graph::value::{Ethernet, Names, Scope, Value};
+use memory::Packet;
+use memory::annotation::Header;
+use wire::ethernet;
 
 /// How a packet's bytes are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,5 +124,16 @@ mod tests {
         {
             assert_eq!(span(ns), text);
         }
+    }
+}
+
+/// The addresses of an Ethernet header, the sender's first, where the whole of it is before
+/// the packet's network header. `link` is where it begins, as an offset of the data.
+pub(crate) fn link_addresses(out: &mut String, packet: &Packet, link: isize, bytes: &[u8]) {
+    let network = packet.header_offset(Header::Network).unwrap_or(0);
+    if let Some(header) = ethernet::Header::of(bytes)
+        && link + ethernet::HEADER_LEN as isize <= network
+    {
+        let _ = write!(out, "{} > {}: ", Ethernet(header.src().0), Ethernet(header.dst().0));
     }
 }

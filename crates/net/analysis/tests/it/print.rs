@@ -29,6 +29,27 @@ fn packets_of_lines_are_printed_and_written_again() {
 }
 
 #[test]
+fn ip_packets_are_printed_with_their_link_header() {
+    let print = |way: &str| {
+        let config = format!(
+            "InfiniteSource(DATA \\<020000000001 020000000002 0800 45000014 00010000 40fd0000 01000001 01000002>, \
+             LIMIT 1, STOP true) -> {way} -> Discard"
+        );
+        Rig::new(&config).expect("a configuration").run().printed()
+    };
+    let print_all = "IPPrint(x, ETHER true, VLAN true, TIMESTAMP false)";
+    assert_eq!(
+        print(&format!("SetVLANAnno(5, VLAN_PCP 1) -> MarkMACHeader -> MarkIPHeader(14) -> {print_all}")),
+        "x:  VLAN:819702-00-00-00-00-02 > 02-00-00-00-00-01: 1.0.0.1 > 1.0.0.2: ip-proto-253\n"
+    );
+    // Without a link header nothing is said of one.
+    assert_eq!(
+        print(&format!("MarkIPHeader(14) -> {print_all}")),
+        "x:  VLAN:01.0.0.1 > 1.0.0.2: ip-proto-253\n"
+    );
+}
+
+#[test]
 fn print_shows_bytes() {
     let print = |arguments: &str| {
         let config = format!(
