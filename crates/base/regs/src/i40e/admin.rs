@@ -444,7 +444,9 @@ pub mod link {
     pub const SPEED_40G: u8 = 1 << 4;
     /// The type 40GBASE-SR4.
     pub const PHY_40GBASE_SR4: u8 = 0x19;
-    /// Bytes of the PHY's abilities.
+    /// In a command that asks for the PHY's abilities: those that it has, not what is set.
+    pub const REPORT_INITIAL: u32 = 1 << 1;
+    /// Bytes of the PHY's abilities; first come the types, as in a command to set them.
     pub const ABILITIES_LEN: usize = 0x218;
     /// Where abilities have the speeds, and a command to set them too.
     pub const ABILITIES_SPEED: usize = 4;

@@ -112,8 +112,9 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             | opcode::CONFIGURE_VSI_TC_BW
             | opcode::QUERY_VSI_BW_CONFIG
             | opcode::QUERY_VSI_ETS_SLA_CONFIG => return self.bandwidth(command),
-            opcode::GET_PHY_ABILITIES => return self.answer(command, &self.link.abilities()),
-            opcode::SET_PHY_CONFIG | opcode::RESTART_AN => self.set_link(command),
+            opcode::GET_PHY_ABILITIES => return self.answer(command, &self.link.abilities(command)),
+            opcode::SET_PHY_CONFIG => self.link.set_phy(command),
+            opcode::RESTART_AN => self.link.set_enabled(command.params[0] & link::RESTART_ENABLE != 0),
             opcode::SET_MAC_CONFIG => self.link.max_frame = command.param16(0),
             opcode::GET_LINK_STATUS => self.link_status(command),
             opcode::SET_PHY_INT_MASK => self.link.set_event_mask(command.param16(link::EVENT_MASK)),
@@ -387,15 +388,6 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             self.switch.set_promiscuous(modes, valid);
         }
         Ok(())
-    }
-
-    fn set_link(&mut self, command: &Descriptor) {
-        let enabled = if command.opcode == opcode::RESTART_AN {
-            command.params[0] & link::RESTART_ENABLE != 0
-        } else {
-            command.params[link::ABILITIES_FLAGS] & link::ENABLED != 0
-        };
-        self.link.set_enabled(enabled);
     }
 
     fn link_status(&mut self, command: &mut Descriptor) {

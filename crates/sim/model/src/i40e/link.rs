@@ -6,11 +6,17 @@ use regs::i40e::admin::{Descriptor, link, opcode};
 /// The longest frame, CRC included.
 pub(super) const MAX_FRAME: u16 = 9728;
 
+/// The type of the one medium there is, as a bit.
+const MEDIUM: u32 = 1 << link::PHY_40GBASE_SR4;
+
 /// The port's link.
 #[derive(Debug)]
 pub(super) struct Link {
     /// The driver wants it.
     enabled: bool,
+    /// Of which types it may be, and of which speeds.
+    types: u32,
+    speeds: u8,
     /// The other end is there.
     light: bool,
     /// An event is wanted, one until the driver asks for the link again; and which are not.
@@ -24,7 +30,16 @@ pub(super) struct Link {
 
 impl Link {
     pub fn new() -> Link {
-        Link { enabled: true, light: true, events: false, mask: 0, event: false, max_frame: MAX_FRAME }
+        Link {
+            enabled: true,
+            types: MEDIUM,
+            speeds: link::SPEED_40G,
+            light: true,
+            events: false,
+            mask: 0,
+            event: false,
+            max_frame: MAX_FRAME,
+        }
     }
 
     /// As a reset of the function leaves it: the other end is where it was.
@@ -33,7 +48,8 @@ impl Link {
     }
 
     pub fn is_up(&self) -> bool {
-        self.enabled && self.light
+        let possible = self.types & MEDIUM != 0 && self.speeds & link::SPEED_40G != 0;
+        self.enabled && possible && self.light
     }
 
     fn change(&mut self, change: impl FnOnce(&mut Link)) {
@@ -53,6 +69,15 @@ impl Link {
 
     pub fn set_enabled(&mut self, enabled: bool) {
         self.change(|link| link.enabled = enabled);
+    }
+
+    /// Takes over what the PHY shall do, laid out as its abilities are.
+    pub fn set_phy(&mut self, command: &Descriptor) {
+        self.change(|link| {
+            link.types = command.param32(0);
+            link.speeds = command.params[link::ABILITIES_SPEED];
+            link.enabled = command.params[link::ABILITIES_FLAGS] & link::ENABLED != 0;
+        });
     }
 
     pub fn set_events(&mut self, on: bool) {
@@ -83,11 +108,15 @@ impl Link {
         event
     }
 
-    /// What the PHY can do.
-    pub fn abilities(&self) -> Vec<u8> {
+    /// What the PHY can do, or what it was told to.
+    pub fn abilities(&self, command: &Descriptor) -> Vec<u8> {
+        let (types, speeds) = match command.param32(0) & link::REPORT_INITIAL {
+            0 => (self.types & MEDIUM, self.speeds & link::SPEED_40G),
+            _ => (MEDIUM, link::SPEED_40G),
+        };
         let mut abilities = vec![0; link::ABILITIES_LEN];
-        abilities[..4].copy_from_slice(&(1u32 << link::PHY_40GBASE_SR4).to_le_bytes());
-        abilities[link::ABILITIES_SPEED] = link::SPEED_40G;
+        abilities[..4].copy_from_slice(&types.to_le_bytes());
+        abilities[link::ABILITIES_SPEED] = speeds;
         abilities[link::ABILITIES_FLAGS] = if self.enabled { link::ENABLED } else { 0 };
         abilities
     }

@@ -2,6 +2,7 @@
 //! the linter says of mistakes, and that nothing a driver does makes the device fall over.
 
 mod director;
+mod link;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
