@@ -37,9 +37,9 @@ const WITNESSES: &[(&str, &str, &str, &str)] = &[
         "the_check_is_a_second_witness_to_the_views",
     ),
     (
-        "sim/lab/src/scenario/dpdk_ixgbe/frames.rs",
+        "sim/lab/src/scenario/dpdk/frames.rs",
         "frames by which our model is compared with other people's drivers",
-        "sim/lab/src/scenario/dpdk_ixgbe/frames.rs",
+        "sim/lab/src/scenario/dpdk/frames.rs",
         "these_frames_are_a_second_witness_to_the_views",
     ),
 ];

@@ -5,7 +5,7 @@
 
 mod accounting;
 mod apps;
-mod dpdk_ixgbe;
+mod dpdk;
 mod forward;
 mod guest_vfio;
 mod igb;
@@ -116,7 +116,7 @@ pub const ALL: &[Scenario] = &[
         name: "dpdk-ixgbe",
         about: "DPDK's ixgbe driver on two 82599 models, by VFIO in a guest: counters, filters, offloads",
         packages: DPDK,
-        run: dpdk_ixgbe::all,
+        run: dpdk::ixgbe::all,
     },
     Scenario {
         name: "igb-fwd",
@@ -194,7 +194,7 @@ pub const ALL: &[Scenario] = &[
         name: "dpdk-ixgbe-mapped",
         about: "likewise with mapped ring registers, as a backplane without a module: half a million frames",
         packages: DPDK,
-        run: dpdk_ixgbe::mapped,
+        run: dpdk::ixgbe::mapped,
     },
     Scenario {
         name: "linux-bridge-igb",

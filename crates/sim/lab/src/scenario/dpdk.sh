@@ -1,4 +1,4 @@
-# DPDK's testpmd on two 82599s by VFIO. The host talks to it over the second
+# DPDK's testpmd on two NICs by VFIO. The host talks to it over the second
 # serial line: a line of arguments starts it, `end` is the last.
 check "two NICs" test $(nics | wc -l) = 2
 for nic in $(nics); do check "$nic to vfio-pci" vfio $nic; done
