@@ -23,6 +23,7 @@ use crate::{Error, Result};
 pub const DPDK: &[&str] = &[
     "dpdk-dev",
     "librte-bus-pci23",
+    "librte-net-i40e23",
     "librte-net-ixgbe23",
     "librte-net-vhost23",
     "librte-net-virtio23",

@@ -119,6 +119,12 @@ pub const ALL: &[Scenario] = &[
         run: dpdk::ixgbe::all,
     },
     Scenario {
+        name: "dpdk-i40e",
+        about: "DPDK's i40e driver on two XL710 models, by VFIO in a guest: counters, filters, flow rules",
+        packages: DPDK,
+        run: dpdk::i40e::all,
+    },
+    Scenario {
         name: "igb-fwd",
         about: "our forwarder on two 82576, by VFIO as an ordinary user: a million frames, then too many",
         packages: &[],

@@ -9,6 +9,7 @@ mod basics;
 mod filters;
 mod flood;
 mod frames;
+pub mod i40e;
 pub mod ixgbe;
 mod offloads;
 mod prompt;
