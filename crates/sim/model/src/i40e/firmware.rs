@@ -246,22 +246,31 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         Ok(())
     }
 
-    /// A register of the card, read where that has no effect, or written.
+    /// A register of the card, read where that has no effect, or one of set-up written: nothing
+    /// happens when these are, so that a command cannot bring the queue of commands into it.
     fn debug_register(&mut self, command: &mut Descriptor) -> Answer {
         let offset = command.param32(4);
-        match lookup(offset) {
-            Some((id, _)) if command.opcode == opcode::DEBUG_WRITE_REG && id.access == regs::Access::RW => {
-                self.write(offset, command.param32(12));
-                Ok(())
-            }
-            Some((id, _)) if command.opcode == opcode::DEBUG_READ_REG && id.access != regs::Access::RC => {
+        match (command.opcode, lookup(offset).map(|(id, _)| id)) {
+            (
+                opcode::DEBUG_WRITE_REG,
+                Some(
+                    GLQF_L3_MAP::ID
+                    | GL_SWR_PM_UP_THR::ID
+                    | GL_SWR_PRI_JOIN_MAP_0::ID
+                    | GL_SWR_PRI_JOIN_MAP_2::ID
+                    | GL_SWT_L2TAGCTRL::ID
+                    | VSI_L2TAGSTXVALID::ID
+                    | VSI_TSR::ID,
+                ),
+            ) => self.registers.write(offset, command.param32(12)),
+            (opcode::DEBUG_READ_REG, Some(id)) if id.access != regs::Access::RC => {
                 let value = self.read(offset);
                 command.set_param(8, &0u32.to_le_bytes());
                 command.set_param(12, &value.to_le_bytes());
-                Ok(())
             }
-            _ => self.invalid(command, offset.into(), error::EINVAL),
+            _ => return self.invalid(command, offset.into(), error::EINVAL),
         }
+        Ok(())
     }
 
     /// What the VSI may send: all there is, in one traffic class. A limit is taken and has no

@@ -543,6 +543,32 @@ fn a_function_is_told_its_vsi_its_share_and_its_ports() {
     assert_eq!(guest.command(ports, &[], 0).retval, error::EINVAL, "reading would clear it");
 }
 
+/// The tail of its own queue had the firmware take the same command again, without end.
+#[test]
+fn the_firmware_writes_registers_of_set_up_and_no_others() {
+    let mut guest = Guest::new();
+    let with = |opcode, offset: u32, value: u32| {
+        let mut command = Descriptor::new(opcode);
+        command.set_param(4, &offset.to_le_bytes());
+        command.set_param(12, &value.to_le_bytes());
+        command
+    };
+    for (offset, value) in [
+        (PF_ATQT::AT, guest.next + 1),
+        (PF_ARQT::AT, 1),
+        (PF_ATQLEN::AT, 0),
+        (PFGEN_CTRL::AT, PFGEN_CTRL::PFSWR),
+        (GLGEN_RTRIG::AT, GLGEN_RTRIG::GLOBR),
+        (QTX_ENA::at(0), QTX_ENA::QENA_REQ),
+        (QRX_TAIL::at(0), 1),
+    ] {
+        let answer = guest.command(with(opcode::DEBUG_WRITE_REG, offset, value), &[], 0);
+        assert_eq!(answer.retval, error::EINVAL, "{offset:#x}");
+    }
+    assert_eq!(guest.command(with(opcode::DEBUG_WRITE_REG, VSI_TSR::at(7), 5), &[], 0).retval, 0);
+    assert_eq!(guest.command(with(opcode::DEBUG_READ_REG, VSI_TSR::at(7), 0), &[], 0).param32(12), 5);
+}
+
 #[test]
 fn the_lldp_agent_has_heard_nothing_until_it_is_stopped() {
     let mut guest = Guest::new();
