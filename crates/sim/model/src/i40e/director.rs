@@ -220,7 +220,11 @@ impl Director {
             return None;
         }
         let key = self.key(class, field::words(frame, headers, class, false)?);
-        let filter = *self.filters.get(&key)?;
+        let mut filter = *self.filters.get(&key)?;
+        // The VSI may have fewer queues than when the filter was added.
+        if matches!(filter.target, Target::Queue(queue) if queue >= self.queues) {
+            filter.target = Target::Elsewhere;
+        }
         let count = filter.counter.and_then(|counter| self.matched.get_mut(usize::from(counter)));
         count.into_iter().for_each(|count| *count = count.wrapping_add(1));
         Some(filter)

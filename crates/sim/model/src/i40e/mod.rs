@@ -136,9 +136,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         }
         let up = self.link.is_up();
         let I40e { host, rx, tx, director, switch, link, .. } = self;
-        // What programs filters is not sent, and needs no link.
-        let (first, count) = if up { (0, QUEUES) } else { switch.director_queues() };
-        let mut moved = tx.step(host, director, first..first + count, &mut |_, frame| wire.transmit(frame));
+        let mut moved = tx.step(host, director, up, &mut |_, frame| wire.transmit(frame));
         rx.tell(host, director);
         moved += rx.step(host, director, switch, up, link.max_frame.into(), wire);
         if let Some(messages) = &mut self.messages {

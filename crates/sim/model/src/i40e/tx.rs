@@ -6,8 +6,6 @@
 mod buffers;
 mod emit;
 
-use std::ops::Range;
-
 use regs::i40e::descriptor::{MOST_TX_BUFFERS, SHORTEST_TX, tx, tx_context};
 use regs::i40e::*;
 
@@ -161,6 +159,7 @@ impl<W: Window> TxQueue<W> {
         &mut self,
         host: &mut Host<D, P>,
         director: &mut Director,
+        up: bool,
         budget: &mut usize,
         out: &mut impl FnMut(&mut Host<D, P>, &[u8]),
     ) -> usize {
@@ -173,6 +172,9 @@ impl<W: Window> TxQueue<W> {
         for _ in 0..self.ring.given().min(BURST) {
             let Some((window, at)) = self.ring.next() else { break };
             let (address, command) = (window.load(at), window.load(at + 8));
+            if !up && self.packet.is_sent(command) {
+                break;
+            }
             let (read, sent) = (self.packet.data.len(), host.counters.statistics.bytes[TX]);
             let taken = self.packet.take(host, place, address, command);
             *budget = budget.saturating_sub(self.packet.data.len() - read);
@@ -305,6 +307,12 @@ impl Packet {
             None if self.is_dummy() => host.counters.report(Rule::DummyWithoutFilter, place, self.first),
             None => {}
         }
+    }
+
+    /// Whether a descriptor is data of a packet that is sent.
+    fn is_sent(&self, command: u64) -> bool {
+        let first = if self.pieces.is_empty() { command } else { self.first };
+        command & tx::DTYPE_MASK == tx::DTYPE_DATA && first & tx::DUMMY == 0
     }
 
     /// Whether the packet is not sent.
@@ -457,12 +465,13 @@ impl<W: Window> Tx<W> {
         Tx { queues: (0..QUEUES).map(TxQueue::new).collect(), next_queue: 0 }
     }
 
-    /// Sends what the driver has given to some queues, within bounds; packets moved.
+    /// Sends what the driver has given, within bounds; packets moved. With the link down, packets
+    /// wait but those that only program filters.
     pub fn step<D, P>(
         &mut self,
         host: &mut Host<D, P>,
         director: &mut Director,
-        served: Range<u16>,
+        up: bool,
         out: &mut impl FnMut(&mut Host<D, P>, &[u8]),
     ) -> usize
     where
@@ -474,10 +483,7 @@ impl<W: Window> Tx<W> {
         let queues = self.queues.len();
         for n in (self.next_queue..queues).chain(0..self.next_queue) {
             let Some(queue) = self.queues.get_mut(n).filter(|queue| queue.ring.enabled) else { continue };
-            if !served.contains(&(n as u16)) {
-                continue;
-            }
-            moved += queue.step(host, director, &mut budget, out);
+            moved += queue.step(host, director, up, &mut budget, out);
             if budget == 0 {
                 self.next_queue = (n + 1) % queues;
                 break;

@@ -3,7 +3,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use regs::i40e::admin::{element, veb, vsi};
+use regs::i40e::admin::{element, link, veb, vsi};
 use regs::i40e::descriptor::{filter, rx_program};
 use wire::ethernet::EtherType;
 use wire::ip::Protocol;
@@ -299,6 +299,65 @@ fn filters_that_are_programmed_wrongly_are_reported_and_not_programmed() {
     guest.start(&[], &[]);
     guest.program(add, &good);
     assert_eq!((guest.broke(Rule::FilterQueueNotEnabled), guest.filters()), (1, (0, 0)));
+}
+
+/// Programming needs no link; packets that are sent wait for it, whatever queue they are on.
+#[test]
+fn with_the_link_down_filters_are_programmed_and_nothing_is_sent() {
+    let mut guest = Guest::directed();
+    let restart = |guest: &mut Guest, how: u8| {
+        let mut command = Descriptor::new(opcode::RESTART_AN);
+        command.set_param(0, &[link::RESTART | how]);
+        assert_eq!(guest.command(command, &[], 0).retval, 0);
+    };
+    restart(&mut guest, 0);
+    let drop = add(class::IPV4_UDP, filter::DEST_DROP);
+    guest.program(drop, &frame(Protocol::UDP, B, A));
+    assert_eq!(guest.filters(), (1, 0));
+    // The packet behind the next filter is sent, too, in two pieces.
+    let sent = frame(Protocol::TCP, B, A);
+    assert!(guest.memory.write(PACKETS, &sent));
+    let rest = (sent.len() as u64 - 20) << tx::SIZE_SHIFT;
+    let pieces = [[PACKETS, 20 << tx::SIZE_SHIFT], [PACKETS + 20, tx::EOP | tx::RS | rest]];
+    guest.put(&[add(class::IPV4_TCP, filter::DEST_DROP), pieces[0], pieces[1]]);
+    assert_eq!((guest.filters(), guest.cable.from_host.len()), ((1, 0), 0));
+    restart(&mut guest, link::RESTART_ENABLE);
+    guest.step();
+    assert_eq!((guest.filters(), &guest.cable.from_host[..]), ((2, 0), &[sent][..]));
+    assert!(guest.chip.lint().is_empty(), "{}", guest.chip.lint());
+}
+
+#[test]
+fn a_filter_for_a_queue_that_the_vsi_lost_leads_nowhere_else() {
+    let mut guest = Guest::directed();
+    let queues = |guest: &mut Guest, power: u16| {
+        let mut properties = [0; vsi::LEN];
+        properties[vsi::VALID_SECTIONS] = vsi::QUEUE_MAP_VALID as u8;
+        let mapping = (power << vsi::TC_NUMBER_SHIFT).to_le_bytes();
+        properties[vsi::TC_MAPPING..vsi::TC_MAPPING + 2].copy_from_slice(&mapping);
+        let mut update = Descriptor::new(opcode::UPDATE_VSI);
+        update.set_param(0, &VSI_SEID.to_le_bytes());
+        assert_eq!(guest.command(update, &properties, flag::BUF | flag::RD).retval, 0);
+        guest.step();
+    };
+    queues(&mut guest, 1);
+    let [low, high] = add(class::IPV4_UDP, filter::DEST_QUEUE);
+    guest.program([low | 1, high], &frame(Protocol::UDP, B, A));
+    assert_eq!(guest.filters(), (1, 0), "{}", guest.chip.lint());
+    assert_eq!(guest.receives(&frame(Protocol::UDP, A, B)), None, "queue 1 does not run");
+    assert_eq!(guest.chip.drops().rx_queue_disabled, 1);
+    queues(&mut guest, 0);
+    assert!(guest.receives(&frame(Protocol::UDP, A, B)).is_some(), "as without the filter");
+}
+
+#[test]
+fn what_cannot_be_told_is_counted_and_a_queue_that_is_off_is_not_looked_at() {
+    let mut guest = Guest::directed();
+    guest.chip.write(QRX_ENA::at(0), 0);
+    guest.chip.write(QRX_TAIL::at(0), 999);
+    guest.program(remove(add(class::IPV4_UDP, filter::DEST_DROP)), &frame(Protocol::UDP, B, A));
+    assert_eq!(guest.chip.director.untold, 1);
+    assert!(guest.chip.lint().is_empty(), "{}", guest.chip.lint());
 }
 
 #[test]
