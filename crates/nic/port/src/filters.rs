@@ -29,7 +29,8 @@ pub trait Filters {
 
     /// Leads the packets of a flow to a receive queue, or drops them; of a flow that was added
     /// before, from now on to this one. What the filters above do not let through does not come
-    /// to any queue. [`crate::Feature::FlowFilter`] says whether a port can, and
+    /// to any queue; when a queue has gone, so have the filters that lead to it.
+    /// [`crate::Feature::FlowFilter`] says whether a port can, and
     /// [`crate::Limits::flow_filters`] how many.
     ///
     /// # Errors

@@ -17,8 +17,8 @@ use memory::{Batch, Dma, TxOffload};
 use port::{
     Feature, Filters as _, Flow, FlowTarget, Options, Port as _, Reason, RxQueue as _, Support, Transport,
 };
-use regs::i40e::{PFQF_FDSTAT, PRTQF_FD_INSET, QTX_TAIL, class, inset};
-use testbed::inprocess::{InProcess, while_stepping};
+use regs::i40e::{PFQF_FDSTAT, PRTQF_FD_INSET, QTX_ENA, QTX_TAIL, class, inset};
+use testbed::inprocess::{Handle, InProcess, while_stepping};
 use testbed::{i40e, ixgbe};
 use wire::ip::Addresses;
 
@@ -166,11 +166,28 @@ fn what_the_card_compares_is_as_it_was_when_the_port_has_gone() {
     bench.finish();
 }
 
-/// A device that does not do what it was told: it does not count filters, or takes no descriptor.
+/// What is led to a queue comes to others when the queue has gone.
+#[test]
+fn a_filter_goes_with_its_queue() {
+    let mut bench = bench();
+    let (gone, other) = (flow(V4, UDP), flow(V4, TCP));
+    add(&mut bench, gone, FlowTarget::Queue(3)).unwrap();
+    add(&mut bench, other, FlowTarget::Queue(1)).unwrap();
+    let queue = bench.sides[1].rx.pop().unwrap();
+    while_stepping(&bench.handles.clone(), || drop(queue)).unwrap();
+    assert_eq!(queues_of(&mut bench, &frames::udp4(b"by its hash", Sums::Full)).len(), 1);
+    assert_eq!(queues_of(&mut bench, &frames::tcp4(b"as before", Sums::Full)), [1]);
+    assert_eq!((remove(&mut bench, gone), remove(&mut bench, other)), (false, true));
+    bench.finish();
+}
+
+/// A device that does not do what it was told: it does not count filters, takes no descriptor, or
+/// does not start the queue that programs filters, once.
 #[derive(Debug, Default)]
 struct Idle {
     counts: AtomicBool,
     deaf: AtomicBool,
+    lazy: AtomicBool,
 }
 
 impl Between for Idle {
@@ -183,35 +200,44 @@ impl Between for Idle {
     }
 
     fn write_bar(&self, inner: &bus::Pci, index: usize, offset: u32, data: &[u8]) -> bus::Result<()> {
-        let is_tail = (QTX_TAIL::at(1)..QTX_TAIL::at(64)).contains(&offset);
-        if is_tail && self.deaf.load(Ordering::Relaxed) {
+        // Of the first queue that the port has not: it has one of each kind.
+        let is_tail = offset == QTX_TAIL::at(1) && self.deaf.load(Ordering::Relaxed);
+        let is_start = offset == QTX_ENA::at(1) && data != [0; 4];
+        if is_tail || is_start && self.lazy.swap(false, Ordering::Relaxed) {
             return Ok(());
         }
         inner.write_bar(index, offset, data)
     }
 }
 
+/// A port on such a device, and what steps it.
+fn idle_port(idle: &Arc<Idle>) -> (I40e, [Handle; 1]) {
+    let cable = testbed::wire::Cable::open(&"loop".parse().unwrap()).unwrap();
+    let options = i40e::Options::with_mac(ixgbe::mac(0));
+    let (inner, handle) = InProcess::new(i40e::open(&options, cable).unwrap());
+    let handles = [handle];
+    let pci = in_front_of(inner, idle.clone());
+    let dma = Dma::new(Default::default());
+    let open = || I40e::open(pci.clone(), &dma, Options::default());
+    (while_stepping(&handles, open).unwrap().unwrap(), handles)
+}
+
+/// What the driver says of adding a filter.
+fn fault(added: port::Result<()>) -> driver::Error {
+    driver::Error::try_from(added.unwrap_err()).unwrap()
+}
+
 #[test]
 fn a_device_that_does_not_program_a_filter_is_an_error_with_a_name() {
     for deaf in [false, true] {
-        let cable = testbed::wire::Cable::open(&"loop".parse().unwrap()).unwrap();
-        let options = i40e::Options::with_mac(ixgbe::mac(0));
-        let (inner, handle) = InProcess::new(i40e::open(&options, cable).unwrap());
-        let handles = [handle];
-        let idle = Arc::new(Idle::default());
-        idle.counts.store(deaf, Ordering::Relaxed);
-        idle.deaf.store(deaf, Ordering::Relaxed);
-        let pci = in_front_of(inner, idle);
-        let dma = Dma::new(Default::default());
-        let mut port =
-            while_stepping(&handles, || I40e::open(pci.clone(), &dma, Options::default())).unwrap().unwrap();
+        let idle = Arc::new(Idle { counts: deaf.into(), deaf: deaf.into(), ..Idle::default() });
+        let (mut port, handles) = idle_port(&idle);
         let mut add =
             || while_stepping(&handles, || port.add_flow(&flow(V4, UDP), FlowTarget::Drop)).unwrap();
         for again in [false, true] {
-            let error = add().unwrap_err();
-            let named = match driver::Error::try_from(error).unwrap() {
+            let named = match fault(add()) {
                 driver::Error::I40e(Fault::FilterNotTaken { .. }) => deaf && !again,
-                driver::Error::I40e(Fault::Stuck { .. }) => deaf && again,
+                driver::Error::I40e(Fault::FiltersUnknown { .. }) => deaf && again,
                 driver::Error::TableFull { .. } => !deaf,
                 _ => false,
             };
@@ -219,4 +245,34 @@ fn a_device_that_does_not_program_a_filter_is_an_error_with_a_name() {
         }
         while_stepping(&handles, || drop(port)).unwrap();
     }
+}
+
+/// A filter that may still be there is not told to have gone, and is added no second time.
+#[test]
+fn a_filter_that_the_device_does_not_remove_is_an_error_with_a_name() {
+    let idle = Arc::new(Idle { counts: true.into(), ..Idle::default() });
+    let (mut port, handles) = idle_port(&idle);
+    let udp = flow(V4, UDP);
+    while_stepping(&handles, || port.add_flow(&udp, FlowTarget::Drop)).unwrap().unwrap();
+    idle.counts.store(false, Ordering::Relaxed);
+    let mut remove = || while_stepping(&handles, || port.remove_flow(&udp)).unwrap().map(drop);
+    let first = fault(remove());
+    assert!(matches!(first, driver::Error::I40e(Fault::Nonsense { .. })), "{first}");
+    let again = fault(remove());
+    assert!(matches!(again, driver::Error::I40e(Fault::FiltersUnknown { .. })), "{again}");
+    let added = fault(while_stepping(&handles, || port.add_flow(&udp, FlowTarget::Drop)).unwrap());
+    assert!(matches!(added, driver::Error::I40e(Fault::FiltersUnknown { .. })), "{added}");
+    while_stepping(&handles, || drop(port)).unwrap();
+}
+
+/// What was made before it failed is used then: there is no room for a second VSI.
+#[test]
+fn a_filter_can_be_added_after_the_queue_did_not_start() {
+    let idle = Arc::new(Idle { counts: true.into(), lazy: true.into(), ..Idle::default() });
+    let (mut port, handles) = idle_port(&idle);
+    let mut add = || while_stepping(&handles, || port.add_flow(&flow(V4, UDP), FlowTarget::Drop)).unwrap();
+    let failed = fault(add());
+    assert!(failed.to_string().contains("QTX_ENA"), "{failed}");
+    add().unwrap();
+    while_stepping(&handles, || drop(port)).unwrap();
 }

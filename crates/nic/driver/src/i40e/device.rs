@@ -39,6 +39,8 @@ pub(super) struct State {
     pub vsi: Vsi,
     /// The SEID of the bridge that the VSI hangs on, if one was made.
     pub bridge: Option<u16>,
+    /// The queue set of the VSI that programs filters for flows, if it was made.
+    pub director_set: Option<u16>,
     /// The first transmit queue that was not opened.
     pub spare_queue: usize,
     /// Version of the firmware's interface: major, minor.
@@ -191,6 +193,7 @@ impl Queues for Chip {
     /// their pool with it.
     fn disable_rx(&self, n: usize) -> bool {
         self.withdraw(n);
+        self.undirect_queue(n);
         self.bar.write32(QINT_RQCTL::at(n), 0);
         self.bar.write32(QRX_ENA::at(n), 0);
         let meaning = "the receive queue does not stop: its memory is kept for good";

@@ -61,6 +61,14 @@ pub enum Fault {
         /// How long was waited.
         waited_ms: u64,
     },
+    /// The device did not do with a filter for a flow as it was told before.
+    #[error(
+        "{device}: no filter for a flow can be added or removed, for it is not known which ones the device has since it did not do as it was told: open the port again"
+    )]
+    FiltersUnknown {
+        /// The device's name.
+        device: String,
+    },
     /// The device has stopped a transmit queue.
     #[error(
         "{device}: the device stopped a transmit queue, for it takes what it was given for malicious (PF_MDET_TX): open the port again"

@@ -197,6 +197,10 @@ impl FilterTables for Chip {
         self.change_filters(|filters| filters.broadcast = on)
     }
 
+    fn flow_filters(&self) -> usize {
+        self.flow_capacity()
+    }
+
     fn add_flow(&self, flow: &Flow, target: FlowTarget) -> Result<()> {
         self.direct(flow, target)
     }

@@ -23,8 +23,8 @@ use wire::{ethernet, ipv4, ipv6, tcp, udp};
 
 use super::Fault;
 use super::device::{Chip, Vsi};
-use super::info::FLOWS;
 use super::init::UNIT;
+use crate::intel::Queues;
 use crate::wait::{Late, poll};
 use crate::words::Words;
 use crate::{Error, Result};
@@ -137,11 +137,13 @@ pub(super) struct Director {
     /// The number of the VSI whose queues flows are led to, and the first counter.
     vsi: u16,
     counter: usize,
+    /// Filters that there can be.
+    capacity: usize,
     /// The next descriptor.
     next: u32,
     filters: HashMap<Flow, FlowTarget>,
-    /// The device did not take a descriptor: its memory is still the device's.
-    stuck: bool,
+    /// The device did not do as it was told: which filters it has is not known.
+    unknown: bool,
 }
 
 impl Director {
@@ -158,16 +160,17 @@ impl Director {
             queue: state.spare_queue,
             vsi: state.vsi.number,
             counter: state.places.flows,
+            capacity: chip.flow_capacity(),
             next: 0,
             filters: HashMap::new(),
-            stuck: false,
+            unknown: false,
         })
     }
 
     /// Programs the filter of one class, and waits until the device counts so many filters.
     fn program(&mut self, class: u32, flow: &Flow, target: Option<FlowTarget>, change: i64) -> Result<bool> {
-        if self.stuck {
-            return Err(Fault::Stuck { device: self.device.clone(), command: "a filter" }.into());
+        if self.unknown {
+            return Err(Fault::FiltersUnknown { device: self.device.clone() }.into());
         }
         let before = self.count();
         self.put(class, flow, target);
@@ -175,7 +178,7 @@ impl Director {
         let done = || Ok((last.load(Relaxed) & tx::DTYPE_MASK == tx::DTYPE_DONE).then_some(()));
         let taken = poll(LIMIT, PAUSE, done)?;
         if let Err(Late(waited_ms)) = taken {
-            self.stuck = true;
+            self.unknown = true;
             return Err(Fault::FilterNotTaken { device: self.device.clone(), waited_ms }.into());
         }
         let counted = || Ok((self.count() == before + change).then_some(()));
@@ -224,32 +227,41 @@ impl Director {
                 continue;
             }
             // A filter of all of its classes, or none.
-            for class in &classes[..n] {
-                self.program(*class, flow, None, -1)?;
-            }
+            self.remove_classes(&classes[..n], flow)?;
             let (device, table) = (self.device.clone(), "filters for flows");
-            return Err(Error::TableFull { device, table, capacity: FLOWS });
+            return Err(Error::TableFull { device, table, capacity: self.capacity });
         }
         self.filters.insert(*flow, target);
         Ok(())
     }
 
     fn remove(&mut self, flow: &Flow) -> Result<bool> {
-        if self.filters.remove(flow).is_none() {
+        if !self.filters.contains_key(flow) {
             return Ok(false);
         }
-        for class in classes(flow) {
+        self.remove_classes(classes(flow), flow)?;
+        self.filters.remove(flow);
+        Ok(true)
+    }
+
+    fn remove_classes(&mut self, classes: &[u32], flow: &Flow) -> Result<()> {
+        for class in classes {
             if !self.program(*class, flow, None, -1)? {
+                self.unknown = true;
                 let why = "it does not count one filter fewer";
-                return Err(Fault::Nonsense {
-                    device: self.device.clone(),
-                    command: "removing a filter",
-                    why,
-                }
-                .into());
+                let (device, command) = (self.device.clone(), "removing a filter");
+                return Err(Fault::Nonsense { device, command, why }.into());
             }
         }
-        Ok(true)
+        Ok(())
+    }
+
+    /// Removes the filters that lead to a queue.
+    fn remove_of_queue(&mut self, queue: usize) -> Result<()> {
+        let led =
+            |(flow, target): (&Flow, &FlowTarget)| (*target == FlowTarget::Queue(queue)).then_some(*flow);
+        let flows: Vec<Flow> = self.filters.iter().filter_map(led).collect();
+        flows.iter().try_for_each(|flow| self.remove(flow).map(drop))
     }
 
     /// The transmit queue.
@@ -279,6 +291,26 @@ impl Chip {
         self.director().as_mut().map_or(Ok(false), |director| director.remove(flow))
     }
 
+    /// Removes the filters that lead to a queue which is about to go, or what they match would be
+    /// lost.
+    pub(super) fn undirect_queue(&self, queue: usize) {
+        if self.pci.health().is_err() {
+            return;
+        }
+        let removed = self.director().as_mut().map_or(Ok(()), |director| director.remove_of_queue(queue));
+        if let Err(error) = removed {
+            tracing::warn!("flows that filters lead to receive queue {queue} are lost: {error}");
+        }
+    }
+
+    /// Filters for flows that the function may have, those among them that others may take first.
+    pub(super) fn flow_capacity(&self) -> usize {
+        let allocated = self.bar.read32(PFQF_FDALLOC::AT);
+        let own = allocated & PFQF_FDALLOC::FDALLOC_MASK;
+        let best = (allocated & PFQF_FDALLOC::FDBEST_MASK) >> PFQF_FDALLOC::FDBEST_SHIFT;
+        ((own + best) * DIRECTOR_UNIT) as usize
+    }
+
     /// Makes a VSI with one transmit queue, and has the device compare addresses and ports.
     fn start_director(&self) -> Result<Director> {
         let queue = self.state().spare_queue;
@@ -306,7 +338,13 @@ impl Chip {
         ] {
             field.put(&mut words, value);
         }
-        self.start_tx(queue, &words)?;
+        if let Err(error) = self.start_tx(queue, &words) {
+            // It may start late.
+            if !self.disable_tx(queue) {
+                director.leak();
+            }
+            return Err(error);
+        }
         Ok(director)
     }
 
@@ -323,9 +361,14 @@ impl Chip {
 
     /// Makes a VSI at a bridge below the port; its queue set.
     fn add_director_vsi(&self, queue: usize) -> Result<u16> {
-        let main = self.state().vsi;
-        // There is one already where a call before failed behind this.
-        let known = self.state().bridge;
+        // Where a call before failed behind this, both are there already.
+        let (main, known, set) = {
+            let state = self.state();
+            (state.vsi, state.bridge, state.director_set)
+        };
+        if let Some(set) = set {
+            return Ok(set);
+        }
         let bridge = known.map_or_else(|| self.add_bridge(main), Ok)?;
         self.state().bridge = Some(bridge);
         let mut properties = [0; vsi::LEN];
@@ -337,9 +380,12 @@ impl Chip {
         add.set_param(vsi::CONNECTION, &[vsi::CONNECTION_NORMAL]);
         add.set_param(vsi::FLAGS, &vsi::TYPE_PF.to_le_bytes());
         let (_, answered) = self.with_admin(|admin| admin.write_and_read(add, &properties))?;
-        let set = answered.get(vsi::QS_HANDLE..vsi::QS_HANDLE + 2);
-        set.and_then(|set| set.first_chunk()).map(|set| u16::from_le_bytes(*set)).ok_or_else(|| {
-            Fault::Nonsense { device: self.name.clone(), command: "ADD_VSI", why: "it is too short" }.into()
-        })
+        let set = answered.get(vsi::QS_HANDLE..vsi::QS_HANDLE + 2).and_then(|set| set.first_chunk());
+        let Some(set) = set.map(|set| u16::from_le_bytes(*set)) else {
+            let (device, command) = (self.name.clone(), "ADD_VSI");
+            return Err(Fault::Nonsense { device, command, why: "it is too short" }.into());
+        };
+        self.state().director_set = Some(set);
+        Ok(set)
     }
 }

@@ -11,9 +11,6 @@ pub(super) const RSS_TABLE: usize = 512;
 /// Addresses that are received beside the port's own, and VLANs each: pairs of them.
 pub(super) const FILTERS: usize = 1536;
 
-/// Flows that are led to a queue or dropped: the device's, for all of its functions.
-pub(super) const FLOWS: usize = 8192;
-
 /// The XL710.
 pub(super) static INFO: ChipInfo = ChipInfo {
     knows: super::knows,
@@ -44,6 +41,5 @@ pub(super) static INFO: ChipInfo = ChipInfo {
     longest: 9_716, // 9,728 with CRC and two tags
     longest_limit: "the limit can be set from 1,514 to 9,716 bytes",
     addresses: FILTERS - 2, // the port's own and broadcast have one each
-    flows: FLOWS,
     sums: ["PRC", "GORC", "PTC", "GOTC"],
 };

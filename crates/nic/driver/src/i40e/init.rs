@@ -325,7 +325,8 @@ impl Chip {
     }
 
     /// Writes a register that functions of the card have in common, unless it is right; what it
-    /// had is written back when the port is closed.
+    /// had is written back when the port is closed. Another function that has it right by then
+    /// does not learn of that.
     pub(super) fn set_shared(&self, offset: u32, wanted: u32) -> Result<()> {
         let before = self.read_receive_register(offset)?;
         if before == wanted {

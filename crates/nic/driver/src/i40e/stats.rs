@@ -103,6 +103,9 @@ const SUMS: [(&str, [&str; 3], &[&str], &str); 2] = [
 
 /// Counters of filters for flows that a function has: what is led to a queue, what is dropped.
 const FLOW_COUNTERS: usize = 2;
+/// The first of them. Any function may count with any; drivers of other functions, Linux's and
+/// DPDK's, take three or two for each from 0 on.
+const FIRST_FLOW_COUNTER: usize = 256;
 
 impl Source {
     fn read(&self, bar: &Bar, n: usize) -> u64 {
@@ -134,7 +137,7 @@ pub(super) struct Places {
 impl Places {
     /// The counters of a function.
     pub fn new(port: usize, vsi: usize, function: usize) -> Places {
-        let flows = function * FLOW_COUNTERS % GLQF_PCNT::COUNT;
+        let flows = (FIRST_FLOW_COUNTER + function * FLOW_COUNTERS) % GLQF_PCNT::COUNT;
         Places { port, vsi: vsi.min(GLV_RDPC::COUNT - 1), flows }
     }
 }

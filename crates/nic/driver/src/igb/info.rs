@@ -37,7 +37,6 @@ pub(super) static INFO: ChipInfo = ChipInfo {
     longest: 9_716, // RLPML's most is 9,728, with CRC and two tags
     longest_limit: "the limit can be set from 1,514 to 9,716 bytes",
     addresses: RAH::COUNT - 1,
-    flows: 0,
     sums: ["GPRC", "GORC", "GPTC", "GOTC"],
 };
 

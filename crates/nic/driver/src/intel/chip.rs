@@ -136,8 +136,6 @@ pub struct ChipInfo {
     pub longest_limit: &'static str,
     /// Unicast addresses that are received beside the port's own.
     pub addresses: usize,
-    /// Flows that are led to a queue or dropped.
-    pub flows: usize,
     /// Which counters are the port's packets and bytes received, packets and bytes sent.
     pub sums: [&'static str; 4],
 }

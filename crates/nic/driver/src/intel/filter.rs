@@ -26,9 +26,11 @@ pub trait FilterTables {
     fn set_vlan_filter(&self, on: bool) -> Result<()>;
     /// Receives broadcast frames, as is the default, or not.
     fn set_broadcast(&self, on: bool) -> Result<()>;
-    /// Leads a flow to a queue that was opened, or drops it; chips with [`ChipInfo::flows`].
-    ///
-    /// [`ChipInfo::flows`]: super::chip::ChipInfo::flows
+    /// Flows that can be led to a queue or dropped.
+    fn flow_filters(&self) -> usize {
+        0
+    }
+    /// Leads a flow to a queue that was opened, or drops it; chips that have room for some.
     fn add_flow(&self, _flow: &Flow, _target: FlowTarget) -> Result<()> {
         Ok(())
     }
@@ -73,7 +75,7 @@ impl<C: Chip> Filters for Port<C> {
         tracing::debug!(port = self.name(), "filter: {flow:?} to {target:?}");
         let queues = self.options().rx_queues;
         match target {
-            _ if C::INFO.flows == 0 => {
+            _ if self.chip.flow_filters() == 0 => {
                 let (port, operation) = (self.name().to_owned(), "a filter for a flow");
                 Err(port::Error::Unsupported { port, operation })
             }

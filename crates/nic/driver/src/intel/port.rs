@@ -134,7 +134,7 @@ impl<C: Chip> port::Port for Port<C> {
             max_frame: info.longest,
             tx_segments: C::Tx::MAX_SEGMENTS,
             unicast_addresses: info.addresses,
-            flow_filters: info.flows,
+            flow_filters: self.chip.flow_filters(),
             vectors: self.chip.vectors().len(),
         };
         let features = features(info.features, options, limits.vectors);

@@ -39,7 +39,6 @@ pub(super) static INFO: ChipInfo = ChipInfo {
     longest: 15_500, // MAXFRS, 8.2.3.22.13: 15.5 KiB in practice
     longest_limit: "the limit can be set from 1,514 to 15,500 bytes",
     addresses: RAL::COUNT - 1,
-    flows: 0,
     sums: ["GPRC", "GORC", "GPTC", "GOTC"],
 };
 
