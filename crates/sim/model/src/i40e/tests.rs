@@ -393,18 +393,21 @@ proptest! {
         paged in any::<bool>(),
     ) {
         let mut guest = Guest::new();
-        guest.start(&[], &[]);
+        guest.chip.write(PFQF_CTL_0::AT, PFQF_CTL_0::FD_ENA);
+        guest.start(&[], &[(context::tx::FD_ENA, 1)]);
         if paged {
             guest.lend_pages(&words);
         }
         // Commands, descriptors and contexts of nonsense, some of it with real addresses.
         for (n, word) in (0..).zip(&words) {
             let address = if n % 4 == 0 { DATA + word % 4096 } else { *word };
-            for place in [RX_RING, TX_RING, CONTEXTS, CONTEXTS + 4096, BUFFER] {
+            for place in [RX_RING, CONTEXTS, CONTEXTS + 4096, BUFFER] {
                 guest.memory.store(place + 8 * n, address);
             }
+            guest.memory.store(TX_RING + 8 * n, director::descriptor_word(n % 4, *word).unwrap_or(address));
             guest.memory.store(SEND + 8 * n, command_word(n % 4, *word));
         }
+        assert!(guest.memory.write(DATA, &director::answer()));
         for (row, n, value, kind) in writes {
             let register = &TABLE[row];
             let offset = register.at(n.index(register.len()));
@@ -420,6 +423,7 @@ proptest! {
                 guest.chip.write(QTX_ENA::at(0), QTX_ENA::QENA_REQ);
             }
             guest.cable.send(&[&MAC[..], &[kind as u8; 80]].concat());
+            guest.cable.send(&director::answered());
             guest.step();
         }
         guest.chip.write(PFGEN_CTRL::AT, PFGEN_CTRL::PFSWR);
@@ -436,8 +440,13 @@ fn command_word(at: u64, word: u64) -> u64 {
     let (opcode, _) = opcode::TABLE[(word >> 8) as usize % opcode::TABLE.len()];
     match at {
         0 => word & 0xFFFF_0FFF_0000_FFFF | u64::from(opcode) << 16,
-        2 if word & 1 != 0 => (u64::from(VSI_SEID) * 0x1_0001_0000) | word & 0xFFFF_0000_0000_000F,
-        3 if word & 1 != 0 => BUFFER.rotate_left(32),
+        2 if word & 3 == 1 => (u64::from(VSI_SEID) * 0x1_0001_0000) | word & 0xFFFF_0000_0000_000F,
+        2 if word & 3 == 3 => {
+            let register = &TABLE[(word >> 8) as usize % TABLE.len()];
+            u64::from(register.at((word >> 24) as usize % register.len())) << 32
+        }
+        3 if word & 3 == 1 => BUFFER.rotate_left(32),
+        3 if word & 3 == 3 => word >> 32 << 32 & (0x1F << 32),
         _ => word,
     }
 }

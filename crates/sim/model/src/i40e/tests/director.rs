@@ -54,6 +54,29 @@ fn remove([low, high]: [u64; 2]) -> [u64; 2] {
     [low, high & !filter::PCMD_MASK | filter::PCMD_REMOVE]
 }
 
+/// A packet that programs a filter, and one that the filter matches.
+pub fn answer() -> Vec<u8> {
+    frame(Protocol::UDP, B, A)
+}
+
+pub fn answered() -> Vec<u8> {
+    frame(Protocol::UDP, A, B)
+}
+
+/// A word of a pair of descriptors, `at` of four: of a filter with the packet behind it, or without,
+/// half of the time.
+pub fn descriptor_word(at: u64, word: u64) -> Option<u64> {
+    let size = (answer().len() as u64) << tx::SIZE_SHIFT;
+    match at {
+        _ if word & 1 == 0 => None,
+        0 => Some(DATA),
+        1 => Some(tx::EOP | word & (tx::DUMMY | tx::RS) | size),
+        2 if word & 2 != 0 => Some(u64::from(class::IPV4_UDP) << filter::PCTYPE_SHIFT),
+        2 => Some(word),
+        _ => Some(word & !tx::DTYPE_MASK | tx::DTYPE_FILTER),
+    }
+}
+
 impl Guest {
     /// A guest whose first queues run and may program filters, with descriptors to receive into.
     fn directed() -> Guest {
