@@ -92,6 +92,8 @@ impl Clocked {
         inner.host.receive(bytes);
         let mut inner = self.settle(inner);
         inner.host.pump();
+        // There may be room since more was sent.
+        drop(self.settle(inner));
     }
 
     /// Calls the host until the answer is another one than `EAGAIN`, for so many nanoseconds at

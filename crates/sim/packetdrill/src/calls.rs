@@ -283,22 +283,27 @@ impl Host {
         if !socket.was_open {
             return Err(libc::EAGAIN);
         }
-        let most = socket.choices.send_buffer;
-        let (queued, unsent) = (self.queued(id), self.unsent(id));
-        let Some(socket) = self.sockets.get(&number) else { return Err(libc::EBADF) };
-        let low = self.not_sent_low(socket).map_or(usize::MAX, |low| low as usize);
-        let room = most.saturating_sub(queued);
-        if room == 0 && !bytes.is_empty() || unsent >= low {
-            self.fill(number);
-            return Err(libc::EAGAIN);
+        let mut written = 0;
+        while written < bytes.len() {
+            let Some((room, is_new)) = self.next_part(number, id) else { break };
+            let part = &bytes[written..][..room.min(bytes.len() - written)];
+            let is_last = written + part.len() == bytes.len();
+            let mark = Mark {
+                // Packets of Linux do not go on into the next part of its buffer.
+                is_record_end: mark.is_record_end && is_last || part.len() == room,
+                is_more_to_come: mark.is_more_to_come || !is_last,
+            };
+            self.count_written(number, part.len(), is_new);
+            let taken = self.with(|stack, io| stack.write_marked(id, part, mark, io));
+            let taken = taken.map_err(of_refusal)?;
+            written += taken;
+            if taken < part.len() {
+                break;
+            }
         }
-        let part = &bytes[..bytes.len().min(room)];
-        let mark = Mark { is_record_end: mark.is_record_end && part.len() == bytes.len(), ..mark };
-        let written = self.with(|stack, io| stack.write_marked(id, part, mark, io)).map_err(of_refusal)?;
         if written < bytes.len() {
             self.fill(number);
         }
-        self.sockets.get_mut(&number).into_iter().for_each(|socket| socket.zero_copy.count(written));
         match written {
             0 if !bytes.is_empty() => Err(libc::EAGAIN),
             written => Ok(written),

@@ -60,7 +60,6 @@ fn follow_one(
         ("nstat", []) => Ok(()),
         ("ethtool", ["-K", _, features @ ..]) => {
             settings.has_no_segmentation = features.windows(2).any(|pair| pair == ["tso", "off"]);
-            settings.changes += 1;
             Ok(())
         }
         (name, _) if name.starts_with("sysctl_restore_") => Ok(()),

@@ -1,7 +1,7 @@
 //! `poll` and `epoll`: which of a socket's events an application is told.
 
 use crate::errors::Answer;
-use crate::host::{Descriptor, Host, is_roomy};
+use crate::host::{Descriptor, Host};
 use crate::socket::{Role, Socket};
 
 /// What an epoll instance waits for on a descriptor.
@@ -35,10 +35,7 @@ impl Host {
             Role::Fresh => return OUT | HUP,
             Role::Ended => events |= IN | OUT | HUP | RDHUP,
             Role::Open(id) => {
-                let is_open = socket.was_open;
-                let (queued, unsent) = (self.queued(*id), self.unsent(*id));
-                let has_room = !socket.is_full && queued < socket.choices.send_buffer;
-                if is_open && (has_room && self.is_low(socket, unsent) || is_roomy(socket, queued, unsent)) {
+                if socket.was_open && self.is_roomy(socket, *id) {
                     events |= OUT;
                 }
             }
@@ -61,13 +58,13 @@ impl Host {
         events
     }
 
-    fn is_low(&self, socket: &Socket, unsent: usize) -> bool {
-        self.not_sent_low(socket).is_none_or(|low| unsent < low as usize)
-    }
-
     /// Below how many bytes that were not sent a socket counts as writable.
     pub fn not_sent_low(&self, socket: &Socket) -> Option<u32> {
-        socket.choices.not_sent_low.or_else(|| self.settings.number("tcp_notsent_lowat"))
+        socket
+            .choices
+            .not_sent_low
+            .filter(|low| *low != 0)
+            .or_else(|| self.settings.number("tcp_notsent_lowat"))
     }
 
     /// The events of a descriptor at present; `POLLNVAL` where it is none of a socket.

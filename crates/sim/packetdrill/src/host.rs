@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs::File;
+use std::net::SocketAddr;
 
 use memory::{Backing, Batch, Dma, Packet, Pool};
 use tcp::{Event, Id, Io, Reason, Stack};
@@ -12,6 +13,7 @@ use wire::{Flow, MacAddress, ipv4, ipv6, tcp as segment};
 
 use crate::epoll::Interest;
 use crate::errors::of_reason;
+use crate::packets::{cut, ip_len, split, whole};
 use crate::settings::Settings;
 use crate::socket::{Choices, Number, Role, Socket};
 
@@ -115,10 +117,33 @@ impl Host {
     /// Packets go on the cable.
     fn put(&mut self, mut out: Batch) {
         while let Some(packet) = out.pop_front() {
-            if !self.settings.is_cut {
-                self.cable.push_back((self.now_ns, whole(&packet)));
-            }
+            let bytes = whole(&packet);
+            self.count_sent(&bytes);
+            // Linux cuts by itself what a port does not cut.
+            let parts = if self.settings.has_no_segmentation { cut(&packet) } else { vec![bytes] };
             self.pool.free(packet);
+            if !self.settings.is_cut {
+                self.cable.extend(parts.into_iter().map(|part| (self.now_ns, part)));
+            }
+        }
+    }
+
+    /// Data go out: the packets of a socket's send buffer that hold them have been sent.
+    fn count_sent(&mut self, bytes: &[u8]) {
+        let Some(tcp) = bytes.get(ip_len(bytes)..).and_then(|tcp| segment::Segment::new_checked(tcp).ok())
+        else {
+            return;
+        };
+        let ports = (Some(tcp.src_port()), Some(tcp.dst_port()));
+        let port_of = |address: Option<SocketAddr>| address.map(|address| address.port());
+        let is_its = |socket: &&mut Socket| {
+            socket.connection().is_some() && (port_of(socket.local), port_of(socket.remote)) == ports
+        };
+        if let Some(socket) = self.sockets.values_mut().find(is_its)
+            && !tcp.payload().is_empty()
+            && !tcp.flags().contains(segment::Flags::SYN)
+        {
+            socket.send_buffer.send(tcp.sequence(), tcp.payload().len());
         }
     }
 
@@ -131,7 +156,7 @@ impl Host {
                 !stack.is_ready()
             });
             if is_quiet && is_done {
-                return;
+                return self.make_room();
             }
         }
     }
@@ -205,19 +230,11 @@ impl Host {
     }
 
     fn see_sent(&mut self, id: Id) {
-        let queued = self.queued(id);
-        let unsent = self.unsent(id);
         let acknowledged = self.stack().and_then(|stack| stack.info(id)).map(|info| info.bytes_acknowledged);
         if let (Some(socket), Some(bytes)) = (self.socket_of(id), acknowledged) {
             // It wakes whoever waits for room as well.
             socket.out_events += u64::from(socket.zero_copy.acknowledge(bytes));
-        }
-        if let Some(socket) = self.socket_of(id)
-            && socket.is_full
-            && is_roomy(socket, queued, unsent)
-        {
-            socket.is_full = false;
-            socket.out_events += 1;
+            socket.send_buffer.acknowledge(bytes);
         }
     }
 
@@ -304,9 +321,11 @@ impl Host {
     /// [`Host::pump`], so that calls that wait may add to it, as applications do.
     pub fn receive(&mut self, bytes: &[u8]) {
         self.remember();
-        let parts = split(bytes);
-        for part in &parts {
-            self.receive_one(part);
+        // Hosts receive what fits into no buffer from their own network card, which put segments
+        // together.
+        match bytes.len() < memory::DATA_ROOM - ethernet::HEADER_LEN {
+            true => self.receive_one(bytes),
+            false => split(bytes.to_vec(), PART).iter().for_each(|part| self.receive_one(part)),
         }
         self.look();
     }
@@ -367,84 +386,4 @@ impl Host {
         .emit(&mut ethernet::Frame::new_unchecked(header));
         Some(packet)
     }
-}
-
-/// Whether a socket that was full counts as writable again: a third of its buffer is free, as
-/// Linux has it, and little enough was not sent.
-pub fn is_roomy(socket: &Socket, queued: usize, unsent: usize) -> bool {
-    let is_little = socket.choices.not_sent_low.is_none_or(|low| unsent < low as usize);
-    3 * queued <= 2 * socket.choices.send_buffer && is_little
-}
-
-/// The bytes of a packet that a port would cut into segments or complete: packetdrill is given
-/// it in one piece, as Linux gives it to a TUN device, with its checksums.
-fn whole(packet: &Packet) -> Vec<u8> {
-    let (mut bytes, mut at) = (packet.to_vec(), packet.next());
-    while let Some(next) = at {
-        bytes.extend_from_slice(next);
-        at = next.next();
-    }
-    complete(&mut bytes);
-    bytes
-}
-
-/// Fills in the checksums of a packet.
-fn complete(bytes: &mut [u8]) {
-    let ip_len = ip_len(bytes);
-    let (ip, tcp) = bytes.split_at_mut(ip_len);
-    let addresses = match ipv4::version(ip[0]) {
-        4 => ipv4::Header::of_mut(ip).map(|mut header| {
-            header.fill_checksum();
-            header.addresses()
-        }),
-        _ => ipv6::Header::of_mut(ip).map(|header| header.addresses()),
-    };
-    if let Some(addresses) = addresses {
-        segment::Segment::new_unchecked(tcp).fill_checksum(addresses);
-    }
-}
-
-/// Bytes of the IP header, which has no options.
-fn ip_len(bytes: &[u8]) -> usize {
-    if ipv4::version(bytes[0]) == 4 { ipv4::HEADER_LEN } else { ipv6::HEADER_LEN }
-}
-
-/// A packet as it is, or the parts of one whose segment fits into no buffer: hosts receive
-/// such ones from their own network card, which put segments together.
-fn split(bytes: &[u8]) -> Vec<Vec<u8>> {
-    let whole = || vec![bytes.to_vec()];
-    if bytes.len() < memory::DATA_ROOM - ethernet::HEADER_LEN {
-        return whole();
-    }
-    let ip_len = ip_len(bytes);
-    let Some(view) = bytes.get(ip_len..).and_then(|tcp| segment::Segment::new_checked(tcp).ok()) else {
-        return whole();
-    };
-    let (front, payload) = bytes.split_at(ip_len + view.header_len());
-    let (sequence, flags) = (view.sequence(), view.flags());
-    let count = payload.len().div_ceil(PART);
-    let parts = payload.chunks(PART).enumerate().map(|(n, part)| {
-        let is_last = n + 1 == count;
-        let last_only = segment::Flags::FIN | segment::Flags::PSH;
-        let flags = if is_last { flags } else { flags.without(last_only) };
-        rebuild(front, ip_len, part, sequence.wrapping_add((n * PART) as u32), flags)
-    });
-    parts.collect()
-}
-
-/// The packet of a part of a segment.
-fn rebuild(front: &[u8], ip_len: usize, part: &[u8], sequence: u32, flags: segment::Flags) -> Vec<u8> {
-    let mut bytes = [front, part].concat();
-    let len = bytes.len();
-    let (ip, tcp) = bytes.split_at_mut(ip_len);
-    if ipv4::version(ip[0]) == 4 {
-        ipv4::Header::of_mut(ip).into_iter().for_each(|mut header| header.set_total_len(len as u16));
-    } else if let Some(mut header) = ipv6::Header::of_mut(ip) {
-        header.set_payload_len(tcp.len() as u16);
-    }
-    let mut view = segment::Segment::new_unchecked(tcp);
-    view.set_sequence(sequence);
-    view.set_flags(flags);
-    complete(&mut bytes);
-    bytes
 }

@@ -36,6 +36,7 @@ impl Host {
         match (level, name) {
             (libc::SOL_SOCKET, libc::SO_SNDBUF) => {
                 choices.send_buffer = (2 * number()?.max(0) as usize).max(LEAST_SEND_BUFFER);
+                choices.is_buffer_chosen = true;
             }
             (libc::SOL_SOCKET, libc::SO_ZEROCOPY) => socket.zero_copy.is_on = number()? != 0,
             (libc::SOL_SOCKET, _) | (libc::IPPROTO_IP, _) | (libc::IPPROTO_IPV6, _) => return Ok(0),

@@ -67,11 +67,16 @@ impl Settings {
 
     /// Bytes of a new socket's send buffer: the second number of `tcp_wmem`.
     pub fn send_buffer(&self) -> usize {
-        self.second("tcp_wmem").unwrap_or(256 << 10)
+        self.send_buffers(1).unwrap_or(256 << 10)
     }
 
-    fn second(&self, name: &str) -> Option<usize> {
-        self.text(&format!("net.ipv4.{name}"))?.split_whitespace().nth(1)?.parse().ok()
+    /// Bytes to which a send buffer grows at most: the third number of `tcp_wmem`.
+    pub fn most_send_buffer(&self) -> usize {
+        self.send_buffers(2).unwrap_or(4 << 20)
+    }
+
+    fn send_buffers(&self, at: usize) -> Option<usize> {
+        self.text("net.ipv4.tcp_wmem")?.split_whitespace().nth(at)?.parse().ok()
     }
 
     /// The stack's options with what was set, for a host whose packets have `mtu` bytes.
@@ -94,10 +99,7 @@ impl Settings {
             sack: self.is_on("tcp_sack"),
             timestamps: self.is_on("tcp_timestamps"),
             window_scale: self.is_on("tcp_window_scaling"),
-            offload: Offload {
-                checksum: true,
-                buffers: if self.has_no_segmentation { 0 } else { MOST_SEGMENTS },
-            },
+            offload: Offload { checksum: true, buffers: MOST_SEGMENTS },
             fast_open_needs_cookie: self.fast_open() & fast_open::CLIENT_NO_COOKIE == 0,
             ecn: ecn != 0,
             ecn_offer: ecn == 1,

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use tcp::Id;
 
+use crate::send_buffer::SendBuffer;
 use crate::zero_copy::ZeroCopy;
 
 /// The number of a socket, whether or not an application has a descriptor of it.
@@ -36,6 +37,8 @@ pub struct Choices {
     pub is_nonblocking: bool,
     /// Bytes that may wait to be sent or acknowledged.
     pub send_buffer: usize,
+    /// The application chose the size of the send buffer, which does not grow then.
+    pub is_buffer_chosen: bool,
     /// Small segments go out at once.
     pub has_no_delay: bool,
     /// Small segments wait until they are full ones.
@@ -62,6 +65,7 @@ impl Choices {
         Choices {
             is_nonblocking: false,
             send_buffer,
+            is_buffer_chosen: false,
             has_no_delay: false,
             is_corked: false,
             not_sent_low: None,
@@ -96,6 +100,8 @@ pub struct Socket {
     pub received: VecDeque<u8>,
     /// Calls whose bytes an application must not change yet.
     pub zero_copy: ZeroCopy,
+    /// What waits to be sent or acknowledged, as Linux counts it.
+    pub send_buffer: SendBuffer,
     /// The other side has sent all that it had to send.
     pub is_peer_finished: bool,
     /// The application reads no more.
@@ -131,6 +137,7 @@ impl Socket {
             choices,
             received: VecDeque::new(),
             zero_copy: ZeroCopy::default(),
+            send_buffer: SendBuffer::default(),
             is_peer_finished: false,
             is_read_shut: false,
             is_write_shut: false,

@@ -92,7 +92,12 @@ unsafe fn write_from(fd: c_int, buffers: &[iovec], flags: c_int, to: Option<Sock
             Ok(_) => {}
         }
     }
+    let mut waits = false;
     let whole = attempt(fd, flags, |host| {
+        // Who waits is called when much is free.
+        if std::mem::replace(&mut waits, true) && host.socket_mut(fd)?.is_full {
+            return Err(libc::EAGAIN);
+        }
         let written = host.write(fd, &bytes[done..], mark)?;
         done += written;
         if done < bytes.len() { Err(libc::EAGAIN) } else { Ok(done) }
