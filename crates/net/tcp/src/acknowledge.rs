@@ -48,6 +48,7 @@ impl Connection {
             if has_window_changed {
                 self.rtt.doublings = 0;
                 self.set(Deadline::Retransmit, NEVER);
+                self.waits_since_ns = NEVER;
             }
         }
         if was_closed && has_window_changed && self.nxt != self.una {

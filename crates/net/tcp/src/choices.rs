@@ -7,6 +7,10 @@ use crate::event::Id;
 use crate::options::Options;
 use crate::stack::Stack;
 
+/// The smallest segment that an application may choose, as in Linux (`TCP_MIN_MSS`): there is
+/// room for data behind all options.
+pub const LEAST_SEGMENT: u16 = 88;
+
 /// What an application chooses for one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Choices {
@@ -21,7 +25,7 @@ pub struct Choices {
     /// How often the SYN is sent again; `None` for what the stack's options say.
     pub syn_retries: Option<u8>,
     /// The largest segment to send and to tell the other side of, without options; counts
-    /// before the SYN has gone out.
+    /// before the SYN has gone out. Less than [`LEAST_SEGMENT`] counts as that.
     pub max_segment: Option<u16>,
 }
 
@@ -37,7 +41,8 @@ pub struct Mark {
 /// How connections to a port are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Listener {
-    /// The largest segment to send and to tell the other side of, without options.
+    /// The largest segment to send and to tell the other side of, without options. Less than
+    /// [`LEAST_SEGMENT`] counts as that.
     pub max_segment: Option<u16>,
     /// How many connections may be open whose SYN carried data and whose end of opening has not
     /// been seen (RFC 7413, section 5.1); `None` where no data are taken from a SYN.
@@ -58,6 +63,7 @@ impl Stack {
         connection.is.has_nagle = choices.has_nagle;
         connection.is.is_corked = choices.is_corked;
         connection.user_timeout_ns = choices.user_timeout_ns;
+        connection.bound_by_user_timeout();
         connection.syn_retries = choices.syn_retries;
         if let Some(size) = choices.max_segment.filter(|_| !connection.state.is_synchronized()) {
             connection.limit_segment(size);
@@ -99,6 +105,7 @@ impl Stack {
 impl crate::connection::Connection {
     /// Takes no larger segments than an application wants, and tells the other side so.
     pub fn limit_segment(&mut self, size: u16) {
+        let size = size.max(LEAST_SEGMENT);
         self.advertised = self.advertised.min(size);
         self.segment = self.segment.min(size);
         self.path = crate::path::Path::new(self.segment);

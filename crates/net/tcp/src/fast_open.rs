@@ -65,7 +65,8 @@ pub enum Verdict {
     Give(Cookie),
 }
 
-/// Looks at a SYN to a listener that takes data, with so many connections half open.
+/// Looks at a SYN to a listener that takes data, with so many connections half open whose SYN's
+/// data were taken, on all ports.
 pub fn judge(key: &Key, segment: &Segment, listener: &Listener, half_open: u32) -> Verdict {
     let Some(most) = listener.fast_open.filter(|most| half_open < *most) else { return Verdict::Usual };
     debug_assert!(most > 0);

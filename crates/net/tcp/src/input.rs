@@ -175,7 +175,9 @@ impl Connection {
     /// Whether the answer to a SYN echoes a clock that no SYN of this connection showed: it
     /// answers another one (RFC 7323, section 3.2, as Linux has it).
     fn is_foreign_echo(&self, segment: &Segment, now_ns: i64) -> bool {
-        let Some((_, echo)) = segment.timestamps.filter(|_| self.is.has_timestamps) else { return false };
+        // Some peers echo nothing there.
+        let echo = segment.timestamps.filter(|(_, echo)| self.is.has_timestamps && *echo != 0);
+        let Some((_, echo)) = echo else { return false };
         let (first, last) = (self.clock(self.heard_ns), self.clock(now_ns));
         is_earlier(echo, first) || is_earlier(last, echo)
     }

@@ -208,7 +208,7 @@ impl Connection {
         }
         // A part only when it is much of the window, or nothing else happened for long.
         let is_much = most > 0 && most >= self.max_send_window / 2;
-        if !node.is_control && most > 0 && is_first && (is_much || self.is.may_cut) {
+        if node.payload_len() > 0 && most > 0 && is_first && (is_much || self.is.may_cut) {
             return May::SendPart(most);
         }
         May::Wait
@@ -240,11 +240,16 @@ impl Connection {
 
     /// Payload bytes that the other side's window takes at once.
     pub fn room(&self) -> u32 {
+        self.room_of(self.payload_size())
+    }
+
+    /// Sequence numbers that the other side's window takes, `most` at most.
+    fn room_of(&self, most: u32) -> u32 {
         // A SYN takes no window.
         let syn = u32::from(self.una == self.initial);
         let edge = self.una.plus(self.send_window.saturating_add(syn));
         let room = if edge.is_after(self.nxt) { edge.since(self.nxt) } else { 0 };
-        room.min(self.payload_size())
+        room.min(most)
     }
 
     /// Joins a short node with those behind it, up to so many bytes, if they are in the same
@@ -270,7 +275,7 @@ impl Connection {
         }
     }
 
-    /// Has the FIN ride on the last data, where neither was sent.
+    /// Has the FIN ride on the last data, where neither was sent and the window takes both.
     fn join_end(&mut self, at: u32, shared: &mut Shared) {
         if shared.nodes.get(at).is_some_and(|node| self.has_end_behind(node, shared)) {
             shared.nodes.remove_after(&mut self.queue, at);
@@ -283,7 +288,8 @@ impl Connection {
     /// Whether a node that was not sent is the last data, and the FIN stands behind it.
     pub fn has_end_behind(&self, node: &Node, shared: &Shared) -> bool {
         let next = shared.nodes.get(node.next).filter(|next| next.is_control && next.packet.is_none());
-        !node.is_control && node.sent == Sent::Not && next.is_some()
+        let fits = node.len() < self.room_of(u32::MAX);
+        !node.is_control && node.sent == Sent::Not && next.is_some() && fits
     }
 
     /// Cuts a node in two, the first of which has `len` bytes; false when there is no buffer.
@@ -341,7 +347,9 @@ impl Connection {
     fn await_window(&mut self, now_ns: i64) {
         let is_blocked = self.unsent != NONE && self.nxt == self.una && self.state.is_synchronized();
         if is_blocked && self.deadlines[Deadline::Retransmit as usize] == NEVER {
+            self.waits_since_ns = self.waits_since_ns.min(now_ns);
             self.set(Deadline::Retransmit, now_ns + self.rtt.timeout_ns());
+            self.bound_by_user_timeout();
         }
     }
 

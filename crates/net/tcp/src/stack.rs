@@ -46,6 +46,8 @@ pub struct Stack {
     pub(crate) starved: Ids,
     in_time_wait: u32,
     half_open: u32,
+    /// Those of them whose SYN's data were taken.
+    fast_half_open: u32,
     /// Until when acknowledgements may carry cookies.
     cookies_until_ns: i64,
     /// A bit for each port that is listened on.
@@ -69,6 +71,7 @@ impl Stack {
             starved: Ids::default(),
             in_time_wait: 0,
             half_open: 0,
+            fast_half_open: 0,
             cookies_until_ns: i64::MIN,
             listening: Box::new([0; 1024]),
             listeners: BTreeMap::new(),
@@ -138,9 +141,10 @@ impl Stack {
             }
             return self.arrive_at_none(key, segment, packet, io);
         }
-        let before = connection.state;
+        let (before, was_fast) = (connection.state, connection.is_fast_open());
         let next = connection.arrive(index, segment, packet, &mut self.shared, io);
         let after = connection.state;
+        self.fast_half_open -= u32::from(was_fast && !connection.is_fast_open());
         self.count_states(index, before, after, io);
         if next == Next::Refuse {
             self.reply_reset(segment, io);
@@ -233,10 +237,13 @@ impl Stack {
         connection.learn(segment, &self.shared.options, io.now_ns);
         connection.set_window(segment);
         connection.queue_control(&mut self.shared, io.now_ns);
-        match judge(&key, segment, &listener, self.half_open) {
+        match judge(&key, segment, &listener, self.fast_half_open) {
             Verdict::Usual => {}
             Verdict::Give(cookie) => connection.cookie = Some(Box::new(cookie)),
-            Verdict::Open => connection.open_fast(index, segment, packet, &mut self.shared, io),
+            Verdict::Open => {
+                connection.open_fast(index, segment, packet, &mut self.shared, io);
+                self.fast_half_open += 1;
+            }
         }
         self.half_open += 1;
         self.settle(index, Next::Keep, io);
@@ -318,6 +325,7 @@ impl Stack {
         let Some(connection) = self.connections.get_mut(index) else { return };
         connection.clear(&mut self.shared, io.pool);
         self.half_open -= u32::from(connection.state == State::SynReceived);
+        self.fast_half_open -= u32::from(connection.is_fast_open());
         self.in_time_wait -= u32::from(connection.state == State::TimeWait);
         self.timers.cancel(index as usize);
         self.demux.remove(index);

@@ -76,7 +76,9 @@ impl Connection {
         // A window that shrank over what is on its way is asked about as a closed one is, for
         // as long as somebody answers (RFC 9293, section 3.8.6).
         let is_asking = self.send_window == 0 && !is_opening && !self.is_silent(io);
-        if self.attempts >= limit && !is_asking {
+        // RFC 5482: the application's own patience counts in place of the stack's.
+        let has_own = self.user_timeout_ns > 0 && !is_opening;
+        if self.attempts >= limit && !is_asking && !has_own {
             shared.counters.timed_out += 1;
             return Next::End(End::TimedOut);
         }

@@ -1,6 +1,7 @@
 //! Messages of ICMP that the other end of a connection cannot be reached (RFC 792 and 4443).
-//! They end a connection that is being opened, and no other (RFC 1122, section 4.2.3.9; RFC
-//! 5927, section 6): a stranger who guesses a number must not.
+//! They end a connection that is being opened, and no other (RFC 5927, section 6): a stranger
+//! who guesses a number must not. RFC 1122, section 4.2.3.9, has those of some codes end none;
+//! as in Linux all do here (RFC 5461, section 4.1), so that an application need not wait.
 
 use std::net::IpAddr;
 
