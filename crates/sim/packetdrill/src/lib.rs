@@ -12,7 +12,8 @@
 //! which needs a privilege. `overrides` answers these three calls.
 //!
 //! There are neither UDP nor urgent data, `splice` and `sendfile`, times of packets
-//! (`SO_TIMESTAMPING`) and most `ioctl`s: a script that uses one of them sees an error.
+//! (`SO_TIMESTAMPING`) and most `ioctl`s. Options of `SOL_SOCKET` and of IP that this host does
+//! not know are taken and do nothing: a script sees the difference by what it expects of them.
 
 mod blocking;
 mod calls;
