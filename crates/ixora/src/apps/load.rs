@@ -53,7 +53,10 @@ pub fn memcached(keys: &Keys) -> Workload {
         load::Mix::Etc => (Mix::Etc, 0.033),
     };
     let workload = Memcached::new(mix, keys.keys, keys.update.unwrap_or(updates));
-    Box::new(move |settings, live, stop| Box::new(Load::new(workload, settings, live, stop)))
+    let max_misses = keys.misses;
+    Box::new(move |settings, live, stop| {
+        Box::new(Load::new(workload, Settings { max_misses, ..settings }, live, stop))
+    })
 }
 
 /// What a course asks of a load.
@@ -70,6 +73,7 @@ pub fn settings(
         depth: course.depth.into(),
         rates: course.rate.iter().map(|rate| rate.0).collect(),
         step_ns: step.as_nanos() as i64,
+        max_misses: 0.0,
         seed: super::serve::random_key()[0],
     }
 }
@@ -189,6 +193,8 @@ pub fn figures(results: &Results) -> Value {
         "connections": results.connected,
         "refused": results.refused,
         "wrong_in_front": results.wrong,
+        "lost_in_front": results.lost,
+        "max_misses": results.max_misses,
         "whole": results.is_whole,
         "steps": steps.collect::<Vec<_>>(),
     })

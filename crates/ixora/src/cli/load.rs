@@ -95,6 +95,10 @@ pub struct Keys {
     /// The share of requests that store: 0.002 of usr and 0.033 of etc if left out.
     #[arg(long, value_parser = share)]
     pub update: Option<f64>,
+    /// The share of keys asked for that may be missing, 0 to 1; with more the command fails. All
+    /// are stored at first, so that none is missing in a cache with room for them.
+    #[arg(long, value_parser = share, default_value = "0")]
+    pub misses: f64,
 }
 
 /// Keys and values.

@@ -22,6 +22,7 @@ fn settings() -> Settings {
         depth: 4,
         rates: vec![None],
         step_ns: SECOND / 10,
+        max_misses: 0.0,
         seed: 7,
     }
 }
@@ -33,15 +34,26 @@ fn run<W: Workload + 'static>(
     server: impl Service + 'static,
     change: impl FnOnce(&mut Net),
 ) -> Results {
+    let connections = settings.connections as u64;
+    let results = run_with(workload, settings, server, tcp::Options::default(), change);
+    assert_eq!(results.connected, connections);
+    results
+}
+
+/// The same, with options of both stacks.
+fn run_with<W: Workload + 'static>(
+    workload: W,
+    settings: Settings,
+    server: impl Service + 'static,
+    options: tcp::Options,
+    change: impl FnOnce(&mut Net),
+) -> Results {
     let (live, stop) = (Arc::new(Live::default()), Arc::new(AtomicBool::new(false)));
-    let connections = settings.connections;
-    let mut net = Net::new(Load::new(workload, settings, &live, &stop), server, 16_384);
+    let mut net = Net::with(Load::new(workload, settings, &live, &stop), server, 16_384, options);
     change(&mut net);
     net.run_to_end(100 * SECOND);
     assert!(stop.load(Ordering::Relaxed) && live.is_over.load(Ordering::Relaxed));
-    let results = live.results();
-    assert_eq!(results.connected, connections as u64);
-    results
+    live.results()
 }
 
 /// The only step, in which nothing went wrong.
@@ -144,6 +156,100 @@ fn memcached_is_filled_asked_and_checked() {
         run(load::Memcached::new(Mix::Etc, 2000, 0.1), settings(), Server::new(cache, 1 << 20), |_| {});
     let step = &results.steps[0];
     assert!(step.misses > 1000 && step.answers > 100 && step.wrong + step.lost == 0, "{step:?}");
+    // It is told, unless so many misses are allowed.
+    let [reason] = &results.failures()[..] else { panic!("{:?}", results.failures()) };
+    assert!(reason.starts_with(&format!("{} keys were not there", step.misses)), "{reason}");
+    let share = step.misses as f64 / (step.misses + step.answers) as f64;
+    let with = |max_misses| load::Results { max_misses, ..results.clone() }.failures().len();
+    assert_eq!((with(share + 0.001), with(share - 0.001)), (0, 1));
+}
+
+/// Answers nothing on the connections that were opened first, and the others at once.
+struct Deaf {
+    echo: tcp::Echo,
+    deaf: Vec<tcp::Id>,
+    count: usize,
+}
+
+impl Service for Deaf {
+    fn serve(&mut self, events: &mut Vec<Event>, stack: &mut Stack, io: &mut Io) {
+        let mut heard = vec![];
+        for event in events.drain(..) {
+            match event {
+                Event::Connected { connection, .. } if self.deaf.len() < self.count => {
+                    self.deaf.push(connection)
+                }
+                Event::Received { connection, packet } if self.deaf.contains(&connection) => {
+                    io.pool.free(packet)
+                }
+                event => heard.push(event),
+            }
+        }
+        *events = heard;
+        self.echo.serve(events, stack, io);
+    }
+}
+
+#[test]
+fn what_arrives_goes_to_any_connection_that_is_free() {
+    // A hundred connections never have room again; the others are enough for what arrives.
+    let rates = vec![Some(20_000.0)];
+    let settings = Settings { rates, step_ns: SECOND / 2, connections: 110, depth: 1, ..settings() };
+    let server = Deaf { echo: tcp::Echo::default(), deaf: vec![], count: 100 };
+    let results = run(load::Echo::new(1), settings, server, |_| {});
+    let step = &results.steps[0];
+    assert_eq!(step.unanswered, 100, "one on each connection that is not answered");
+    assert!((9_500..10_500).contains(&step.answers), "{}", step.answers);
+}
+
+#[test]
+fn late_answers_of_a_step_do_not_count_into_the_next_one() {
+    let rates = vec![Some(200.0), Some(200.0)];
+    let settings = Settings { rates, step_ns: SECOND, connections: 10, depth: 1, ..settings() };
+    // The server stalls from the middle of the first step into the second one.
+    let stalled = |net: &mut Net| net.stall = net.now + 500 * MS..net.now + 6_500 * MS;
+    let results = run(load::Echo::new(1), settings, tcp::Echo::default(), stalled);
+    let [first, second] = &results.steps[..] else { panic!("{} steps", results.steps.len()) };
+    assert!(first.unanswered > 70, "{}", first.unanswered);
+    assert_eq!(first.latency.len(), first.answers + first.unanswered);
+    // What was sent in the first step had waited for six seconds.
+    assert!(second.latency.max() < SECOND as u64, "{}", second.latency.max());
+    assert!((140..260).contains(&(second.answers + second.unanswered)), "{second:?}");
+}
+
+/// Ends the first connections of a load before the others are open.
+struct Ends(tcp::Echo, usize);
+
+impl Service for Ends {
+    fn serve(&mut self, events: &mut Vec<Event>, stack: &mut Stack, io: &mut Io) {
+        for event in events.iter() {
+            if let Event::Connected { connection, .. } = event
+                && self.1 > 0
+            {
+                self.1 -= 1;
+                stack.abort(*connection, io).unwrap();
+            }
+        }
+        self.0.serve(events, stack, io);
+    }
+}
+
+#[test]
+fn connections_that_end_in_front_of_the_first_step_are_told() {
+    let settings = Settings { connections: 600, step_ns: SECOND / 1000, ..settings() };
+    let results = run(load::Echo::new(1), settings, Ends(tcp::Echo::default(), 30), |_| {});
+    assert_eq!((results.connected, results.refused, results.lost), (600, 0, 30));
+    assert_eq!(results.failures(), ["30 connections ended before their time"]);
+}
+
+#[test]
+fn connections_that_the_stack_refuses_count_as_refused() {
+    // The server takes as many as its table holds, and the client's table has fewer places.
+    let settings = Settings { connections: 400, step_ns: SECOND / 1000, ..settings() };
+    let connections = tcp::Options { connections: 300, ..tcp::Options::default() };
+    let results = run_with(load::Echo::new(1), settings, tcp::Echo::default(), connections, |_| {});
+    assert_eq!((results.connected, results.refused), (300, 100));
+    assert!(results.is_whole && results.steps[0].answers > 100);
 }
 
 /// Changes one byte of what the echo service sends back.

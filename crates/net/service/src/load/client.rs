@@ -35,12 +35,24 @@ enum Phase {
     Over,
 }
 
+/// A request that was sent.
+struct Sent<E> {
+    /// When it was to be sent, in nanoseconds.
+    since_ns: i64,
+    /// It was counted as not answered at the end of its step: what comes for it now counts
+    /// nowhere.
+    is_given_up: bool,
+    expected: E,
+}
+
 /// A connection.
 struct Connection<W: Workload> {
     id: Id,
     is_open: bool,
-    /// What it waits for, and since when.
-    expected: VecDeque<(i64, W::Expected)>,
+    /// Whether it is listed among those that may have room for a request.
+    is_listed: bool,
+    /// What it waits for.
+    expected: VecDeque<Sent<W::Expected>>,
     reader: W::Reader,
     /// Bytes of requests that found no room.
     unsent: Vec<u8>,
@@ -61,9 +73,12 @@ pub struct Load<W: Workload> {
     next_ns: f64,
     /// Arrivals that wait for a connection.
     waiting: VecDeque<i64>,
-    /// The connection whose turn is next.
-    turn: usize,
-    /// Requests that are under way.
+    /// Connections with room for what arrives in an open loop, in the order of their turns;
+    /// each is there once.
+    free: VecDeque<usize>,
+    /// Connections that the stack did not even open.
+    unopened: usize,
+    /// Requests that are under way, and were not given up.
     under_way: usize,
     results: Results,
     /// Answers and latencies since figures were told.
@@ -87,9 +102,10 @@ impl<W: Workload> Load<W> {
             random: Random(settings.seed),
             next_ns: 0.0,
             waiting: VecDeque::new(),
-            turn: 0,
+            free: VecDeque::new(),
+            unopened: 0,
             under_way: 0,
-            results: Results::default(),
+            results: Results { max_misses: settings.max_misses, ..Results::default() },
             answers: 0,
             recent: histogram(),
             tell_ns: 0,
@@ -107,15 +123,17 @@ impl<W: Workload> Load<W> {
         }
     }
 
+    /// Connections that are open, or never will be.
+    fn settled(&self) -> usize {
+        (self.results.connected + self.results.refused) as usize
+    }
+
     /// Opens as many connections as may be opened now.
     fn connect(&mut self, stack: &mut Stack, io: &mut Io) {
-        let open = self.results.connected + self.results.refused;
-        while self.connections.len() < self.settings.connections
-            && self.connections.len() - (open as usize) < OPENING
-        {
+        let wanted = self.settings.connections - self.unopened;
+        while self.connections.len() < wanted && self.connections.len() - self.settled() < OPENING {
             let Ok(id) = stack.connect(self.settings.local, self.settings.remote, io) else {
-                self.results.refused += (self.settings.connections - self.connections.len()) as u64;
-                self.settings.connections = self.connections.len();
+                self.unopened = self.settings.connections - self.connections.len();
                 break;
             };
             if self.places.len() <= id.index() {
@@ -125,6 +143,7 @@ impl<W: Workload> Load<W> {
             self.connections.push(Connection {
                 id,
                 is_open: false,
+                is_listed: false,
                 expected: VecDeque::new(),
                 reader: W::Reader::default(),
                 unsent: Vec::new(),
@@ -147,7 +166,7 @@ impl<W: Workload> Load<W> {
         let (Some(expected), Some(connection)) = (expected, self.connections.get_mut(number)) else {
             return false;
         };
-        connection.expected.push_back((intended_ns, expected));
+        connection.expected.push_back(Sent { since_ns: intended_ns, is_given_up: false, expected });
         self.under_way += 1;
         let sent = match connection.unsent.is_empty() {
             true => stack.write(connection.id, &self.scratch, io).unwrap_or(self.scratch.len()),
@@ -157,20 +176,42 @@ impl<W: Workload> Load<W> {
         true
     }
 
-    /// Has a connection send as much as it may.
+    /// Has a connection send as much as it may: in an open loop, what has arrived.
     fn fill(&mut self, number: usize, stack: &mut Stack, io: &mut Io) {
         let is_closed_loop = match self.phase {
             Phase::Preparing => true,
             Phase::Running(..) => self.rate().is_none(),
-            // What has arrived is sent, though the step is over.
             Phase::Draining(_) => false,
             _ => return,
         };
-        while self.has_room(number) {
-            let intended_ns = if is_closed_loop { Some(io.now_ns) } else { self.waiting.pop_front() };
-            let Some(intended_ns) = intended_ns else { return };
-            if !self.request(number, intended_ns, stack, io) {
-                return;
+        if !is_closed_loop {
+            self.list(number);
+            return self.deal_out(stack, io);
+        }
+        while self.has_room(number) && self.request(number, io.now_ns, stack, io) {}
+    }
+
+    /// Lists a connection among those with room, if it has some.
+    fn list(&mut self, number: usize) {
+        if self.has_room(number)
+            && let Some(connection) = self.connections.get_mut(number)
+            && !std::mem::replace(&mut connection.is_listed, true)
+        {
+            self.free.push_back(number);
+        }
+    }
+
+    /// Gives what has arrived to connections with room, each in its turn. It is sent though
+    /// the step may be over.
+    fn deal_out(&mut self, stack: &mut Stack, io: &mut Io) {
+        while !self.waiting.is_empty() {
+            let Some(number) = self.free.pop_front() else { return };
+            self.connections.get_mut(number).into_iter().for_each(|it| it.is_listed = false);
+            if self.has_room(number)
+                && let Some(intended_ns) = self.waiting.pop_front()
+            {
+                self.request(number, intended_ns, stack, io);
+                self.list(number);
             }
         }
     }
@@ -186,17 +227,12 @@ impl<W: Workload> Load<W> {
         while self.next_ns <= io.now_ns.min(until_ns) as f64 {
             let intended_ns = self.next_ns as i64;
             self.next_ns += self.random.gap_ns(rate);
-            let count = self.connections.len();
-            // The next one with room; beyond some tries all are taken to be full.
-            let free = (0..count.min(64)).map(|n| (self.turn + n) % count).find(|n| self.has_room(*n));
-            self.turn = (self.turn + 1) % count.max(1);
-            match free {
-                Some(number) if self.waiting.is_empty() => {
-                    self.request(number, intended_ns, stack, io);
-                }
-                _ if self.waiting.len() < MAX_WAITING => self.waiting.push_back(intended_ns),
+            self.waiting.push_back(intended_ns);
+            self.deal_out(stack, io);
+            if self.waiting.len() > MAX_WAITING {
                 // It waits until the end of the step at least.
-                _ => self.results.steps[step].leave(until_ns - intended_ns),
+                self.waiting.pop_back();
+                self.results.steps[step].leave(until_ns - intended_ns);
             }
         }
     }
@@ -211,18 +247,22 @@ impl<W: Workload> Load<W> {
         let mut rest = bytes;
         while !rest.is_empty() {
             let Some(connection) = self.connections.get_mut(number) else { return true };
-            let Some((since_ns, expected)) = connection.expected.front() else { return false };
-            let (used, came) = self.workload.answer(&mut connection.reader, expected, rest);
+            let Some(sent) = connection.expected.front() else { return false };
+            let (used, came) = self.workload.answer(&mut connection.reader, &sent.expected, rest);
             rest = &rest[used..];
-            let latency_ns = (now_ns - since_ns).max(1) as u64;
+            let latency_ns = (now_ns - sent.since_ns).max(1) as u64;
+            let is_given_up = sent.is_given_up;
             match came {
                 Came::Part => return true,
                 Came::Wrong => return false,
                 Came::Right | Came::Miss => {
                     connection.expected.pop_front();
-                    self.under_way -= 1;
                 }
             }
+            if is_given_up {
+                continue; // of a step before this one, which has counted it
+            }
+            self.under_way -= 1;
             let Some(step) = step.and_then(|step| self.results.steps.get_mut(step)) else {
                 self.since_ns = now_ns; // preparing takes its time, as long as answers come
                 continue;
@@ -245,14 +285,17 @@ impl<W: Workload> Load<W> {
     fn lose(&mut self, number: usize, now_ns: i64) {
         let Some(connection) = self.connections.get_mut(number) else { return };
         let is_open = std::mem::take(&mut connection.is_open);
-        let left = std::mem::take(&mut connection.expected);
+        let mut left = std::mem::take(&mut connection.expected);
+        left.retain(|sent| !sent.is_given_up);
         self.under_way -= left.len();
-        if !is_open && self.phase == Phase::Connecting {
-            self.results.refused += 1;
-        }
-        if let (true, Phase::Running(step, _) | Phase::Draining(step)) = (is_open, self.phase) {
-            self.results.steps[step].lost += 1;
-            left.iter().for_each(|(since_ns, _)| self.results.steps[step].leave(now_ns - since_ns));
+        match self.phase {
+            Phase::Connecting if !is_open => self.results.refused += 1,
+            Phase::Connecting | Phase::Preparing if is_open => self.results.lost += 1,
+            Phase::Running(step, _) | Phase::Draining(step) if is_open => {
+                self.results.steps[step].lost += 1;
+                left.iter().for_each(|sent| self.results.steps[step].leave(now_ns - sent.since_ns));
+            }
+            _ => {}
         }
     }
 
@@ -270,12 +313,11 @@ impl<W: Workload> Load<W> {
     /// Leaves a phase where it is time to.
     fn leave(&mut self, stack: &mut Stack, io: &mut Io) {
         let now_ns = io.now_ns;
-        let is_late = now_ns - self.since_ns > LIMIT_NS;
+        let is_late = now_ns - self.since_ns >= LIMIT_NS;
         match self.phase {
             Phase::Connecting => {
                 self.connect(stack, io);
-                let settled = (self.results.connected + self.results.refused) as usize;
-                if settled >= self.settings.connections || is_late {
+                if self.settled() + self.unopened >= self.settings.connections || is_late {
                     // Who has not answered by now is taken for somebody who refuses.
                     let late = self.connections.iter().filter(|connection| !connection.is_open);
                     late.for_each(|connection| _ = stack.abort(connection.id, io));
@@ -307,9 +349,13 @@ impl<W: Workload> Load<W> {
     /// Counts what has no answer at the end of a step, with the time that it has waited.
     fn give_up(&mut self, step: usize, now_ns: i64) {
         let Some(step) = self.results.steps.get_mut(step) else { return };
-        let sent = self.connections.iter().flat_map(|connection| &connection.expected);
-        let sent = sent.map(|(since_ns, _)| *since_ns);
-        sent.chain(self.waiting.drain(..)).for_each(|since_ns| step.leave(now_ns - since_ns));
+        let sent = self.connections.iter_mut().flat_map(|connection| &mut connection.expected);
+        for sent in sent.filter(|sent| !sent.is_given_up) {
+            sent.is_given_up = true;
+            step.leave(now_ns - sent.since_ns);
+        }
+        self.waiting.drain(..).for_each(|since_ns| step.leave(now_ns - since_ns));
+        self.under_way = 0;
     }
 
     fn enter(&mut self, phase: Phase, now_ns: i64) {

@@ -31,6 +31,8 @@ pub struct Settings {
     pub rates: Vec<Option<f64>>,
     /// How long each step lasts, in nanoseconds.
     pub step_ns: i64,
+    /// The share of keys that may be missing, 0 to 1: with more the load is a failure.
+    pub max_misses: f64,
     /// What the choice of keys and times follows from.
     pub seed: u64,
 }

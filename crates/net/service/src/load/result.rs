@@ -77,6 +77,10 @@ pub struct Results {
     pub refused: u64,
     /// Wrong answers in front of the first step.
     pub wrong: u64,
+    /// Connections that were opened and ended in front of the first step.
+    pub lost: u64,
+    /// The share of keys that may be missing, 0 to 1.
+    pub max_misses: f64,
     /// Whether all steps came to their end.
     pub is_whole: bool,
 }
@@ -89,15 +93,29 @@ impl Results {
         let counts = [
             (sum(|step| step.wrong) + self.wrong, "answers were wrong"),
             (self.refused, "connections were refused, or nobody answered"),
-            (sum(|step| step.lost), "connections ended before their time"),
+            (sum(|step| step.lost) + self.lost, "connections ended before their time"),
             (sum(|step| step.unanswered), "requests were not answered"),
         ];
         let counts = counts.iter().filter(|(count, _)| *count > 0);
         let mut reasons: Vec<String> = counts.map(|(count, what)| format!("{count} {what}")).collect();
+        reasons.extend(self.too_many_misses(sum(|step| step.misses), answers));
         if answers == 0 {
             reasons.push("there was no right answer".to_owned());
         }
         reasons
+    }
+
+    /// That more keys were not there than may be.
+    fn too_many_misses(&self, misses: u64, answers: u64) -> Option<String> {
+        let share = misses as f64 / (misses + answers).max(1) as f64;
+        (share > self.max_misses).then(|| {
+            format!(
+                "{misses} keys were not there, {:.3} % of those asked for; {:.3} % may be: give the cache more \
+                 memory, ask for fewer keys, or allow more misses",
+                share * 100.0,
+                self.max_misses * 100.0
+            )
+        })
     }
 }
 

@@ -46,10 +46,20 @@ pub struct Net {
 
 impl Net {
     pub fn new(client: impl Service + 'static, server: impl Service + 'static, buffers: usize) -> Net {
+        Net::with(client, server, buffers, Options::default())
+    }
+
+    /// The same, with options of both stacks.
+    pub fn with(
+        client: impl Service + 'static,
+        server: impl Service + 'static,
+        buffers: usize,
+        options: Options,
+    ) -> Net {
         let dma = Dma::new(memory::Options { backing: Backing::Memfd, numa_node: None });
         let now = 1_000 * SECOND;
         let end = |service: Box<dyn Service>, key| End {
-            stack: Stack::new(Options { key: [key, 1], time_wait_ns: SECOND, ..Options::default() }, now),
+            stack: Stack::new(Options { key: [key, 1], time_wait_ns: SECOND, ..options }, now),
             pool: Pool::new(&dma, buffers).unwrap(),
             service,
             events: vec![],
@@ -59,7 +69,7 @@ impl Net {
         let mut net = Net { now, ends, delay_ns, stall, wire: BinaryHeap::new(), count: 0 };
         net.ends[1].stack.listen(PORT);
         for n in [1, 0] {
-            net.with(n, |end, out, now_ns| {
+            net.turn_of(n, |end, out, now_ns| {
                 let mut io = Io { now_ns, pool: &mut end.pool, out };
                 end.service.begin(&mut end.stack, &mut io);
                 end.stack.output(&mut io);
@@ -68,7 +78,7 @@ impl Net {
         net
     }
 
-    fn with(&mut self, n: usize, call: impl FnOnce(&mut End, &mut Batch, i64)) {
+    fn turn_of(&mut self, n: usize, call: impl FnOnce(&mut End, &mut Batch, i64)) {
         let mut out = Batch::with_limit(256);
         call(&mut self.ends[n], &mut out, self.now);
         while let Some(packet) = out.pop_front() {
@@ -111,7 +121,7 @@ impl Net {
             }
         }
         self.wire.extend(later);
-        self.with(n, |end, out, now_ns| {
+        self.turn_of(n, |end, out, now_ns| {
             let mut io = Io { now_ns, pool: &mut end.pool, out };
             for bytes in here {
                 let Some(packet) = frame(io.pool, &bytes) else { continue };
