@@ -1,7 +1,7 @@
 //! Errors of ICMP (RFC 792 and 4443): those about segments that this host sent, and those that
 //! it sends about datagrams to ports that nobody has.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use memory::{Packet, Pool};
 use wire::ip::{Addresses, Protocol};
@@ -60,7 +60,10 @@ pub fn is_one_host(address: IpAddr, own: &host::Addresses) -> bool {
             let is_special = matches!(address.octets()[0], 0 | 127 | 240..);
             !is_special && own.v4.is_none_or(|own| is_host_of_prefix(address, own))
         }
-        IpAddr::V6(address) => !address.is_loopback() && own.v6.is_none_or(|(own, _)| address != own),
+        IpAddr::V6(address) => {
+            !address.is_loopback()
+                && own.v6.is_none_or(|own| address != own.0 && !is_any_router_of_prefix(address, own))
+        }
     }
 }
 
@@ -72,6 +75,13 @@ fn is_host_of_prefix(address: Ipv4Addr, (own, bits): (Ipv4Addr, u8)) -> bool {
     let is_near = differ & !hosts == 0;
     let host = address.to_bits() & hosts;
     differ != 0 && !(is_near && bits < 31 && (host == 0 || host == hosts))
+}
+
+/// Whether an address is that of all routers of a prefix together (RFC 4291, section 2.6.1), which
+/// prefixes of 127 and 128 bits do not have (RFC 6164, section 5.1).
+fn is_any_router_of_prefix(address: Ipv6Addr, (own, bits): (Ipv6Addr, u8)) -> bool {
+    let hosts = u128::MAX.checked_shr(bits.into()).unwrap_or(0);
+    bits < 127 && address.to_bits() == own.to_bits() & !hosts
 }
 
 /// Writes the packet of an error about another one.

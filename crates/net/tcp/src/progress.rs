@@ -4,7 +4,8 @@
 //! wants the connection any more. Then the connection is reset.
 //!
 //! A byte now and then is no progress: an eighth must be acknowledged of what was queued when
-//! the other side made progress last.
+//! the other side made progress last, or two full segments, which is all that a slow reader's
+//! window opens by (RFC 9293, section 3.8.6.2.2).
 
 use crate::connection::{Connection, Deadline, Io, Next, Shared};
 use crate::event::Reason;
@@ -34,7 +35,7 @@ impl Connection {
     }
 
     fn begin_progress(&mut self, now_ns: i64) {
-        let share = self.end.since(self.una) / 8;
+        let share = (self.end.since(self.una) / 8).min(2 * self.payload_size());
         self.progress =
             Progress { since_ns: now_ns, goal: self.bytes_acknowledged + u64::from(share.max(1)) };
         self.set(Deadline::Progress, now_ns + STALL_NS);

@@ -44,10 +44,10 @@ pub struct Stack {
     time_wait: Ids,
     /// Connections that could not send anything because others keep too many packets.
     pub(crate) starved: Ids,
-    in_time_wait: u32,
-    half_open: u32,
+    pub(crate) in_time_wait: u32,
+    pub(crate) half_open: u32,
     /// Those of them whose SYN's data were taken.
-    fast_half_open: u32,
+    pub(crate) fast_half_open: u32,
     /// Until when acknowledgements may carry cookies.
     cookies_until_ns: i64,
     /// A bit for each port that is listened on.

@@ -13,8 +13,8 @@ use port::{RxQueue, RxStats, TxQueue, TxStats};
 use runtime::{Instant, Poller};
 use tcp::{Addresses, Echo, Event, Host, Io, Neighbors, Options, Service, Stack};
 use wire::ethernet::{self, EtherType};
-use wire::ip::Protocol;
-use wire::{MacAddress, ipv4, udp};
+use wire::ip::{self, Protocol};
+use wire::{MacAddress, ipv4, ipv6, udp};
 
 const V4: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xDB8, 0, 0, 0, 0, 0, 1);
@@ -141,6 +141,58 @@ fn datagram(src: Ipv4Addr, mac: MacAddress) -> Vec<u8> {
     [&ethernet::Header::between(mac, mac, EtherType::IPV4).into_inner()[..], &ip, &header].concat()
 }
 
+/// The same over IPv6, where a checksum must be.
+fn datagram_v6(src: Ipv6Addr, mac: MacAddress) -> Vec<u8> {
+    let mut datagram = udp::Repr { src_port: 5000, dst_port: 9, payload_len: 0 }.header().into_inner();
+    let addresses = ip::Addresses::V6 { src, dst: V6 };
+    udp::Datagram::new_unchecked(&mut datagram[..]).fill_checksum(addresses);
+    let header = ipv6::Repr {
+        src,
+        dst: V6,
+        next_header: Protocol::UDP,
+        hop_limit: 64,
+        traffic_class: 0,
+        flow_label: 0,
+        payload_len: datagram.len(),
+    };
+    let ethernet = ethernet::Header::between(mac, mac, EtherType::IPV6).into_inner();
+    [&ethernet[..], &header.header().into_inner(), &datagram].concat()
+}
+
+/// How many frames a host sends that gets one, which is of UDP to a port that nobody has.
+fn answers_to(frame: Vec<u8>, addresses: Addresses) -> usize {
+    let sent = Arc::new(AtomicUsize::new(0));
+    let queues: (Box<dyn RxQueue>, Box<dyn TxQueue>) =
+        (Box::new(Gives(vec![frame])), Box::new(Counts(sent.clone())));
+    let service = Box::new(Echo::default());
+    let mut host = Host::new(queues, addresses, &Neighbors::default(), Options::default(), service, BUFFERS);
+    let mut pool = Pool::new(&dma(), host.buffers()).unwrap();
+    host.turn(Instant::now(), &mut pool, &mut Batch::with_limit(64));
+    let counters = host.counters();
+    assert!(counters.iter().any(|counter| counter.name == "rx_udp_no_port" && counter.value == 1));
+    // The next hop is asked for.
+    sent.load(Ordering::Relaxed)
+}
+
+/// RFC 4443, section 2.4 (e): an error goes to an address of one node.
+#[test]
+fn errors_over_ipv6_go_to_single_hosts_only() {
+    let mac = MacAddress([2, 0, 0, 0, 0, 1]);
+    for (src, bits, is_told) in [
+        ("2001:db8::2", 64, true),
+        ("2001:db8:1::", 64, true), // of another prefix nobody knows the length
+        ("2001:db8::1", 64, false),
+        ("::1", 64, false),
+        ("2001:db8::", 64, false), // any of the routers (RFC 4291, section 2.6.1)
+        ("2001:db8::", 127, true), // RFC 6164, section 5.1
+    ] {
+        let gateways = (None, Some(Ipv6Addr::new(0x2001, 0xDB8, 0, 0, 0, 0, 0, 0xFE)));
+        let addresses = Addresses { mac, v4: None, v6: Some((V6, bits)), gateways };
+        let sent = answers_to(datagram_v6(src.parse().unwrap(), mac), addresses);
+        assert_eq!(sent, usize::from(is_told), "{src}/{bits}");
+    }
+}
+
 /// RFC 1122, section 3.2.2: an error goes to a single host.
 #[test]
 fn errors_go_to_single_hosts_only() {
@@ -159,17 +211,7 @@ fn errors_go_to_single_hosts_only() {
     ] {
         let gateways = (Some(Ipv4Addr::new(10, 0, 0, 254)), None);
         let addresses = Addresses { mac, v4: Some((V4, bits)), v6: None, gateways };
-        let sent = Arc::new(AtomicUsize::new(0));
-        let queues: (Box<dyn RxQueue>, Box<dyn TxQueue>) =
-            (Box::new(Gives(vec![datagram(src.into(), mac)])), Box::new(Counts(sent.clone())));
-        let service = Box::new(Echo::default());
-        let mut host =
-            Host::new(queues, addresses, &Neighbors::default(), Options::default(), service, BUFFERS);
-        let mut pool = Pool::new(&dma(), host.buffers()).unwrap();
-        host.turn(Instant::now(), &mut pool, &mut Batch::with_limit(64));
-        let counters = host.counters();
-        assert!(counters.iter().any(|counter| counter.name == "rx_udp_no_port" && counter.value == 1));
-        // The next hop is asked for.
-        assert_eq!(sent.load(Ordering::Relaxed), usize::from(is_told), "{src:?}/{bits}");
+        let sent = answers_to(datagram(src.into(), mac), addresses);
+        assert_eq!(sent, usize::from(is_told), "{src:?}/{bits}");
     }
 }

@@ -367,6 +367,67 @@ fn who_takes_nothing_is_reset_when_packets_are_scarce() {
     }
 }
 
+/// Who takes a little all the time is a slow reader, and goes on though packets are scarce.
+#[test]
+fn slow_readers_go_on_when_packets_are_scarce() {
+    let mut rig = Rig::new(few());
+    rig.window = 1460;
+    let mut readers: Vec<Peer> = (0..8).map(|n| Peer::open(&mut rig, 2000 + n, |_| ())).collect();
+    let limit = few().packets as usize / 2;
+    let (mut most, mut sent) = (0, vec![]);
+    for second in 0..120 {
+        for reader in &readers {
+            sent.extend(rig.with(|stack, io| while stack.write(reader.id, &[1; 1460], io).unwrap() > 0 {}));
+        }
+        sent.extend(rig.pass(SECOND));
+        most = most.max(rig.stack.kept_packets());
+        // Each takes a segment, and has room for the next one, three times in ten seconds.
+        let taken = if second % 10 < 3 { std::mem::take(&mut sent) } else { vec![] };
+        for segment in taken {
+            let reader = readers.iter_mut().find(|peer| peer.port == segment.header.dst_port).unwrap();
+            if segment.header.sequence == reader.acknowledgement {
+                reader.acknowledgement = ends(&segment);
+                reader.speaks(&mut rig);
+                sent.extend(rig.send(Flags::ACK, &[]));
+            }
+        }
+    }
+    assert!(most > limit / 4 * 3, "{most} of {limit} packets are not scarce");
+    let counters = rig.stack.counters();
+    assert_eq!((counters.stalled, rig.stack.len()), (0, 8));
+    rig.check();
+}
+
+/// Connections that are no longer half open leave their places, however they go on.
+#[test]
+fn half_open_connections_are_counted_down_again() {
+    let mut rig = Rig::new(Options { half_open: 2, syn_retries: 1, ..Options::default() });
+    let syn = |rig: &mut Rig, port| {
+        (rig.port, rig.sequence, rig.acknowledgement) = (port, FIRST, 0);
+        let answer = rig.send(Flags::SYN, &[]).pop().unwrap();
+        (rig.sequence, rig.acknowledgement) = (FIRST.wrapping_add(1), answer.header.sequence.wrapping_add(1));
+        rig.check();
+    };
+    for n in 0..4 {
+        syn(&mut rig, 1000 + n);
+        rig.send(Flags::ACK, &[]); // it is open
+        syn(&mut rig, 2000 + n);
+        rig.send(Flags::RST, &[]); // its client does not want it any more
+        syn(&mut rig, 3000 + n);
+        (0..20).for_each(|_| _ = rig.pass(SECOND)); // nobody answers
+        assert_eq!(rig.stack.counters().timed_out, u64::from(n) + 1);
+        rig.check();
+    }
+    assert_eq!((rig.stack.len(), rig.stack.counters().cookies_sent), (4, 0));
+    rig.with(|stack, io| stack.clear(io));
+    rig.check();
+    // Two at a time are as many as there may be.
+    (0..2).for_each(|n| syn(&mut rig, 4000 + n));
+    assert_eq!(rig.stack.counters().cookies_sent, 0);
+    syn(&mut rig, 4002);
+    assert_eq!(rig.stack.counters().cookies_sent, 1);
+}
+
 /// A largest segment of 64 bytes makes thirty packets of one that the application sends.
 #[test]
 fn small_segments_take_no_more_packets_than_may_be() {
