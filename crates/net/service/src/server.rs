@@ -251,7 +251,11 @@ impl<P: Protocol> Server<P> {
             true => 0,
             false => run(&mut self.protocol, connection, bytes, stack, io),
         };
-        connection.backlog.push(&bytes[used..]);
+        if used < bytes.len() {
+            connection.backlog.push(&bytes[used..]);
+            // The bytes are copied, and the packet is freed: only they keep the window closed.
+            let _ = stack.release(id, 1);
+        }
         self.settle(id, stack, io);
     }
 

@@ -2,6 +2,9 @@
 //! answers are the same wherever the requests are cut and however little room there is.
 #![allow(clippy::unwrap_used)]
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use proptest::prelude::*;
 use service::memcached::{Limits, Session};
 use service::{Buffer, Memcached, Output, Protocol};
@@ -186,7 +189,7 @@ fn flushing_hides_what_was_stored_before() {
             ("set a 0 0 1\r\ny", "STORED\r\n"),
             ("get a", "VALUE a 0 1\r\ny\r\nEND\r\n"),
             ("flush_all 10 noreply", ""),
-            ("flush_all x", "CLIENT_ERROR bad command line format\r\n"),
+            ("flush_all x", "CLIENT_ERROR invalid exptime argument\r\n"),
             ("get a", "VALUE a 0 1\r\ny\r\nEND\r\n"),
         ],
     );
@@ -212,6 +215,7 @@ fn wrong_requests_are_refused_and_the_next_ones_are_served() {
             ("verbosity", "ERROR\r\n"),
             ("verbosity 1", "OK\r\n"),
             ("verbosity 1 noreply", ""),
+            ("verbosity x", "CLIENT_ERROR bad command line format\r\n"),
             (&format!("get {long}"), "CLIENT_ERROR bad command line format\r\n"),
             ("set a x 0 1", "CLIENT_ERROR bad command line format\r\n"),
             ("set a 0 0 -1", "CLIENT_ERROR bad command line format\r\n"),
@@ -247,6 +251,51 @@ fn who_wants_no_reply_gets_none_though_blanks_stand_behind_it() {
     // It is a word of its own, behind the key.
     assert_eq!(client.ask("delete noreply\r\n"), "NOT_FOUND\r\n");
     assert_eq!(client.ask("delete anoreply\r\n"), "NOT_FOUND\r\n");
+}
+
+#[test]
+fn who_wants_no_reply_is_told_of_no_error_either() {
+    let mut client = Client::with(Limits { value: 1000, ..Limits::default() });
+    client.ask("set t 0 0 1\r\nx\r\n");
+    let value = "v".repeat(5000);
+    let long = "k".repeat(251);
+    dialogue(
+        &mut client,
+        &[
+            (&format!("set t 0 0 5000 noreply\r\n{value}"), ""),
+            (&format!("append t 0 0 5000 noreply\r\n{value}"), ""),
+            ("get t", "END\r\n"),
+            ("set t 0 0 1 noreply\r\nx", ""),
+            ("incr t 1 noreply", ""),
+            ("incr t x noreply", ""),
+            (&format!("incr {long} 1 noreply"), ""),
+            ("touch t x noreply", ""),
+            ("delete t 5 noreply", ""),
+            ("flush_all x noreply", ""),
+            ("verbosity x noreply", ""),
+            ("cache_memlimit 1 noreply", ""),
+            ("set t x 0 1 noreply", ""),
+            // What the data is not ended by is no word of the request.
+            ("set t 0 0 1 noreply\r\nxyz", "ERROR\r\n"),
+            // Meta commands tell of errors in any case.
+            (&format!("ms t 5000 q\r\n{value}"), "SERVER_ERROR object too large for cache\r\n"),
+            ("ms t 1 q\r\nxyz", "CLIENT_ERROR bad data chunk\r\nERROR\r\n"),
+        ],
+    );
+    assert!(client.stat("bad_requests") >= 11);
+}
+
+/// A cache without room refuses a value that comes in pieces, and says nothing of it.
+#[test]
+fn who_wants_no_reply_is_not_told_that_there_is_no_room() {
+    let limits = Limits { memory: 100_000, value: 60_000, threads: 1 };
+    let mut client = Client::with(limits);
+    client.ask_in(&[b"set a 0 0 50000\r\n".as_slice(), &[b'x'; 49_000]].concat(), 1000, usize::MAX);
+    let other = std::mem::take(&mut client.session);
+    let set = [b"set b 0 0 59000 noreply\r\n".as_slice(), &[b'x'; 59_000], b"\r\nget b\r\n"].concat();
+    assert_eq!(client.ask_in(&set, 1000, usize::MAX), b"END\r\n");
+    assert_eq!(client.stat("store_no_memory"), 1);
+    client.server.forget(other);
 }
 
 #[test]
@@ -364,6 +413,177 @@ fn what_is_being_sent_stays_as_it_was() {
     assert!(client.stat("bytes") < 1000);
 }
 
+/// Clients that take their answers slowly keep a quarter of the memory at most; to others their
+/// answers are copied.
+#[test]
+fn slow_readers_leave_room_for_others() {
+    let limits = Limits { memory: 100_000, value: 30_000, threads: 1 };
+    let mut client = Client::with(limits);
+    let value = "v".repeat(20_000);
+    let mut readers = vec![];
+    for n in 0..4 {
+        assert_eq!(client.ask(format!("set k{n} 0 0 20000\r\n{value}\r\n")), "STORED\r\n");
+    }
+    for n in 0..4 {
+        client.output.room = 1000;
+        client.server.take(&mut client.session, format!("get k{n}\r\n").as_bytes(), &mut client.output);
+        readers.push((std::mem::take(&mut client.session), std::mem::take(&mut client.output.bytes)));
+    }
+    assert_eq!(client.stat("answers_copied"), 3);
+    let large = "w".repeat(29_000);
+    assert_eq!(client.ask(format!("set l 0 0 29000\r\n{large}\r\n")), "STORED\r\n");
+    assert_eq!(client.stat("store_no_memory"), 0);
+    for (n, (session, begun)) in readers.into_iter().enumerate() {
+        client.session = session;
+        let rest = client.ask_in(b"mn\r\n", usize::MAX, 1000);
+        let all = String::from_utf8([begun, rest].concat()).unwrap();
+        assert_eq!(all, format!("VALUE k{n} 0 20000\r\n{value}\r\nEND\r\nMN\r\n"));
+    }
+}
+
+/// Each change has a number of its own, and who made it is told that one and no other.
+#[test]
+fn counting_tells_the_number_of_its_own_change() {
+    const COUNTS: usize = 200_000;
+    let servers = Memcached::servers(Limits { threads: 2, ..Limits::default() }, START_S);
+    let clients = servers.into_iter().map(|server| Client { server, ..Client::new() });
+    let threads: Vec<_> = clients
+        .map(|mut client| {
+            std::thread::spawn(move || {
+                let count = |_| client.ask("ma n N0 J1 c v\r\n");
+                (0..COUNTS).map(count).collect::<Vec<String>>()
+            })
+        })
+        .collect();
+    let mut all: Vec<(u64, u64)> = vec![];
+    for answer in threads.into_iter().flat_map(|thread| thread.join().unwrap()) {
+        let (head, value) = answer.trim_end().split_once("\r\n").unwrap();
+        let cas = head.rsplit_once(" c").unwrap().1;
+        all.push((value.parse().unwrap(), cas.parse().unwrap()));
+    }
+    all.sort_unstable();
+    assert!(all.iter().map(|(value, _)| *value).eq(1..=2 * COUNTS as u64));
+    assert!(all.is_sorted_by(|one, next| one.1 < next.1), "two changes have one number");
+}
+
+#[test]
+fn items_are_listed() {
+    let mut client = Client::new();
+    dialogue(
+        &mut client,
+        &[
+            ("lru_crawler metadump all", "END\r\n"),
+            ("set a 0 0 3\r\nabc", "STORED\r\n"),
+            ("set b%/c 0 90 2\r\nde", "STORED\r\n"),
+            ("set gone 0 -1 2\r\nde", "STORED\r\n"),
+            ("ms AAEC 2 b\r\nhi", "HD\r\n"),
+            ("delete a", "DELETED\r\n"),
+            ("lru_crawler mgdump 3,1", "mg b%/c\r\nmg AAEC b\r\nEN\r\n"),
+            ("stats cachedump 1 0", "ITEM b%/c [2 b; 1700000090 s]\r\nITEM AAEC [2 b; 0 s]\r\nEND\r\n"),
+            ("stats cachedump 1 1", "ITEM b%/c [2 b; 1700000090 s]\r\nEND\r\n"),
+            ("stats cachedump 2 0", "END\r\n"),
+            ("stats cachedump", "CLIENT_ERROR bad command line\r\n"),
+            ("lru_crawler metadump 2", "BADCLASS invalid class id\r\n"),
+            ("lru_crawler", "ERROR\r\n"),
+            ("lru_crawler sleep x", "CLIENT_ERROR bad command line format\r\n"),
+            ("lru_crawler crawl all", "OK\r\n"),
+        ],
+    );
+    let all = client.ask("lru_crawler metadump all\r\n");
+    let lines: Vec<&str> = all.lines().collect();
+    assert!(lines[0].starts_with("key=b%25%2Fc exp=1700000090 la=1700000000 cas=2 fetch=no cls=1 size="));
+    assert!(lines[1].starts_with("key=%00%01%02 exp=-1 la=1700000000 cas=4 fetch=no "), "{all}");
+    assert_eq!(lines[2..], ["END"]);
+    // However little room there is, and however many there are.
+    for n in 0..3000 {
+        client.ask(format!("set key{n} 0 0 1\r\nx\r\n"));
+    }
+    let some = client.ask_in(b"lru_crawler mgdump all\r\nmn\r\n", 7, 50);
+    let some = String::from_utf8(some).unwrap();
+    assert_eq!(some.lines().filter(|line| line.starts_with("mg key")).count(), 3000);
+    assert!(some.ends_with("EN\r\nMN\r\n"));
+}
+
+#[test]
+fn the_memory_can_be_bounded_anew() {
+    let mut client = Client::with(Limits { memory: 32 << 20, value: 1 << 20, threads: 1 });
+    let value = "v".repeat(100_000);
+    let fill = |client: &mut Client| {
+        (0..400).for_each(|n| {
+            assert_eq!(client.ask(format!("set k{n} 0 0 100000\r\n{value}\r\n")), "STORED\r\n");
+        })
+    };
+    fill(&mut client);
+    assert!(client.stat("bytes") > 30 << 20);
+    dialogue(
+        &mut client,
+        &[
+            ("cache_memlimit", "ERROR\r\n"),
+            ("cache_memlimit x", "ERROR\r\n"),
+            ("cache_memlimit 7", "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m\r\n"),
+            ("cache_memlimit 33", "SERVER_ERROR the server was started with 32m, the most\r\n"),
+            ("cache_memlimit 10", "OK\r\n"),
+        ],
+    );
+    assert_eq!(client.stat("limit_maxbytes"), 10 << 20);
+    fill(&mut client);
+    assert!((9 << 20..=10 << 20).contains(&client.stat("bytes")));
+    dialogue(&mut client, &[("cache_memlimit 32 noreply", "")]);
+    fill(&mut client);
+    assert!(client.stat("bytes") > 30 << 20);
+}
+
+#[test]
+fn statistics_have_kinds() {
+    let mut client = Client::new();
+    dialogue(
+        &mut client,
+        &[
+            ("stats items", "END\r\n"),
+            ("stats sizes", "STAT sizes_status disabled\r\nEND\r\n"),
+            ("stats conns", "END\r\n"),
+            ("stats detail on", "OK\r\n"),
+            ("stats detail dump", "END\r\n"),
+            ("set a 0 0 1\r\nx", "STORED\r\n"),
+            ("get a b", "VALUE a 0 1\r\nx\r\nEND\r\n"),
+        ],
+    );
+    client.wait_s(7);
+    let items = client.ask("stats items\r\n");
+    assert!(items.starts_with("STAT items:1:number 1\r\nSTAT items:1:age 7\r\n"), "{items}");
+    assert!(client.ask("stats slabs\r\n").contains("STAT 1:get_hits 1\r\n"));
+    assert!(client.ask("stats settings\r\n").contains("STAT shutdown_command no\r\n"));
+    dialogue(&mut client, &[("stats reset", "RESET\r\n")]);
+    assert_eq!((client.stat("get_hits"), client.stat("curr_items")), (0, 1));
+}
+
+#[test]
+fn what_slabs_are_tuned_with_is_answered() {
+    dialogue(
+        &mut Client::new(),
+        &[
+            ("slabs automove 1", "OK\r\n"),
+            ("slabs automove x", "CLIENT_ERROR bad command line format\r\n"),
+            ("slabs reassign 1 1", "SAME src and dst class are identical\r\n"),
+            ("slabs reassign 1 2", "BADCLASS there are no slab classes\r\n"),
+            ("slabs", "ERROR\r\n"),
+            ("lru mode flat", "OK\r\n"),
+            ("lru", "ERROR\r\n"),
+            ("lru mode segmented", "ERROR there is one list of items, in the order of their use\r\n"),
+            ("watch fetchers", "ERROR there are no logs to watch\r\n"),
+        ],
+    );
+}
+
+#[test]
+fn clients_end_the_program_if_they_may() {
+    let mut client = Client::new();
+    let stop = Arc::new(AtomicBool::new(false));
+    client.server.enable_shutdown(&stop);
+    assert_eq!(client.ask("shutdown graceful\r\n"), "");
+    assert!(client.has_ended && stop.load(Ordering::Relaxed));
+}
+
 #[test]
 fn meta_get_returns_what_its_flags_ask_for() {
     let mut client = Client::new();
@@ -408,9 +628,9 @@ fn meta_set_has_modes_and_conditions() {
             ("ms b 1 E1000 q\r\ny", ""),
             ("mg b c v", "VA 1 c1000\r\ny\r\n"),
             ("ms b 1 C900 I q\r\nz", ""),
-            ("mg b v", "VA 1 W X\r\nz\r\n"),
-            ("mg b v", "VA 1 X Z\r\nz\r\n"),
-            ("ms b 1 MX\r\nx", "CLIENT_ERROR invalid mode for ms\r\n"),
+            ("mg b v", "VA 1 X W\r\nz\r\n"),
+            ("mg b v", "VA 1 Z X\r\nz\r\n"),
+            ("ms b 1 MX\r\nx", "CLIENT_ERROR invalid mode for ms M token\r\n"),
             ("ms b 1 T1 T2\r\nx", "CLIENT_ERROR duplicate flag\r\n"),
             ("ms b 1 Fx\r\nx", "CLIENT_ERROR bad token in command line format\r\n"),
             ("ms b 1\r\nxyz", "CLIENT_ERROR bad data chunk\r\nERROR\r\n"),
@@ -441,8 +661,8 @@ fn one_client_is_told_to_renew_an_item() {
             ("mg a R30 v", "VA 1 Z\r\nx\r\n"),
             ("ms a 1 T60\r\ny", "HD\r\n"),
             ("md a I T20", "HD\r\n"),
-            ("mg a v t", "VA 1 t20 W X\r\ny\r\n"),
-            ("mg a v", "VA 1 X Z\r\ny\r\n"),
+            ("mg a v t", "VA 1 t20 X W\r\ny\r\n"),
+            ("mg a v", "VA 1 Z X\r\ny\r\n"),
         ],
     );
 }
@@ -453,7 +673,7 @@ fn meta_delete_and_arithmetic() {
         &mut Client::new(),
         &[
             ("md a k", "NF ka\r\n"),
-            ("md a q", ""),
+            ("md a q", "NF\r\n"),
             ("ms a 1 F3\r\nx", "HD\r\n"),
             ("md a C99 O1", "EX O1\r\n"),
             ("md a x", "HD\r\n"),
@@ -461,6 +681,12 @@ fn meta_delete_and_arithmetic() {
             ("md a q", ""),
             ("mg a", "EN\r\n"),
             ("ma n", "NF\r\n"),
+            ("ma n q", "NF\r\n"),
+            ("ma made N0 T30 t", "HD t30\r\n"),
+            ("mg made t", "HD t30\r\n"),
+            ("ma other T30 N0 t", "HD t-1\r\n"),
+            ("mg third N0 T30 t", "HD t30 W\r\n"),
+            ("ma made T40 N0 t", "HD t40\r\n"),
             ("ma n N0 J10 v", "VA 2\r\n10\r\n"),
             ("ma n", "HD\r\n"),
             ("ma n D5 v t", "VA 2 t-1\r\n16\r\n"),
@@ -470,7 +696,7 @@ fn meta_delete_and_arithmetic() {
             ("ma n E77 c T90", "HD c77\r\n"),
             ("mg n t", "HD t90\r\n"),
             ("ma n q", ""),
-            ("ma n MX", "CLIENT_ERROR invalid mode for ma\r\n"),
+            ("ma n MX", "CLIENT_ERROR invalid mode for ma M token\r\n"),
             ("ma n Dx", "CLIENT_ERROR invalid numeric delta argument\r\n"),
             ("ms t 1\r\nx", "HD\r\n"),
             ("ma t", "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n"),
@@ -485,10 +711,10 @@ fn meta_keys_may_be_binary_and_wrong_flags_are_refused() {
     dialogue(
         &mut client,
         &[
-            ("ms AAEC 2 b\r\nhi", "HD b\r\n"),
-            ("mg AAEC b k v", "VA 2 b kAAEC\r\nhi\r\n"),
+            ("ms AAEC 2 b\r\nhi", "HD\r\n"),
+            ("mg AAEC b k v", "VA 2 kAAEC b\r\nhi\r\n"),
             ("mg AAEC v", "EN\r\n"),
-            ("mg AA=C b", "CLIENT_ERROR bad command line format\r\n"),
+            ("mg AA=C b", "CLIENT_ERROR error decoding key\r\n"),
             ("mg", "CLIENT_ERROR bad command line format\r\n"),
             (&format!("mg {long} v"), "CLIENT_ERROR bad command line format\r\n"),
             ("mg a !", "CLIENT_ERROR invalid flag\r\n"),

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 
 use common::{ADDRESSES, Came, MS, Net, PORT, SECOND, Script};
 use service::http::Files;
-use service::memcached::Limits;
-use service::{Http, Memcached, Protocol, Server};
+use service::memcached::{Limits, Session};
+use service::{Buffer, Http, Memcached, Protocol, Server};
 use tcp::{Event, Id, Io, Reason, Report, Service, Stack};
 
 /// What a server counted.
@@ -67,6 +67,57 @@ fn the_last_answer_comes_though_the_client_goes_on_sending() {
     let came = came.lock().unwrap();
     assert!(came.bytes.starts_with(b"HTTP/1.1 400 ") && came.bytes.ends_with(b"400 Bad Request\n"));
     assert!(came.is_peer_finished);
+}
+
+/// Sends requests of a few bytes in a packet each, and takes no answer.
+struct Trickles {
+    connection: Option<Id>,
+    count: usize,
+}
+
+impl Service for Trickles {
+    fn begin(&mut self, stack: &mut Stack, io: &mut Io) {
+        let id = stack.connect(ADDRESSES[0], (ADDRESSES[1], PORT), io).unwrap();
+        stack.set_nagle(id, false, io).unwrap();
+        self.connection = Some(id);
+    }
+
+    fn serve(&mut self, events: &mut Vec<Event>, stack: &mut Stack, io: &mut Io) {
+        for event in events.drain(..) {
+            match event {
+                Event::Received { packet, .. } => io.pool.free(packet),
+                Event::Connected { connection, .. } | Event::Timer { connection } => {
+                    self.count += 1;
+                    assert_eq!(stack.write(connection, b"get a\r\n", io), Ok(7));
+                    match self.count {
+                        1..500 => stack.set_timer(connection, Some(io.now_ns + MS), io).unwrap(),
+                        _ => stack.abort(connection, io).unwrap(),
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// What a server copies it keeps as bytes: the packets are there for others.
+#[test]
+fn requests_that_wait_are_kept_as_bytes_and_not_as_packets() {
+    let mut cache = cache();
+    let mut output = Buffer { room: 1000, ..Buffer::default() };
+    let set = [b"set a 0 0 100000\r\n".as_slice(), &[b'x'; 100_000], b"\r\n"].concat();
+    cache.take(&mut Session::default(), &set, &mut output);
+    assert_eq!(output.bytes, b"STORED\r\n");
+    let options = tcp::Options { packets: 256, ..tcp::Options::default() };
+    let client = Trickles { connection: None, count: 0 };
+    let mut net = Net::with(client, Server::new(cache, 1 << 20), 4096, options);
+    net.run_to_end(100 * SECOND);
+    let counters = net.ends[1].stack.counters();
+    assert_eq!(
+        (counters.lost(port::Reason::RxTcpBuffers), counters.bytes_received),
+        (0, 499 * 7),
+        "but for the last"
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@ use wire::memcached::{HEADER_LEN, Header, magic, opcode, status};
 use super::operation::{Arithmetic, Mode, Outcome, Update};
 use super::storage::Value;
 use super::store::{MAX_KEY, expiry};
-use super::{Memcached, Sending, Session, State, command};
+use super::{Memcached, Session, State, command, send_value};
 use crate::output::Output;
 
 /// The longest extras of a request: those of counting.
@@ -336,10 +336,7 @@ impl Memcached {
         output.put(&request.answer(status::NO_ERROR, item.cas, lens));
         output.put(&flags);
         output.put(key);
-        let sent = output.write(item.value());
-        if sent < item.value().len() {
-            session.sending = Some(Sending { pin: shard.pin(place, at), at: sent, end: b"" });
-        }
+        send_value(&mut shard, (place, at), b"", session, output);
     }
 
     fn binary_count(&mut self, request: &Request, now_s: i64, output: &mut impl Output) {
@@ -357,24 +354,26 @@ impl Memcached {
         };
         match self.shared.store.count(request.key, &by, now_s) {
             Ok(_) if is_quiet => {}
-            Ok((value, cas)) => {
-                let value = value.to_be_bytes();
-                output.put(&request.answer(status::NO_ERROR, cas, (0, 0, value.len())));
+            Ok(counted) => {
+                let value = counted.value.to_be_bytes();
+                output.put(&request.answer(status::NO_ERROR, counted.cas, (0, 0, value.len())));
                 output.put(&value);
             }
             Err(outcome) => request.fail(code(outcome, None), output),
         }
     }
 
-    /// The general-purpose statistics, an answer for each, and an empty one behind them.
+    /// Statistics, an answer for each, and an empty one behind them.
     fn binary_stat(&mut self, request: &Request, output: &mut impl Output) {
         let all = match request.key {
-            b"" => self.general_stats(output),
             b"reset" => {
                 self.shared.store.reset_stats();
                 vec![]
             }
-            _ => return request.fail(status::KEY_NOT_FOUND, output),
+            key => match self.statistics(key, output) {
+                Some(all) => all,
+                None => return request.fail(status::KEY_NOT_FOUND, output),
+            },
         };
         for (name, value) in all {
             output.put(&request.answer(status::NO_ERROR, 0, (0, name.len(), value.len())));

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::dump::{Dump, Form};
 use super::flags::FORMAT;
 use super::meta::first;
 use super::operation::{Arithmetic, Outcome};
@@ -12,11 +13,12 @@ use crate::text::{number, push_number, signed, words};
 
 const ERROR: &[u8] = b"ERROR\r\n";
 const USAGE_DELETE: &[u8] = b"CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n";
+const EXPTIME: &[u8] = b"CLIENT_ERROR invalid exptime argument\r\n";
 const NOT_FOUND: &[u8] = b"NOT_FOUND\r\n";
 /// What clients are told as the version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What a command says, and whether it says it even to one who wants no reply.
+/// What a command says: an error where it could not be carried out.
 type Said = Result<&'static [u8], &'static [u8]>;
 
 impl Memcached {
@@ -46,28 +48,80 @@ impl Memcached {
                 output.put(VERSION.as_bytes());
                 output.put(b"\r\n");
             }
-            b"stats" => self.stats(arguments, output),
+            b"stats" => self.stats(session, arguments, output),
             // A key may be named noreply.
             b"delete" => self.say(self.delete(arguments, output), first(arguments).1, output),
             b"touch" => self.say(self.touch(arguments, output), arguments, output),
             b"flush_all" => self.say(self.flush_all(arguments, output), arguments, output),
-            b"verbosity" => {
-                let said =
-                    if words(arguments).next().is_some() { Ok(b"OK\r\n".as_slice()) } else { Err(ERROR) };
-                self.say(said, arguments, output);
-            }
-            b"shutdown" => self.refuse(b"ERROR: shutdown not enabled\r\n", output),
+            b"verbosity" => self.say(verbosity(arguments), arguments, output),
+            b"cache_memlimit" => self.limit_memory(arguments, output),
+            b"lru_crawler" => self.crawl(session, arguments, output),
+            b"slabs" => self.say(slabs(arguments), arguments, output),
+            b"lru" => self.say(lru(arguments), arguments, output),
+            b"watch" => self.refuse(b"ERROR there are no logs to watch\r\n", output),
+            b"shutdown" => match &self.shutdown {
+                None => self.refuse(b"ERROR: shutdown not enabled\r\n", output),
+                Some(stop) => {
+                    stop.store(true, Relaxed);
+                    session.state = State::Ended;
+                }
+            },
             _ => self.refuse(ERROR, output),
         }
         0
     }
 
-    /// Tells what came of a command; errors also to one who wants no reply.
+    /// Tells what came of a command, unless the client wants no reply.
     fn say(&self, said: Said, arguments: &[u8], output: &mut impl Output) {
         match said {
             Ok(text) if !is_quiet(arguments) => output.put(text),
             Ok(_) => {}
-            Err(text) => self.refuse(text, output),
+            Err(text) => self.refuse_unless(is_quiet(arguments), text, output),
+        }
+    }
+
+    /// `cache_memlimit`, in mebibytes.
+    fn limit_memory(&self, arguments: &[u8], output: &mut impl Output) {
+        let is_quiet = is_quiet(arguments);
+        let mebibytes = words(arguments).next().and_then(number).and_then(|n| usize::try_from(n).ok());
+        let Some(bytes) = mebibytes.and_then(|n| n.checked_mul(1 << 20)) else {
+            return self.refuse_unless(is_quiet, ERROR, output);
+        };
+        match self.shared.store.set_memory(bytes) {
+            Ok(()) if is_quiet => {}
+            Ok(()) => output.put(b"OK\r\n"),
+            Err((least, _)) if bytes < least => {
+                let least = least.div_ceil(1 << 20);
+                let text = format!("MEMLIMIT_TOO_SMALL cannot set maxbytes to less than {least}m\r\n");
+                self.refuse_unless(is_quiet, text.as_bytes(), output);
+            }
+            Err((_, most)) => {
+                let text = format!("SERVER_ERROR the server was started with {}m, the most\r\n", most >> 20);
+                self.refuse_unless(is_quiet, text.as_bytes(), output);
+            }
+        }
+    }
+
+    /// `lru_crawler`: items can be listed. There is no thread that looks for expired ones, for
+    /// they make room first.
+    fn crawl(&mut self, session: &mut Session, arguments: &[u8], output: &mut impl Output) {
+        let mut words = words(arguments);
+        let form = match (words.next(), words.next()) {
+            (Some(b"metadump"), Some(classes)) => (Form::Metadump, classes),
+            (Some(b"mgdump"), Some(classes)) => (Form::Mgdump, classes),
+            (Some(b"sleep" | b"tocrawl"), Some(count)) if number(count).is_none() => {
+                return self.refuse(FORMAT, output);
+            }
+            (Some(b"enable" | b"disable"), None) | (Some(b"sleep" | b"tocrawl" | b"crawl"), Some(_)) => {
+                return output.put(b"OK\r\n");
+            }
+            _ => return self.refuse(ERROR, output),
+        };
+        let is_class = |class: &[u8]| class == b"1";
+        let is_any = matches!(form.1, b"all" | b"hash") || form.1.split(|byte| *byte == b',').any(is_class);
+        match is_any {
+            true => session.state = State::Dump(Dump::new(form.0)),
+            false => self.refuse(b"BADCLASS invalid class id\r\n", output),
         }
     }
 
@@ -94,7 +148,7 @@ impl Memcached {
         if key.len() > MAX_KEY {
             return Err(FORMAT);
         }
-        let exptime = signed(exptime).ok_or(b"CLIENT_ERROR invalid exptime argument\r\n".as_slice())?;
+        let exptime = signed(exptime).ok_or(EXPTIME)?;
         let now_s = self.now_s(output);
         match self.shared.store.touch(key, expiry(exptime, now_s), now_s) {
             Outcome::Done { .. } => Ok(b"TOUCHED\r\n"),
@@ -104,7 +158,7 @@ impl Memcached {
 
     fn flush_all(&self, arguments: &[u8], output: &impl Output) -> Said {
         let delay = words(arguments).next().filter(|word| *word != b"noreply");
-        let delay = delay.map(|delay| signed(delay).ok_or(FORMAT)).transpose()?;
+        let delay = delay.map(|delay| signed(delay).ok_or(EXPTIME)).transpose()?;
         self.flush(delay.unwrap_or(0), output);
         Ok(b"OK\r\n")
     }
@@ -118,12 +172,14 @@ impl Memcached {
 
     fn arithmetic(&mut self, is_decrement: bool, arguments: &[u8], output: &mut impl Output) {
         let mut words = words(arguments);
+        let is_quiet = is_quiet(arguments);
         let Some((key, delta)) = words.next().zip(words.next()) else { return self.refuse(ERROR, output) };
         if key.len() > MAX_KEY {
-            return self.refuse(FORMAT, output);
+            return self.refuse_unless(is_quiet, FORMAT, output);
         }
         let Some(delta) = number(delta) else {
-            return self.refuse(b"CLIENT_ERROR invalid numeric delta argument\r\n", output);
+            let text = b"CLIENT_ERROR invalid numeric delta argument\r\n";
+            return self.refuse_unless(is_quiet, text, output);
         };
         let by = Arithmetic {
             is_binary: false,
@@ -134,78 +190,22 @@ impl Memcached {
             vivify: None,
             expires_s: None,
         };
-        let is_quiet = is_quiet(arguments);
         match self.shared.store.count(key, &by, self.now_s(output)) {
             Ok(_) | Err(Outcome::NotFound) if is_quiet => {}
-            Ok((value, _)) => {
+            Ok(counted) => {
                 self.scratch.clear();
-                push_number(&mut self.scratch, value);
+                push_number(&mut self.scratch, counted.value);
                 self.scratch.extend_from_slice(b"\r\n");
                 output.put(&self.scratch);
             }
             Err(Outcome::NotFound) => output.put(NOT_FOUND),
             Err(Outcome::NotNumeric) => {
                 let text = b"CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
-                self.refuse(text, output);
+                self.refuse_unless(is_quiet, text, output);
             }
+            Err(_) if is_quiet => {}
             Err(_) => output.put(b"SERVER_ERROR out of memory in incr\r\n"),
         }
-    }
-
-    fn stats(&mut self, arguments: &[u8], output: &mut impl Output) {
-        match words(arguments).next() {
-            None => {
-                let stats = self.general_stats(output);
-                stats.iter().for_each(|(name, value)| put_stat(name, value, output));
-            }
-            Some(b"reset") => {
-                self.shared.store.reset_stats();
-                return output.put(b"RESET\r\n");
-            }
-            Some(b"settings") => {
-                let limits = self.shared.store.limits();
-                put_stat("maxbytes", &limits.memory.to_string(), output);
-                put_stat("item_size_max", &limits.value.to_string(), output);
-                put_stat("num_threads", &limits.threads.to_string(), output);
-                put_stat("evictions", "on", output);
-                put_stat("cas_enabled", "yes", output);
-            }
-            Some(b"sizes") => put_stat("sizes_status", "disabled", output),
-            // There are no slab classes.
-            Some(b"items" | b"slabs" | b"conns") => {}
-            Some(_) => return self.refuse(ERROR, output),
-        }
-        output.put(b"END\r\n");
-    }
-
-    /// The general-purpose statistics: names and values.
-    pub fn general_stats(&self, output: &impl Output) -> Vec<(&'static str, String)> {
-        let shared = &self.shared;
-        let now_s = self.now_s(output);
-        let (stats, items, bytes) = shared.store.stats();
-        let sum = |of: fn(&super::Traffic) -> &std::sync::atomic::AtomicU64| {
-            let each = shared.traffic.iter().map(|traffic| of(traffic).load(Relaxed));
-            each.fold(0, u64::wrapping_add).to_string()
-        };
-        let limits = shared.store.limits();
-        let mut all = vec![
-            ("pid", std::process::id().to_string()),
-            ("uptime", (now_s - shared.started_s).to_string()),
-            ("time", now_s.to_string()),
-            ("version", VERSION.to_owned()),
-            ("pointer_size", usize::BITS.to_string()),
-            ("curr_connections", sum(|traffic| &traffic.connections)),
-            ("total_connections", sum(|traffic| &traffic.opened)),
-            ("bytes_read", sum(|traffic| &traffic.bytes_read)),
-            ("bytes_written", sum(|traffic| &traffic.bytes_written)),
-            ("curr_items", items.to_string()),
-            ("bytes", bytes.to_string()),
-            ("limit_maxbytes", limits.memory.to_string()),
-            ("threads", limits.threads.to_string()),
-            ("accepting_conns", "1".to_owned()),
-        ];
-        all.extend(stats.all().map(|(name, value)| (name, value.to_string())));
-        all
     }
 }
 
@@ -213,8 +213,39 @@ fn is_quiet(arguments: &[u8]) -> bool {
     words(arguments).last() == Some(b"noreply")
 }
 
-fn put_stat(name: &str, value: &str, output: &mut impl Output) {
-    for part in ["STAT ", name, " ", value, "\r\n"] {
-        output.put(part.as_bytes());
+/// `verbosity`, which changes nothing: what is logged is the operator's choice.
+fn verbosity(arguments: &[u8]) -> Said {
+    match words(arguments).next() {
+        None => Err(ERROR),
+        Some(level) if level == b"noreply" || number(level).is_some() => Ok(b"OK\r\n"),
+        Some(_) => Err(FORMAT),
+    }
+}
+
+/// `slabs`, of which there are none: nothing can be moved between them.
+fn slabs(arguments: &[u8]) -> Said {
+    let mut words = words(arguments);
+    match (words.next(), words.next(), words.next()) {
+        (Some(b"automove"), Some(mode), _) => number(mode).map(|_| b"OK\r\n".as_slice()).ok_or(FORMAT),
+        (Some(b"reassign"), Some(from), Some(to)) if signed(from).is_none() || signed(to).is_none() => {
+            Err(FORMAT)
+        }
+        (Some(b"reassign"), Some(from), Some(to)) if from == to => {
+            Err(b"SAME src and dst class are identical\r\n")
+        }
+        (Some(b"reassign"), Some(_), Some(_)) => Err(b"BADCLASS there are no slab classes\r\n"),
+        _ => Err(ERROR),
+    }
+}
+
+/// `lru`: items are in one list, in the order of their use.
+fn lru(arguments: &[u8]) -> Said {
+    let mut words = words(arguments);
+    match (words.next(), words.next()) {
+        (Some(b"mode"), Some(b"flat")) => Ok(b"OK\r\n"),
+        (Some(b"mode" | b"tune" | b"temp_ttl"), Some(_)) => {
+            Err(b"ERROR there is one list of items, in the order of their use\r\n")
+        }
+        _ => Err(ERROR),
     }
 }

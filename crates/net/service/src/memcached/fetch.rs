@@ -1,7 +1,7 @@
 //! `get`, `gets`, `gat` and `gats`.
 
 use super::store::{MAX_KEY, expiry};
-use super::{Memcached, Sending, Session, State};
+use super::{Memcached, Session, State, send_value};
 use crate::output::Output;
 use crate::text::{push_number, signed, words};
 
@@ -121,10 +121,6 @@ impl Memcached {
         }
         head.extend_from_slice(b"\r\n");
         output.put(head);
-        let sent = output.write(item.value());
-        if sent == item.value().len() {
-            return output.put(b"\r\n");
-        }
-        session.sending = Some(Sending { pin: shard.pin(place, at), at: sent, end: b"\r\n" });
+        send_value(&mut shard, (place, at), b"\r\n", session, output);
     }
 }

@@ -39,6 +39,8 @@ pub struct Flags<'a> {
     pub expires_s: Option<i64>,
     /// `N`: an item is made where there is none, which expires then.
     pub vivify_s: Option<i64>,
+    /// When such an item expires by the later of `N` and `T`.
+    pub made_s: Option<i64>,
     /// `R`: who asks is to renew an item that has less than so many seconds.
     pub renews_s: Option<i64>,
     /// `F`: the client's number.
@@ -74,6 +76,7 @@ pub fn parse<'a>(
         new_cas: None,
         expires_s: None,
         vivify_s: None,
+        made_s: None,
         renews_s: None,
         client: 0,
         delta: 1,
@@ -94,7 +97,8 @@ pub fn parse<'a>(
         all.take(flag, token, now_s)?;
     }
     if all.is_binary {
-        all.key = Cow::Owned(base64::decode(key).ok_or(FORMAT)?);
+        let undecodable = b"CLIENT_ERROR error decoding key\r\n".as_slice();
+        all.key = Cow::Owned(base64::decode(key).ok_or(undecodable)?);
     }
     // A binary key is as long in bytes as another one in characters.
     if all.key.is_empty() || all.key.len() > MAX_KEY {
@@ -122,13 +126,19 @@ impl<'a> Flags<'a> {
             }
             b'J' => self.initial = unsigned()?,
             b'F' => self.client = unsigned().and_then(|value| u32::try_from(value).map_err(|_| TOKEN))?,
-            b'T' => self.expires_s = Some(expiry(time()?, now_s)),
-            b'N' => self.vivify_s = Some(expiry(time()?, now_s)),
-            b'R' => self.renews_s = Some(time()?),
-            b'M' => {
-                self.mode =
-                    Some(*token.first().ok_or(b"CLIENT_ERROR incorrect length for M token\r\n".as_slice())?)
+            b'T' => {
+                self.expires_s = Some(expiry(time()?, now_s));
+                self.made_s = self.made_s.and(self.expires_s);
             }
+            b'N' => {
+                self.vivify_s = Some(expiry(time()?, now_s));
+                self.made_s = self.vivify_s;
+            }
+            b'R' => self.renews_s = Some(time()?),
+            b'M' => match token {
+                [mode] => self.mode = Some(*mode),
+                _ => return Err(b"CLIENT_ERROR incorrect length for M token\r\n"),
+            },
             b'O' if token.len() > MAX_OPAQUE => return Err(b"CLIENT_ERROR opaque token too long\r\n"),
             _ => {}
         }
@@ -147,8 +157,9 @@ impl<'a> Flags<'a> {
                 b'k' => {
                     to.extend_from_slice(b" k");
                     push_key(&self.key, self.is_binary, to);
+                    // Which tells that the key is one in base64.
+                    to.extend_from_slice(if self.is_binary { b" b" } else { b"" });
                 }
-                b'b' => to.extend_from_slice(b" b"),
                 flag => of(flag, to),
             }
         }

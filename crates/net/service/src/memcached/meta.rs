@@ -4,7 +4,7 @@ use super::flags::{self, Flags, push_key};
 use super::operation::{Arithmetic, Outcome};
 use super::slots::Item;
 use super::store::{NEVER_S, New, Shard};
-use super::{Memcached, Sending, Session};
+use super::{Memcached, Session, send_value};
 use crate::output::Output;
 use crate::text::{push_number, words};
 
@@ -29,15 +29,12 @@ impl Seen {
     /// Appends the answer to a flag.
     fn answer(&self, flag: u8, now_s: i64, to: &mut Vec<u8>) {
         let value = match flag {
+            b't' => return push_left(self.expires_s, now_s, to),
             b'c' => self.cas,
             b'f' => self.flags.into(),
             b'h' => self.is_fetched.into(),
             b'l' => (now_s - self.used_s).max(0) as u64,
             b's' => self.len as u64,
-            b't' if self.expires_s == NEVER_S => {
-                return to.extend_from_slice(b" t-1");
-            }
-            b't' => (self.expires_s - now_s).max(0) as u64,
             _ => return,
         };
         to.extend_from_slice(&[b' ', flag]);
@@ -65,7 +62,7 @@ impl Renewal {
     }
 
     fn answer(self, to: &mut Vec<u8>) {
-        let all = [(self.is_won, b" W"), (self.is_stale, b" X"), (self.is_sent, b" Z")];
+        let all = [(self.is_sent, b" Z"), (self.is_stale, b" X"), (self.is_won, b" W")];
         all.iter().filter(|(is, _)| *is).for_each(|(_, text)| to.extend_from_slice(*text));
     }
 }
@@ -123,7 +120,9 @@ impl Memcached {
             return;
         };
         let Some(item) = shard.get_mut(at) else { return };
-        item.expires_s = wanted.expires_s.unwrap_or(item.expires_s);
+        if !is_new {
+            item.expires_s = wanted.expires_s.unwrap_or(item.expires_s);
+        }
         let renewal = if is_new { Renewal::default() } else { Renewal::of(item, wanted, now_s) };
         let seen = Seen::of(item);
         let wants_value = wanted.wants_value && wanted.compare != Some(seen.cas);
@@ -140,12 +139,9 @@ impl Memcached {
         if !wanted.leaves_order && !is_new {
             shard.renew(at, now_s);
         }
-        let Some(item) = shard.get(at).filter(|_| wants_value) else { return };
-        let sent = output.write(item.value());
-        if sent == item.value().len() {
-            return output.put(b"\r\n");
+        if wants_value {
+            send_value(&mut shard, (place, at), b"\r\n", session, output);
         }
-        session.sending = Some(Sending { pin: shard.pin(place, at), at: sent, end: b"\r\n" });
     }
 
     fn meta_delete(&mut self, wanted: &Flags, now_s: i64, output: &mut impl Output) {
@@ -153,8 +149,7 @@ impl Memcached {
             true => self.invalidate(wanted, now_s),
             false => self.shared.store.delete(&wanted.key, wanted.compare, now_s),
         };
-        let is_hidden = wanted.is_quiet && matches!(outcome, Outcome::Done { .. } | Outcome::NotFound);
-        if !is_hidden {
+        if !wanted.is_quiet || !matches!(outcome, Outcome::Done { .. }) {
             self.meta_answer(wanted, outcome, output);
         }
     }
@@ -202,7 +197,7 @@ impl Memcached {
         let is_decrement = match wanted.mode {
             None | Some(b'I' | b'i' | b'+') => false,
             Some(b'D' | b'd' | b'-') => true,
-            Some(_) => return self.refuse(b"CLIENT_ERROR invalid mode for ma\r\n", output),
+            Some(_) => return self.refuse(b"CLIENT_ERROR invalid mode for ma M token\r\n", output),
         };
         let by = Arithmetic {
             is_binary: wanted.is_binary,
@@ -210,24 +205,18 @@ impl Memcached {
             is_decrement,
             compare: wanted.compare,
             new_cas: wanted.new_cas,
-            vivify: wanted.vivify_s.map(|expires_s| (wanted.initial, expires_s)),
+            vivify: wanted.made_s.map(|expires_s| (wanted.initial, expires_s)),
             expires_s: wanted.expires_s,
         };
-        let value = match self.shared.store.count(&wanted.key, &by, now_s) {
-            Ok((value, _)) => value,
-            Err(Outcome::NotFound) if wanted.is_quiet => return,
+        let counted = match self.shared.store.count(&wanted.key, &by, now_s) {
+            Ok(counted) => counted,
             Err(outcome) => return self.meta_answer(wanted, outcome, output),
         };
         if wanted.is_quiet {
             return;
         }
-        let seen = {
-            let (mut shard, place) = self.shared.store.shard(&wanted.key);
-            let at = shard.find(place.hash, &wanted.key, now_s);
-            at.and_then(|at| shard.get(at)).map(Seen::of)
-        };
         let mut digits = Vec::with_capacity(20);
-        push_number(&mut digits, value);
+        push_number(&mut digits, counted.value);
         let head = &mut self.scratch;
         head.clear();
         if wanted.wants_value {
@@ -236,12 +225,14 @@ impl Memcached {
         } else {
             head.extend_from_slice(b"HD");
         }
-        let answer = |flag, to: &mut Vec<u8>| {
-            if let Some(seen) = &seen {
-                seen.answer(flag, now_s, to);
+        wanted.answer(head, |flag, to| match flag {
+            b't' => push_left(counted.expires_s, now_s, to),
+            b'c' => {
+                to.extend_from_slice(b" c");
+                push_number(to, counted.cas);
             }
-        };
-        wanted.answer(head, answer);
+            _ => {}
+        });
         head.extend_from_slice(b"\r\n");
         if wanted.wants_value {
             head.extend_from_slice(&digits);
@@ -300,6 +291,15 @@ impl Memcached {
     }
 }
 
+/// Appends how many seconds an item has left.
+fn push_left(expires_s: i64, now_s: i64, to: &mut Vec<u8>) {
+    if expires_s == NEVER_S {
+        return to.extend_from_slice(b" t-1");
+    }
+    to.extend_from_slice(b" t");
+    push_number(to, expires_s.saturating_sub(now_s).max(0) as u64);
+}
+
 /// The first word of a text, and what stands behind it.
 pub fn first(text: &[u8]) -> (&[u8], &[u8]) {
     let word = words(text).next().unwrap_or_default();
@@ -314,7 +314,7 @@ fn vivify(shard: &mut Shard, hash: u32, wanted: &Flags, now_s: i64) -> Option<(u
         is_binary: wanted.is_binary,
         value: [&[], &[]],
         flags: 0,
-        expires_s: wanted.vivify_s?,
+        expires_s: wanted.made_s?,
         cas: wanted.new_cas,
     };
     let at = shard.store(hash, &new, now_s).ok()?;

@@ -7,27 +7,30 @@
 mod base64;
 mod binary;
 mod command;
+mod dump;
 mod fetch;
 mod flags;
 mod meta;
 mod operation;
+mod report;
 mod slots;
 mod stats;
 mod storage;
 mod store;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use port::Counter;
 
 use crate::output::Output;
 use crate::server::{Protocol, Taken};
 use crate::text::words;
+use dump::Dump;
 use fetch::Keys;
 use storage::Value;
-use store::Pin;
 pub use store::{Limits, Store};
+use store::{Pin, Place, Shard};
 
 /// The longest line of a request but one that asks for many keys.
 const MAX_LINE: usize = 2048;
@@ -66,6 +69,8 @@ pub struct Memcached {
     zero_s: i64,
     /// Answers are put together here.
     scratch: Vec<u8>,
+    /// What a client may set that wants the program to end.
+    shutdown: Option<Arc<AtomicBool>>,
 }
 
 /// What is known of a connection.
@@ -95,6 +100,8 @@ enum State {
     Skip(usize),
     /// Keys are answered, of the line that is kept.
     Keys(Keys),
+    /// All items are listed.
+    Dump(Dump),
     /// The client wants to end.
     Ended,
 }
@@ -114,9 +121,19 @@ impl Memcached {
     pub fn servers(limits: Limits, started_s: i64) -> Vec<Memcached> {
         let traffic = (0..limits.threads).map(|_| Traffic::default()).collect();
         let shared = Arc::new(Shared { store: Store::new(limits), traffic, started_s });
-        let server =
-            |thread| Memcached { shared: shared.clone(), thread, zero_s: started_s, scratch: Vec::new() };
+        let server = |thread| Memcached {
+            shared: shared.clone(),
+            thread,
+            zero_s: started_s,
+            scratch: Vec::new(),
+            shutdown: None,
+        };
         (0..limits.threads).map(server).collect()
+    }
+
+    /// Lets clients end the program: the command `shutdown` sets `stop`.
+    pub fn enable_shutdown(&mut self, stop: &Arc<AtomicBool>) {
+        self.shutdown = Some(stop.clone());
     }
 
     fn now_s(&self, output: &impl Output) -> i64 {
@@ -170,9 +187,39 @@ impl Memcached {
 
     /// Tells of a request that cannot be carried out because of its form.
     fn refuse(&self, text: &[u8], output: &mut impl Output) {
-        self.shared.store.shard(b"").0.stats.bad_requests += 1;
-        output.put(text);
+        self.refuse_unless(false, text, output);
     }
+
+    /// The same, but one who wants no reply gets none.
+    fn refuse_unless(&self, is_quiet: bool, text: &[u8], output: &mut impl Output) {
+        self.shared.store.shard(b"").0.stats.bad_requests += 1;
+        if !is_quiet {
+            output.put(text);
+        }
+    }
+}
+
+/// Sends an item's value, and what stands behind it. What finds no room is sent out of the item
+/// later; where too many items are kept for that, it is copied, and what connections keep has a
+/// limit of its own.
+fn send_value(
+    shard: &mut Shard,
+    (place, at): (Place, u32),
+    end: &'static [u8],
+    session: &mut Session,
+    output: &mut impl Output,
+) {
+    let Some(item) = shard.get(at) else { return };
+    let sent = output.write(item.value());
+    if sent < item.value().len() {
+        if let Some(pin) = shard.pin(place, at) {
+            session.sending = Some(Sending { pin, at: sent, end });
+            return;
+        }
+        shard.stats.answers_copied += 1;
+        shard.get(at).into_iter().for_each(|item| output.put(&item.value()[sent..]));
+    }
+    output.put(end);
 }
 
 impl Protocol for Memcached {
@@ -198,6 +245,7 @@ impl Protocol for Memcached {
             match &mut session.state {
                 State::Ended => return Taken { used, ends: true, is_carried_out },
                 State::Keys(_) => self.more_keys(session, output),
+                State::Dump(_) => self.more_items(session, output),
                 _ if rest.is_empty() => return Taken { used, ends: false, is_carried_out },
                 State::Line if binary::is_binary(session.line.first().or(rest.first())) => {
                     used += self.binary(session, rest, output);
@@ -218,7 +266,7 @@ impl Protocol for Memcached {
     }
 
     fn is_answering(&self, session: &Session) -> bool {
-        session.sending.is_some() || matches!(session.state, State::Keys(_))
+        session.sending.is_some() || matches!(session.state, State::Keys(_) | State::Dump(_))
     }
 
     fn awaits(&self, session: &Session) -> bool {
@@ -250,7 +298,7 @@ impl Protocol for Memcached {
     fn counters(&self) -> Vec<Counter> {
         // The cache is all threads', and counted by one of them.
         match self.thread {
-            0 => self.shared.store.stats().0.counters().collect(),
+            0 => self.shared.store.totals().stats.counters().collect(),
             _ => Vec::new(),
         }
     }

@@ -1,5 +1,6 @@
 //! What requests do to a cache, whichever of the protocols they came by.
 
+use super::slots::NONE;
 use super::store::{New, NoMemory, Shard, Store};
 use crate::text::{push_number, value_number};
 
@@ -67,6 +68,17 @@ impl From<NoMemory> for Outcome {
     fn from(_: NoMemory) -> Outcome {
         Outcome::NoMemory
     }
+}
+
+/// What came of counting.
+#[derive(Debug, Clone, Copy)]
+pub struct Counted {
+    /// The new number.
+    pub value: u64,
+    /// By which number clients notice the change.
+    pub cas: u64,
+    /// When the item expires, in seconds of Unix time.
+    pub expires_s: i64,
 }
 
 /// A request to count.
@@ -203,11 +215,11 @@ impl Store {
         Outcome::Done { cas: item.cas, len: item.value().len() }
     }
 
-    /// Counts a number up, beyond 64 bits from zero again, or down to zero; the new number.
+    /// Counts a number up, beyond 64 bits from zero again, or down to zero.
     ///
     /// # Errors
     /// Why it was not done.
-    pub fn count(&self, key: &[u8], by: &Arithmetic, now_s: i64) -> Result<(u64, u64), Outcome> {
+    pub fn count(&self, key: &[u8], by: &Arithmetic, now_s: i64) -> Result<Counted, Outcome> {
         let (mut shard, place) = self.shard(key);
         let Some(at) = shard.find(place.hash, key, now_s) else {
             let misses =
@@ -229,7 +241,7 @@ impl Store {
         push_number(&mut text, value);
         let next = by.new_cas.unwrap_or_else(|| shard.next_cas());
         shard.renew(at, now_s);
-        let in_place = shard.get_mut(at).filter(|it| it.pins == 0 && it.value().len() >= text.len());
+        let in_place = shard.get_mut(at).filter(|it| it.pin == NONE && it.value().len() >= text.len());
         let Some(item) = in_place else {
             return store_number(&mut shard, (place.hash, key), by, (value, flags, expires_s), now_s);
         };
@@ -238,24 +250,24 @@ impl Store {
         let key_len = usize::from(item.key_len);
         item.bytes[key_len..].copy_from_slice(&text);
         (item.cas, item.expires_s) = (next, expires_s);
-        Ok((value, next))
+        Ok(Counted { value, cas: next, expires_s })
     }
 }
 
-/// Stores a number as a value; it, and the item's number.
+/// Stores a number as a value.
 fn store_number(
     shard: &mut Shard,
     (hash, key): (u32, &[u8]),
     by: &Arithmetic,
     (value, flags, expires_s): (u64, u32, i64),
     now_s: i64,
-) -> Result<(u64, u64), Outcome> {
+) -> Result<Counted, Outcome> {
     let mut text = Vec::with_capacity(20);
     push_number(&mut text, value);
     let (is_binary, cas) = (by.is_binary, by.new_cas);
     let new = New { key, is_binary, value: [&text, &[]], flags, expires_s, cas };
     let at = shard.store(hash, &new, now_s)?;
-    Ok((value, shard.get(at).map_or(0, |item| item.cas)))
+    Ok(Counted { value, cas: shard.get(at).map_or(0, |item| item.cas), expires_s })
 }
 
 fn done(shard: &mut Shard, at: u32, is_stale: bool, len: usize) -> Outcome {

@@ -56,5 +56,6 @@ stats! {
     evicted_unfetched "items went that nobody had fetched";
     reclaimed "items that had expired went to make room for others";
     expired_unfetched "items expired that nobody had fetched";
+    answers_copied "values were copied for clients that take them slowly, because too many were being sent";
     bad_requests "requests were refused because of their form";
 }

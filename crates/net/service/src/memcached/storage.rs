@@ -47,6 +47,18 @@ struct Line<'a> {
     flags: Option<Flags<'a>>,
 }
 
+impl Line<'_> {
+    /// Whether nothing at all is answered: meta commands tell of errors in any case.
+    fn is_silent(&self) -> bool {
+        self.is_quiet && self.flags.is_none()
+    }
+}
+
+/// Whether a line, which may not have its form, ends as those do that want no reply.
+fn wants_no_reply(line: &[u8]) -> bool {
+    !line.starts_with(b"ms ") && words(line).last() == Some(b"noreply")
+}
+
 /// A line that cannot be carried out: what the client is told, and how many bytes of a value
 /// come behind it that are no line.
 struct Bad(&'static [u8], usize);
@@ -112,7 +124,7 @@ fn parse_meta(arguments: &[u8], now_s: i64) -> Result<Line<'_>, Bad> {
         Some(b'A' | b'a') => Mode::Append,
         Some(b'P' | b'p') => Mode::Prepend,
         Some(b'R' | b'r') => Mode::Replace,
-        Some(_) => return Err(bad(b"CLIENT_ERROR invalid mode for ms\r\n")),
+        Some(_) => return Err(bad(b"CLIENT_ERROR invalid mode for ms M token\r\n")),
     };
     let update = Update {
         mode,
@@ -146,7 +158,7 @@ impl Memcached {
         let wanted = match parse(line, now_s) {
             Ok(wanted) => wanted,
             Err(Bad(text, skip)) => {
-                self.refuse(text, output);
+                self.refuse_unless(wants_no_reply(line), text, output);
                 if skip > 0 {
                     session.state = State::Skip(skip);
                 }
@@ -218,22 +230,23 @@ impl Memcached {
 
     fn refuse_value(&mut self, wanted: &Line, outcome: Outcome, output: &mut impl Output) {
         self.shared.store.refuse(&wanted.key, &wanted.update, outcome, self.now_s(output));
-        output.put(said(outcome));
+        if !wanted.is_silent() {
+            output.put(said(outcome));
+        }
     }
 
     /// Stores a value with what ends it.
     fn store(&mut self, wanted: &Line, value: &[u8], output: &mut impl Output) {
         let Some(value) = value.strip_suffix(END) else {
-            return self.refuse(b"CLIENT_ERROR bad data chunk\r\n", output);
+            return self.refuse_unless(wanted.is_silent(), b"CLIENT_ERROR bad data chunk\r\n", output);
         };
         let now_s = self.now_s(output);
         let outcome = self.shared.store.update(&wanted.key, &wanted.update, value, now_s);
-        let is_error = matches!(outcome, Outcome::NoMemory | Outcome::TooLarge);
         match &wanted.flags {
             Some(_) if wanted.is_quiet && matches!(outcome, Outcome::Done { .. }) => {}
             Some(flags) => self.meta_answer(flags, outcome, output),
-            None if is_error || !wanted.is_quiet => output.put(said(outcome)),
-            None => {}
+            None if wanted.is_quiet => {}
+            None => output.put(said(outcome)),
         }
     }
 }

@@ -10,11 +10,18 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::slots::{Item, OVERHEAD, Slots};
+use super::slots::{Item, NONE, OVERHEAD, Slots};
 use super::stats::Stats;
 
 /// The longest key in bytes.
 pub const MAX_KEY: usize = 250;
+/// The least memory that a client may leave a cache, in bytes, as memcached has it.
+const LEAST_MEMORY: usize = 8 << 20;
+/// Slots that are looked at under one lock when all items are listed.
+const VISITED: u32 = 16;
+/// Items that one request takes out at most of those that are beyond a memory that was bounded
+/// anew.
+const EVICTED: usize = 64;
 /// Never, as a time at which items expire.
 pub const NEVER_S: i64 = i64::MAX;
 
@@ -60,7 +67,7 @@ pub struct Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pin {
     shard: u32,
-    at: u32,
+    number: u32,
 }
 
 impl Store {
@@ -102,20 +109,21 @@ impl Store {
         if let Some(shard) = self.shards.get(shard as usize) {
             let mut shard = lock(shard);
             shard.used = shard.used.saturating_sub(bytes);
-            shard.fixed = shard.fixed.saturating_sub(bytes);
+            shard.coming = shard.coming.saturating_sub(bytes);
         }
     }
 
     /// Gives a pinned item's value to `look`.
     pub fn with_pinned<R>(&self, pin: Pin, look: impl FnOnce(&[u8]) -> R) -> Option<R> {
         let shard = lock(self.shards.get(pin.shard as usize)?);
-        shard.slots.get(pin.at).map(|item| look(item.value()))
+        let at = shard.slots.pinned(pin.number)?;
+        shard.slots.get(at).map(|item| look(item.value()))
     }
 
     /// An answer has been sent.
     pub fn unpin(&self, pin: Pin) {
         if let Some(shard) = self.shards.get(pin.shard as usize) {
-            lock(shard).unpin(pin.at);
+            lock(shard).unpin(pin.number);
         }
     }
 
@@ -130,22 +138,79 @@ impl Store {
         }
     }
 
-    /// What all shards counted, the number of items and their bytes.
-    pub fn stats(&self) -> (Stats, usize, usize) {
-        let mut sum = (Stats::default(), 0, 0);
+    /// What all shards counted and hold.
+    pub fn totals(&self) -> Totals {
+        let mut all = Totals { oldest_s: i64::MAX, ..Totals::default() };
         for shard in self.shards.iter() {
             let shard = lock(shard);
-            sum.0.add(&shard.stats);
-            sum.1 += shard.slots.len();
-            sum.2 += shard.used;
+            all.stats.add(&shard.stats);
+            all.items += shard.slots.len();
+            all.bytes += shard.used;
+            all.memory += shard.memory;
+            all.buckets += shard.slots.buckets();
+            all.evicted_s = all.evicted_s.max(shard.evicted_s);
+            let oldest = shard.slots.get(shard.slots.oldest());
+            all.oldest_s = all.oldest_s.min(oldest.map_or(i64::MAX, |item| item.used_s));
         }
-        sum
+        all
+    }
+
+    /// Bounds the memory of all items anew. Those that are beyond it go as others are stored.
+    ///
+    /// # Errors
+    /// The least or the most that it may be, in bytes: twice the largest value for each shard,
+    /// and what the cache was made with.
+    pub fn set_memory(&self, bytes: usize) -> Result<(), (usize, usize)> {
+        let count = self.shards.len();
+        let least = count * 2 * (self.limits.value + OVERHEAD + MAX_KEY);
+        let least = least.max(LEAST_MEMORY).min(self.limits.memory);
+        if !(least..=self.limits.memory).contains(&bytes) {
+            return Err((least, self.limits.memory));
+        }
+        self.shards.iter().for_each(|shard| lock(shard).set_memory(bytes / count, self.limits.value));
+        Ok(())
+    }
+
+    /// Shows the items that are there in a few slots of a shard, from a slot on; the slot behind
+    /// those, or `None` at the end. One that moves meanwhile may be shown twice, or not.
+    pub fn visit(&self, shard: u32, from: u32, now_s: i64, look: impl FnMut(&Item)) -> Option<u32> {
+        let shard = lock(self.shards.get(shard as usize)?);
+        let count = shard.slots.slots() as u32;
+        let end = from.saturating_add(VISITED).min(count);
+        let items = (from..end).filter_map(|at| shard.slots.get(at));
+        items.filter(|item| shard.is_live(item, now_s)).for_each(look);
+        (end < count).then_some(end)
+    }
+
+    /// How many shards there are.
+    pub fn shards(&self) -> u32 {
+        self.shards.len() as u32
     }
 
     /// Counts from zero again.
     pub fn reset_stats(&self) {
         self.shards.iter().for_each(|shard| lock(shard).stats = Stats::default());
     }
+}
+
+/// What all shards of a cache counted and hold.
+#[derive(Debug, Clone, Default)]
+pub struct Totals {
+    /// What was counted.
+    pub stats: Stats,
+    /// Items.
+    pub items: usize,
+    /// Bytes of items and of values that are on their way.
+    pub bytes: usize,
+    /// Up to how many there may be.
+    pub memory: usize,
+    /// Buckets of the hash tables.
+    pub buckets: usize,
+    /// When the item was used last that was not used for longest, in seconds of Unix time.
+    pub oldest_s: i64,
+    /// For how many seconds the item had not been used that made room last; of all shards the
+    /// longest time.
+    pub evicted_s: i64,
 }
 
 fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
@@ -161,11 +226,15 @@ pub struct Shard {
     /// Bytes of items and of values that are on their way, and how many there may be.
     used: usize,
     memory: usize,
-    /// Those of them that no eviction gives back: of values that are on their way, and of
-    /// items that answers are being sent out of; and up to how many such bytes a value may
-    /// be on its way.
-    fixed: usize,
-    fixed_limit: usize,
+    /// Those of values that are on their way, which no eviction gives back, and how many there
+    /// may be.
+    coming: usize,
+    coming_limit: usize,
+    /// Those of items that answers are being sent out of, likewise.
+    pinned: usize,
+    pinned_limit: usize,
+    /// For how many seconds the item had not been used that made room last.
+    evicted_s: i64,
     /// The number of the next item.
     sequence: u64,
     /// Items before this number are gone.
@@ -194,11 +263,29 @@ pub struct New<'a> {
 impl Shard {
     /// An empty shard of so much memory, and so large values.
     fn new(memory: usize, value: usize) -> Shard {
-        let (slots, stats) = (Slots::new(), Stats::default());
-        // Half stays for items, but one value may always be on its way.
-        let fixed_limit = (memory / 2).max(value.min(memory));
-        let (sequence, flushed, flush_s) = (1, 0, None);
-        Shard { slots, stats, used: 0, memory, fixed: 0, fixed_limit, sequence, flushed, flush_s }
+        let mut shard = Shard {
+            slots: Slots::new(),
+            stats: Stats::default(),
+            used: 0,
+            memory: 0,
+            coming: 0,
+            coming_limit: 0,
+            pinned: 0,
+            pinned_limit: 0,
+            evicted_s: 0,
+            sequence: 1,
+            flushed: 1,
+            flush_s: None,
+        };
+        shard.set_memory(memory, value);
+        shard
+    }
+
+    fn set_memory(&mut self, memory: usize, value: usize) {
+        self.memory = memory;
+        // A half stays for others, but one value may always be on its way.
+        self.coming_limit = (memory / 2).max(value.min(memory));
+        self.pinned_limit = memory / 4;
     }
 
     fn flush(&mut self) {
@@ -260,11 +347,11 @@ impl Shard {
 
     /// Makes room for so many bytes more of a value that is on its way.
     fn reserve_for_value(&mut self, bytes: usize, now_s: i64) -> Result<(), NoMemory> {
-        if self.fixed + bytes > self.fixed_limit {
+        if self.coming + bytes > self.coming_limit {
             return Err(NoMemory);
         }
         self.reserve(bytes, now_s)?;
-        self.fixed += bytes;
+        self.coming += bytes;
         Ok(())
     }
 
@@ -273,16 +360,19 @@ impl Shard {
     /// # Errors
     /// [`NoMemory`] when not enough could go; then nothing has gone.
     pub fn reserve(&mut self, bytes: usize, now_s: i64) -> Result<(), NoMemory> {
-        if self.fixed + bytes > self.memory {
+        if self.coming + self.pinned + bytes > self.memory {
             return Err(NoMemory);
         }
-        while self.used + bytes > self.memory {
+        let (before, mut count) = (self.used, 0);
+        while self.used + bytes > self.memory && (count < EVICTED || self.used + bytes > before) {
+            count += 1;
             let oldest = self.slots.oldest();
             let Some(item) = self.slots.get(oldest) else { return Err(NoMemory) };
             match self.is_live(item, now_s) {
                 true => {
                     self.stats.evictions += 1;
                     self.stats.evicted_unfetched += u64::from(!item.is_fetched);
+                    self.evicted_s = now_s - item.used_s;
                 }
                 false => {
                     self.stats.reclaimed += 1;
@@ -295,23 +385,25 @@ impl Shard {
         Ok(())
     }
 
-    /// Keeps an item that was found for an answer, until it is unpinned.
-    pub fn pin(&mut self, place: Place, at: u32) -> Pin {
-        if let Some(item) = self.slots.get_mut(at) {
-            self.fixed += if item.pins == 0 { item.size() } else { 0 };
-            item.pins += 1;
+    /// Keeps an item that was found for an answer, until it is unpinned. `None` when such items
+    /// take a quarter of the memory already: clients that take their answers slowly would leave
+    /// no room for others.
+    pub fn pin(&mut self, place: Place, at: u32) -> Option<Pin> {
+        let item = self.slots.get(at)?;
+        let more = if item.pin == NONE { item.size() } else { 0 };
+        if more > 0 && self.pinned > 0 && self.pinned + more > self.pinned_limit {
+            return None;
         }
-        Pin { shard: place.shard, at }
+        self.pinned += more;
+        Some(Pin { shard: place.shard, number: self.slots.pin(at)? })
     }
 
-    /// Takes an item out.
+    /// Takes an item out. Others may move.
     pub fn remove(&mut self, at: u32) {
         self.slots.unlink(at);
-        if self.slots.get(at).is_some_and(|item| item.pins == 0) {
+        // The last answer that is sent out of it drops it.
+        if self.slots.get(at).is_some_and(|item| item.pin == NONE) {
             self.drop_slot(at);
-        } else if let Some(item) = self.slots.get_mut(at) {
-            // The last answer that is sent out of it drops it.
-            item.sequence = 0;
         }
     }
 
@@ -321,13 +413,11 @@ impl Shard {
         }
     }
 
-    fn unpin(&mut self, at: u32) {
-        let Some(item) = self.slots.get_mut(at) else { return };
-        item.pins = item.pins.saturating_sub(1);
-        if item.pins == 0 {
-            self.fixed = self.fixed.saturating_sub(item.size());
-        }
-        if item.pins == 0 && item.sequence == 0 {
+    fn unpin(&mut self, pin: u32) {
+        let Some(at) = self.slots.unpin(pin) else { return };
+        let Some(item) = self.slots.get(at) else { return };
+        self.pinned = self.pinned.saturating_sub(item.size());
+        if item.sequence == 0 {
             self.drop_slot(at);
         }
     }
@@ -353,7 +443,7 @@ impl Shard {
             expires_s: new.expires_s,
             used_s: now_s,
             flags: new.flags,
-            pins: 0,
+            pin: NONE,
             key_len: new.key.len() as u8,
             is_fetched: false,
             is_stale: false,
