@@ -3,7 +3,7 @@
 //! and the cache is empty of what is gone. Bytes of a server to a load, likewise.
 //!
 //! The first byte chooses the protocol, the second how the bytes are cut, and the third how
-//! much room there is.
+//! much room there is. At a byte that is [`LATER`] some seconds pass.
 #![no_main]
 
 use std::sync::Arc;
@@ -13,6 +13,14 @@ use service::http::Files;
 use service::load::{self, Came, Mix, Workload};
 use service::memcached::Limits;
 use service::{Buffer, Http, Memcached, Output, Protocol};
+
+/// In front of this byte, which no text of the protocols has, time passes.
+const LATER: u8 = 0xF7;
+/// How much time that is, in nanoseconds: items expire, and flushes that wait are due.
+const LATER_NS: i64 = 7_000_000_000;
+/// Bytes that a session keeps at most: half a request and its answers' rest, or a line that asks for
+/// keys, in memory that doubles.
+const HELD: [usize; 2] = [16_384, 2 << 20];
 
 fuzz_target!(|bytes: &[u8]| {
     let [kind, piece, room, rest @ ..] = bytes else { return };
@@ -61,14 +69,19 @@ fn served<P: Protocol>(server: &mut P, bytes: &[u8], piece: usize, room: usize) 
 fn answers<P: Protocol>(server: &mut P, bytes: &[u8], piece: usize, room: usize) -> (Vec<u8>, bool) {
     let (mut session, mut output) = (P::Session::default(), Buffer::default());
     let mut ends = false;
-    for piece in bytes.chunks(piece) {
+    let asks_for_keys = bytes.windows(3).any(|three| matches!(three, b"get" | b"gat"));
+    let pieces = bytes.chunk_by(|_, next| *next != LATER);
+    for piece in pieces.flat_map(|part| part.chunks(piece)) {
+        if piece.first() == Some(&LATER) {
+            output.now_ns += LATER_NS;
+        }
         let mut rest = piece;
         while !ends {
             output.room = room;
             let taken = server.take(&mut session, rest, &mut output);
             rest = &rest[taken.used..];
             ends = taken.ends;
-            assert!(server.held(&session) <= 16_384);
+            assert!(server.held(&session) <= HELD[usize::from(asks_for_keys)]);
             if rest.is_empty() && !server.is_answering(&session) && !output.is_full() {
                 break;
             }

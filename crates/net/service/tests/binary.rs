@@ -96,7 +96,7 @@ fn numbers_times_and_the_rest() {
     let count = |by: u64, initial: u64, time: u32| {
         [&by.to_be_bytes()[..], &initial.to_be_bytes(), &time.to_be_bytes()].concat()
     };
-    let version = env!("CARGO_PKG_VERSION").as_bytes();
+    let version = concat!("1.6.18-ixora-", env!("CARGO_PKG_VERSION")).as_bytes();
     let text = b"Non-numeric server-side value for incr or decr";
     dialogue(
         &[

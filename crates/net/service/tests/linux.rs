@@ -141,7 +141,11 @@ fn a_client_that_asks_for_much_and_reads_late_gets_all_of_it() {
         let requests = "get big\r\n".repeat(ANSWERS);
         one.write_all(requests.as_bytes()).unwrap();
         thread::sleep(Duration::from_millis(200));
-        ask(&mut connect(), b"version\r\nset other 0 0 1\r\nx\r\n", b"VERSION 0.1.0\r\nSTORED\r\n");
+        ask(
+            &mut connect(),
+            b"version\r\nset other 0 0 1\r\nx\r\n",
+            b"VERSION 1.6.18-ixora-0.1.0\r\nSTORED\r\n",
+        );
         let answer = [format!("VALUE big 0 {LEN}\r\n").as_bytes(), &value, b"\r\nEND\r\n"].concat();
         (0..ANSWERS).for_each(|_| ask(&mut one, b"", &answer));
     });

@@ -225,7 +225,7 @@ fn wrong_requests_are_refused_and_the_next_ones_are_served() {
             ("set a 0 0 1\r\nxyz", "CLIENT_ERROR bad data chunk\r\nERROR\r\n"),
             ("shutdown", "ERROR: shutdown not enabled\r\n"),
             ("stats nonsense", "ERROR\r\n"),
-            ("version", concat!("VERSION ", env!("CARGO_PKG_VERSION"), "\r\n")),
+            ("version", concat!("VERSION 1.6.18-ixora-", env!("CARGO_PKG_VERSION"), "\r\n")),
         ],
     );
     assert!(client.stat("bad_requests") >= 14);

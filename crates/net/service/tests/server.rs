@@ -167,7 +167,7 @@ fn a_client_that_takes_no_answer_is_left_after_a_minute() {
 fn a_cache_waits_a_minute_for_the_rest_of_a_request_only() {
     for half in [&b"ge"[..], b"set a 0 0 100\r\nvalue", b"set a 0 0 10000000\r\nvalue"] {
         // Nothing is begun until 200 seconds have gone; then an answer, and a part of a request.
-        let version = format!("VERSION {}\r\n", env!("CARGO_PKG_VERSION"));
+        let version = format!("VERSION 1.6.18-ixora-{}\r\n", env!("CARGO_PKG_VERSION"));
         let sends = vec![(200 * SECOND, b"version\r\n".to_vec()), (250 * SECOND, half.to_vec())];
         let (came, report) = run(cache(), script(sends), 1 << 20, 4096);
         let came = came.lock().unwrap();

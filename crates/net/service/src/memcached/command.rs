@@ -15,8 +15,9 @@ const ERROR: &[u8] = b"ERROR\r\n";
 const USAGE_DELETE: &[u8] = b"CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n";
 const EXPTIME: &[u8] = b"CLIENT_ERROR invalid exptime argument\r\n";
 const NOT_FOUND: &[u8] = b"NOT_FOUND\r\n";
-/// What clients are told as the version.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// What clients are told as the version: that of memcached whose protocol this is, for
+/// libmemcached goes by it, and takes none that begins with zero.
+pub const VERSION: &str = concat!("1.6.18-ixora-", env!("CARGO_PKG_VERSION"));
 
 /// What a command says: an error where it could not be carried out.
 type Said = Result<&'static [u8], &'static [u8]>;
