@@ -12,7 +12,7 @@ impl Stack {
     /// When something is not as it must be.
     pub fn assert_sound(&self) {
         let (mut kept, mut early, mut unconsumed) = (0, 0, 0);
-        let (mut half_open, mut in_time_wait) = (0, 0);
+        let (mut half_open, mut fast_half_open, mut in_time_wait) = (0, 0, 0);
         for index in 0..self.connections.end() {
             let Some(connection) = self.connections.get(index) else { continue };
             connection.assert_sent(&self.shared);
@@ -21,9 +21,11 @@ impl Stack {
             early += connection.early.len as usize;
             unconsumed += connection.unconsumed_packets;
             half_open += u32::from(connection.state == State::SynReceived);
+            fast_half_open += u32::from(connection.is_fast_open());
             in_time_wait += u32::from(connection.state == State::TimeWait);
         }
-        assert_eq!((half_open, in_time_wait), (self.half_open, self.in_time_wait));
+        assert_eq!((half_open, fast_half_open), (self.half_open, self.fast_half_open));
+        assert_eq!(in_time_wait, self.in_time_wait);
         let shared = &self.shared;
         assert_eq!(
             (kept, early),

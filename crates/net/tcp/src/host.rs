@@ -22,6 +22,7 @@ use crate::options::{Options, SECOND_NS};
 use crate::stack::Stack;
 use crate::udp::{Datagram, Datagrams, Udp};
 use crate::unreachable::Unreachable;
+use crate::watch::{Showing, Watch};
 
 /// Frames that may wait for a full ring.
 const FRAMES: usize = Batch::MAX;
@@ -109,6 +110,8 @@ pub struct Host {
     now: Option<Instant>,
     /// Where the counters go in the end.
     report: Report,
+    /// What others are shown while it runs.
+    showing: Showing,
 }
 
 impl Host {
@@ -147,12 +150,26 @@ impl Host {
             lost: Lost::default(),
             now: None,
             report: Report::default(),
+            showing: Showing::default(),
         }
     }
 
     /// Has the counters added to a report when the host ends, which is on its own thread.
     pub fn report_to(&mut self, report: &Report) {
         self.report = report.clone();
+    }
+
+    /// By what others see its connections and counters while it runs on its own thread.
+    pub fn watch(&self) -> Watch {
+        self.showing.watch()
+    }
+
+    /// Goes on showing others what they ask for.
+    #[cold]
+    fn show(&mut self, now_ns: i64) {
+        let mut showing = std::mem::take(&mut self.showing);
+        showing.go_on(&self.stack, || self.counters(), now_ns);
+        self.showing = showing;
     }
 
     /// The stack, to listen on ports of it and to read what it counted.
@@ -348,6 +365,9 @@ impl Poller for Host {
         self.send(now_ns, pool);
         if received == 0 {
             self.tx.clean(pool);
+        }
+        if self.showing.is_asked() {
+            self.show(now_ns);
         }
         received + usize::from(self.stack.is_ready())
     }

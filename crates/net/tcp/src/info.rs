@@ -128,7 +128,13 @@ impl Stack {
 
     /// All connections by their names, those in TIME-WAIT and half-open ones among them.
     pub fn connections(&self) -> impl Iterator<Item = (Id, Info)> {
-        (0..self.connections.end()).filter_map(|index| {
+        self.connections_from(0)
+    }
+
+    /// Those whose places ([`Id::index`]) are not in front of this one.
+    pub fn connections_from(&self, place: usize) -> impl Iterator<Item = (Id, Info)> {
+        let first = u32::try_from(place).unwrap_or(u32::MAX);
+        (first..self.connections.end()).filter_map(|index| {
             let connection = self.connections.get(index)?;
             Some((connection.id(index), connection.info()))
         })

@@ -67,6 +67,7 @@ mod traits;
 mod udp;
 mod unreachable;
 mod usage;
+mod watch;
 
 pub use calls::Refusal;
 pub use choices::{Choices, Listener, Mark};
@@ -83,3 +84,4 @@ pub use options::{Algorithm, KeepAlive, Offload, Options};
 pub use stack::Stack;
 pub use udp::{Datagram, Datagrams, Udp, Unsent};
 pub use unreachable::Unreachable;
+pub use watch::{Shown, Watch};

@@ -215,3 +215,35 @@ fn errors_go_to_single_hosts_only() {
         assert_eq!(sent, usize::from(is_told), "{src:?}/{bits}");
     }
 }
+
+/// Who looks at a host is shown all its connections, some in each turn, and what it counted.
+#[test]
+fn a_host_shows_its_connections_some_in_each_turn() {
+    let mac = MacAddress([2, 0, 0, 0, 0, 1]);
+    let addresses = Addresses { mac, v4: Some((V4, 8)), v6: Some((V6, 64)), gateways: (None, None) };
+    let queues: (Box<dyn RxQueue>, Box<dyn TxQueue>) = (Box::new(Nobody), Box::new(Nobody));
+    let service = Box::new(Opens::default());
+    let mut host = Host::new(queues, addresses, &Neighbors::default(), Options::default(), service, BUFFERS);
+    let watch = host.watch();
+    let mut pool = Pool::new(&dma(), host.buffers()).unwrap();
+    let mut batch = Batch::with_limit(64);
+    let mut turn = |host: &mut Host| _ = host.turn(Instant::now(), &mut pool, &mut batch);
+    (0..20).for_each(|_| turn(&mut host)); // 64 connections in each
+    for limit in [usize::MAX, 300, 0] {
+        watch.ask(limit);
+        let mut turns = 0;
+        let shown = loop {
+            turn(&mut host);
+            turns += 1;
+            assert!(turns < 20, "it is never shown");
+            if let Some(shown) = watch.shown() {
+                break shown;
+            }
+        };
+        assert_eq!(shown.open, host.stack().len());
+        assert_eq!(shown.connections.len(), shown.open.min(limit));
+        assert!(turns >= shown.connections.len() / 256, "{turns} turns");
+        assert!(shown.connections.iter().all(|(_, info)| info.state == tcp::State::SynSent));
+        assert!(shown.counters.iter().any(|counter| counter.name == "tcp_segments_sent"));
+    }
+}

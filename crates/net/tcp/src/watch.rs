@@ -1,0 +1,108 @@
+//! What another thread sees of a host while it runs: it asks, and the host copies what it is asked
+//! for in its own turns, some connections in each, so that no packet waits for whoever looks.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use port::Counter;
+
+use crate::event::Id;
+use crate::info::Info;
+use crate::stack::Stack;
+
+/// Connections that are copied in a turn.
+const EACH_TURN: usize = 256;
+
+/// What a host was like.
+#[derive(Debug, Clone, Default)]
+pub struct Shown {
+    /// When it was asked for the last of it, in nanoseconds of the stack's clock.
+    pub now_ns: i64,
+    /// Connections, as many as were asked for at most.
+    pub connections: Vec<(Id, Info)>,
+    /// How many connections there are.
+    pub open: usize,
+    /// Packets that connections keep.
+    pub kept_packets: usize,
+    /// What was counted, losses first.
+    pub counters: Vec<Counter>,
+}
+
+/// A look at a host that runs on another thread ([`Host::watch`](crate::Host::watch)).
+#[derive(Debug, Clone, Default)]
+pub struct Watch(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Somebody has asked and was not shown all. `Release` and `Acquire` have the host see the
+    /// limit, and the asker what was shown.
+    is_asked: AtomicBool,
+    /// How many connections are wanted at most.
+    limit: AtomicUsize,
+    shown: Mutex<Shown>,
+}
+
+impl Watch {
+    /// Asks for as many connections at most, and for all counters.
+    pub fn ask(&self, limit: usize) {
+        self.0.limit.store(limit, Ordering::Relaxed);
+        self.0.is_asked.store(true, Ordering::Release);
+    }
+
+    /// What was asked for, once the host has shown it.
+    pub fn shown(&self) -> Option<Shown> {
+        if self.0.is_asked.load(Ordering::Acquire) {
+            return None;
+        }
+        Some(std::mem::take(&mut *self.0.shown.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// Whether the host is to show something.
+    #[inline]
+    pub(crate) fn is_asked(&self) -> bool {
+        self.0.is_asked.load(Ordering::Acquire)
+    }
+}
+
+/// How far a host has come with what it shows.
+#[derive(Debug, Default)]
+pub(crate) struct Showing {
+    watch: Watch,
+    /// The place of the connection that is next.
+    place: usize,
+    connections: Vec<(Id, Info)>,
+}
+
+impl Showing {
+    /// What others ask by.
+    pub fn watch(&self) -> Watch {
+        self.watch.clone()
+    }
+
+    /// Whether there is something to do.
+    #[inline]
+    pub fn is_asked(&self) -> bool {
+        self.watch.is_asked()
+    }
+
+    /// Copies some connections, and shows all behind the last.
+    pub fn go_on(&mut self, stack: &Stack, counters: impl FnOnce() -> Vec<Counter>, now_ns: i64) {
+        let limit = self.watch.0.limit.load(Ordering::Relaxed);
+        let end = self.place.saturating_add(EACH_TURN);
+        let next = stack.connections_from(self.place).take_while(|(id, _)| id.index() < end);
+        self.connections.extend(next);
+        self.place = end;
+        let is_over = stack.connections_from(end).next().is_none();
+        if !is_over && self.connections.len() < limit {
+            return;
+        }
+        let mut connections = std::mem::take(&mut self.connections);
+        connections.truncate(limit);
+        let (open, kept_packets) = (stack.len(), stack.kept_packets());
+        let shown = Shown { now_ns, connections, open, kept_packets, counters: counters() };
+        let shared = &self.watch.0;
+        *shared.shown.lock().unwrap_or_else(PoisonError::into_inner) = shown;
+        self.place = 0;
+        shared.is_asked.store(false, Ordering::Release);
+    }
+}
