@@ -81,6 +81,12 @@ pub enum Command {
         #[command(subcommand)]
         what: load::Load,
     },
+    /// Connections of a server that runs.
+    #[command(after_help = examples::TCP)]
+    Tcp {
+        #[command(subcommand)]
+        what: crate::connections::Tcp,
+    },
     /// Serve a device model over vfio-user.
     #[command(after_help = examples::MODEL)]
     Model(Model),

@@ -11,6 +11,8 @@ mod cli;
 mod click;
 pub mod compile;
 pub mod compiled;
+mod connections;
+mod control_socket;
 mod demo;
 mod doctor;
 mod failure;
@@ -56,6 +58,7 @@ pub fn start() -> ExitCode {
         Command::Echo(echo) => apps::echo::run(echo),
         Command::Serve { what } => apps::serve::run(what),
         Command::Load { what } => apps::load::run(what),
+        Command::Tcp { what } => connections::run(what),
         Command::Model(model) => serve::run(model),
         Command::Demo(demo) => demo::run(demo),
         Command::Overlay { what } => overlay::run(what),

@@ -3,11 +3,14 @@
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
+use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ::port::Counter;
 use runtime::Poller;
+use runtime::confine::Needs;
 use service::http::Files;
 use service::memcached::Limits;
 use service::{Http, Memcached, Protocol, Server};
@@ -17,6 +20,7 @@ use wire::ip::port;
 
 use crate::cli::PortOptions;
 use crate::cli::serve::{self, Serve, ServeOptions};
+use crate::connections::Asking;
 use crate::{Failure, open, run, signal};
 
 /// Packets that a host's connections may keep, for each thread.
@@ -30,7 +34,9 @@ pub fn run(what: &Serve) -> Result<(), Failure> {
     match what {
         Serve::Echo(arguments) => {
             let datagrams = || -> Box<dyn Datagrams> { Box::new(Echo::default()) };
-            serve(arguments, port::ECHO, &Report::default(), || Box::new(Echo::default()), Some(datagrams))
+            let (stop, report) = (signal::stop_flag()?, Report::default());
+            let service = || -> Box<dyn Service> { Box::new(Echo::default()) };
+            serve(arguments, port::ECHO, &stop, &report, service, Some(datagrams))
         }
         Serve::Memcached(arguments) => memcached(arguments),
         Serve::Http(arguments) => http(arguments),
@@ -48,15 +54,23 @@ fn memcached(arguments: &serve::Memcached) -> Result<(), Failure> {
     if limits.value > limits.memory / 2 {
         return Err(Failure::usage("--max-item-size is more than half of --memory".to_owned()));
     }
-    let report = Report::default();
-    let mut servers = memcached_servers(limits, &report).into_iter();
+    let (stop, report) = (signal::stop_flag()?, Report::default());
+    let shutdown = arguments.enable_shutdown.then_some(&stop);
+    let mut servers = memcached_servers(limits, &report, shutdown).into_iter();
     let server = || servers.next().unwrap_or_else(|| Box::new(Echo::default()));
-    serve(&arguments.serve, port::MEMCACHED, &report, server, None)
+    serve(&arguments.serve, port::MEMCACHED, &stop, &report, server, None)
 }
 
-/// The servers of a new cache.
-pub fn memcached_servers(limits: Limits, report: &Report) -> Vec<Box<dyn Service>> {
-    let servers = Memcached::servers(limits, unix_time_s());
+/// The servers of a new cache, whose clients may set `shutdown` if it is given.
+pub fn memcached_servers(
+    limits: Limits,
+    report: &Report,
+    shutdown: Option<&Arc<AtomicBool>>,
+) -> Vec<Box<dyn Service>> {
+    let mut servers = Memcached::servers(limits, unix_time_s());
+    if let Some(stop) = shutdown {
+        servers.iter_mut().for_each(|server| server.enable_shutdown(stop));
+    }
     servers.into_iter().map(|server| boxed(server, report)).collect()
 }
 
@@ -69,8 +83,8 @@ fn http(arguments: &serve::Http) -> Result<(), Failure> {
         }
         None => fixed(arguments.size),
     };
-    let (files, report) = (Arc::new(files), Report::default());
-    serve(&arguments.serve, port::HTTP, &report, || http_server(&files, &report), None)
+    let (stop, files, report) = (signal::stop_flag()?, Arc::new(files), Report::default());
+    serve(&arguments.serve, port::HTTP, &stop, &report, || http_server(&files, &report), None)
 }
 
 /// A server of files.
@@ -104,17 +118,18 @@ fn unix_time_s() -> i64 {
 fn serve(
     arguments: &ServeOptions,
     listen: u16,
+    stop: &Arc<AtomicBool>,
     report: &Report,
     mut service: impl FnMut() -> Box<dyn Service>,
     datagrams: Option<fn() -> Box<dyn Datagrams>>,
 ) -> Result<(), Failure> {
     let options = &arguments.options;
-    let stop = signal::stop_flag()?;
-    let mut ports = open::ports(&[&arguments.port], options, &stop)?;
+    let mut ports = open::ports(&[&arguments.port], options, stop)?;
     let addresses = addresses(&arguments.addr, MacAddress(ports.mac(0)))?;
     let neighbors = Neighbors::default();
     let tcp = host_options(options, Offload::from(&ports.list[0].capabilities()));
     let mut pollers: Vec<Box<dyn Poller>> = Vec::new();
+    let mut watches = Vec::new();
     for n in 0..options.open.rx_queues {
         let queues = (ports.rx(0, n)?, ports.tx(0, n)?);
         let mut host = Host::new(queues, addresses.clone(), &neighbors, tcp, service(), BUFFERS);
@@ -124,9 +139,40 @@ fn serve(
             host.speak_udp(datagrams()).bind(listen);
         }
         host.report_to(report);
+        watches.push(host.watch());
         pollers.push(Box::new(host));
     }
-    run::run_counted("serve", ports, pollers, options, &stop, || taken(report)).map(drop)
+    let asking = Asking::new(arguments.control.as_deref(), watches)?;
+    run_asked(ports, pollers, options, stop, report, asking)
+}
+
+/// Runs hosts, and answers those who ask about their connections meanwhile.
+fn run_asked(
+    mut ports: open::Ports,
+    pollers: Vec<Box<dyn Poller>>,
+    options: &PortOptions,
+    stop: &Arc<AtomicBool>,
+    report: &Report,
+    asking: Option<Asking>,
+) -> Result<(), Failure> {
+    let runtime = run::threads("serve", &ports, pollers, options, stop, &Arc::default())?;
+    let has_clients = asking.is_some();
+    let needs = Needs { clients: has_clients, sending: has_clients, ..Needs::default() };
+    let confinement = ports.confine_but(options, needs)?;
+    let ended = AtomicBool::new(false);
+    let mut outcome = thread::scope(|scope| {
+        if let Some(asking) = &asking {
+            scope.spawn(|| asking.server.run(&ended));
+            scope.spawn(|| asking.answer(&ended));
+        }
+        let outcome = run::measure("serve", runtime, &mut ports, options, confinement);
+        ended.store(true, Ordering::Relaxed);
+        outcome
+    });
+    drop(ports);
+    outcome.summary.add_counters(&taken(report));
+    outcome.summary.print(options.json);
+    outcome.failure.or_else(|| outcome.summary.missing()).map_or(Ok(()), Err)
 }
 
 /// What the stack of a host is told, on a port that does as much for it.

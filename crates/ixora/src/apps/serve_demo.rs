@@ -90,7 +90,7 @@ fn parts(arguments: &Demo, report: &Report) -> (u16, Box<dyn Service>, Workload)
             (wire::ip::port::HTTP, server, load::http("demo", "/", Some(text)))
         }
         Which::Memcached => {
-            let mut servers = serve::memcached_servers(Limits::default(), report);
+            let mut servers = serve::memcached_servers(Limits::default(), report, None);
             let server = servers.pop().unwrap_or_else(|| Box::new(tcp::Echo::default()));
             (wire::ip::port::MEMCACHED, server, load::memcached(&arguments.keys))
         }

@@ -126,6 +126,14 @@ Examples:
 
 The program takes the words of ixora click but the configuration, which is built in.";
 
+pub const TCP: &str = "\
+Examples:
+  ixora serve http --port tap:ixora0 --addr 10.9.9.2/24 --control /run/http.sock
+  ixora tcp show /run/http.sock                           its connections, as `ss -ti` tells them
+  ixora tcp show /run/http.sock --json | jq '.connections[] | select(.lost > 0)'
+  ixora tcp show /run/http.sock --metrics                 as Prometheus reads it
+  ixora tcp top /run/http.sock                            who moves most, once a second";
+
 pub const TOP: &str = "\
 Examples:
   ixora click -p 7777 conf/router.click                   a router with a control socket

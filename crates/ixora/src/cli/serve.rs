@@ -47,6 +47,9 @@ pub struct ServeOptions {
     /// The TCP port to listen on, if not the service's own.
     #[arg(long)]
     pub listen: Option<u16>,
+    /// Listen at this path for `ixora tcp show` and `ixora tcp top`.
+    #[arg(long, value_name = "SOCKET")]
+    pub control: Option<PathBuf>,
     #[command(flatten)]
     pub options: PortOptions,
 }
@@ -59,6 +62,9 @@ pub struct Memcached {
     /// The largest item, with its key and what is kept beside it.
     #[arg(long, default_value = "1M")]
     pub max_item_size: Memory,
+    /// Let clients end the program with the command `shutdown`.
+    #[arg(long)]
+    pub enable_shutdown: bool,
     #[command(flatten)]
     pub serve: ServeOptions,
 }

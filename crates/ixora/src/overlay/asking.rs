@@ -10,9 +10,9 @@ use vtep::{Learn, Tellers};
 
 use super::explain::Explainer;
 use super::host::{Host, now_ns};
-use super::socket::{self, Asked, Server};
 use super::{metrics, show};
 use crate::Failure;
+use crate::control_socket::{self, Asked, Server};
 use crate::janitor::{CleanUp, Janitor};
 
 /// The socket, what was asked by it, and who explains.
@@ -89,7 +89,7 @@ impl Asking {
 
     fn explain(&mut self, host: &Host, network: Option<u32>, digits: &str) -> String {
         let (table, desired) = host.control.state();
-        match self.explainer.explain(table, desired, network, &socket::bytes(digits)) {
+        match self.explainer.explain(table, desired, network, &control_socket::bytes(digits)) {
             Ok(mut explained) => {
                 let told = explained.place.and_then(|place| host.control.told(&place, now_ns()));
                 explained.age_ms = told.map(|(_, age)| (age * 1e3) as u64);

@@ -13,8 +13,8 @@ use vtep::{Desired, Explanation, Held};
 use wire::MacAddress;
 
 use super::run::read;
-use super::socket;
 use crate::Failure;
+use crate::control_socket;
 
 /// Why packets go where they go.
 #[derive(Args, Debug)]
@@ -88,7 +88,8 @@ pub fn run(arguments: &Explain) -> Result<(), Failure> {
             let network = arguments.network.map_or("-".to_owned(), |network| network.to_string());
             let ask = |frame: &Vec<u8>| {
                 let digits: String = frame.iter().map(|byte| format!("{byte:02x}")).collect();
-                let answer = socket::ask(control, &format!("explain {network} {digits}"))?;
+                let answer =
+                    control_socket::ask(control, &format!("explain {network} {digits}"), super::START)?;
                 serde_json::from_str(&answer).map_err(|_| Failure::usage(answer.trim().to_owned()))
             };
             frames.iter().map(ask).collect::<Result<_, _>>()?

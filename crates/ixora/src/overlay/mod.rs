@@ -10,11 +10,13 @@ mod metrics;
 mod reconcile;
 mod run;
 mod show;
-pub mod socket;
 
 use clap::Subcommand;
 
 use crate::Failure;
+
+/// What starts an endpoint that can be asked.
+pub const START: &str = "ixora overlay run FILE";
 
 /// What to do with overlays.
 #[derive(Subcommand, Debug)]

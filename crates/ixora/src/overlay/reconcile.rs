@@ -12,8 +12,8 @@ use wire::MacAddress;
 
 use super::asking::told_of;
 use super::run::read;
-use super::socket;
 use crate::Failure;
+use crate::control_socket;
 
 /// A comparison with the kernel.
 #[derive(Args, Debug)]
@@ -54,7 +54,7 @@ pub fn run(arguments: &Reconcile) -> Result<(), Failure> {
 }
 
 fn by_control(control: &Path, fix: bool) -> Result<Json, Failure> {
-    let answer = socket::ask(control, if fix { "reconcile fix" } else { "reconcile" })?;
+    let answer = control_socket::ask(control, if fix { "reconcile fix" } else { "reconcile" }, super::START)?;
     let told: Json = serde_json::from_str(&answer)
         .map_err(|error| Failure::new(format!("{} answers something else: {error}", control.display())))?;
     match told["error"].as_str() {

@@ -11,8 +11,8 @@ use vtep::{Tellers, describe_target};
 
 use super::accounts::Accounts;
 use super::host::{Host, now_ns};
-use super::socket;
 use crate::Failure;
+use crate::control_socket;
 
 /// What a running endpoint holds.
 #[derive(Args, Debug)]
@@ -76,10 +76,10 @@ struct State {
 /// Asks, and prints the answer.
 pub fn run(arguments: &Show) -> Result<(), Failure> {
     if arguments.metrics {
-        print!("{}", socket::ask(&arguments.control, "metrics")?);
+        print!("{}", control_socket::ask(&arguments.control, "metrics", super::START)?);
         return Ok(());
     }
-    let answer = socket::ask(&arguments.control, &format!("show {}", arguments.limit))?;
+    let answer = control_socket::ask(&arguments.control, &format!("show {}", arguments.limit), super::START)?;
     if arguments.json {
         println!("{answer}");
         return Ok(());

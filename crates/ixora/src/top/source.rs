@@ -8,8 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::sample::Sample;
-use crate::Failure;
-use crate::overlay::socket;
+use crate::{Failure, control_socket};
 
 /// How long an answer may take.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
@@ -65,7 +64,7 @@ impl Source {
                 Ok(sample)
             }
             Source::Overlay(path) => {
-                let text = socket::ask(path, "metrics")?;
+                let text = control_socket::ask(path, "metrics", crate::overlay::START)?;
                 let no_overlay = || Failure::new(format!("{} is no overlay's", path.display()));
                 Sample::of_metrics(&text).ok_or_else(no_overlay)
             }

@@ -9,3 +9,4 @@ mod interfaces;
 mod overlay_hosts;
 mod overlay_learns;
 mod router_hosts;
+mod serve_hosts;

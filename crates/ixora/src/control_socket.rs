@@ -1,6 +1,6 @@
-//! The socket by which a running endpoint is asked: a line comes, an answer goes back, and
-//! the connection ends. One client at a time, within a time; the control answers between its
-//! turns, so that no packet waits for a client.
+//! The socket by which a running program is asked, an endpoint of tunnels or a server: a line
+//! comes, an answer goes back, and the connection ends. One client at a time, within a time; a
+//! thread that carries no packets answers, so that none waits for a client.
 
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -106,13 +106,12 @@ pub fn bytes(digits: &str) -> Vec<u8> {
     pairs.map_while(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }
 
-/// Asks a running endpoint.
-pub fn ask(path: &Path, request: &str) -> Result<String, Failure> {
+/// Asks a running program, which `start` starts.
+pub fn ask(path: &Path, request: &str, start: &str) -> Result<String, Failure> {
     let failed = |error: std::io::Error| {
-        Failure::new(format!("cannot ask {}: {error}", path.display())).fix(format!(
-            "run an endpoint that listens there: ixora overlay run FILE --control {}",
-            path.display()
-        ))
+        let path = path.display();
+        Failure::new(format!("cannot ask {path}: {error}"))
+            .fix(format!("run one that listens there: {start} --control {path}"))
     };
     let mut stream = UnixStream::connect(path).map_err(failed)?;
     stream.set_read_timeout(Some(ANSWER)).map_err(failed)?;

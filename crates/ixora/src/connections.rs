@@ -1,0 +1,32 @@
+//! `ixora tcp`: the connections of a server that runs, asked by its control socket.
+
+mod answer;
+mod listing;
+mod metrics;
+mod show;
+mod top;
+
+use clap::Subcommand;
+
+use crate::Failure;
+pub use answer::Asking;
+
+/// What starts a server that can be asked.
+const START: &str = "ixora serve SERVICE";
+
+/// What to do with connections.
+#[derive(Subcommand, Debug)]
+pub enum Tcp {
+    /// List connections: states, queues, round trips, windows, what was sent again.
+    Show(show::Show),
+    /// Who moves most, once a second.
+    Top(top::Top),
+}
+
+/// Does it.
+pub fn run(what: &Tcp) -> Result<(), Failure> {
+    match what {
+        Tcp::Show(arguments) => show::run(arguments),
+        Tcp::Top(arguments) => top::run(arguments),
+    }
+}

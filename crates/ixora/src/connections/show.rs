@@ -1,0 +1,113 @@
+//! `ixora tcp show`: connections as `ss -ti` tells them.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::START;
+use super::listing::{Connection, Listing};
+use crate::{Failure, control_socket};
+
+/// The connections of a server.
+#[derive(Args, Debug)]
+pub struct Show {
+    /// The socket that it listens at (`serve --control`).
+    pub control: PathBuf,
+    /// Connections to list, at most.
+    #[arg(long, default_value_t = 10_000)]
+    pub limit: usize,
+    /// As JSON, with the counters.
+    #[arg(long, conflicts_with = "metrics")]
+    pub json: bool,
+    /// What its hosts counted, as Prometheus reads it.
+    #[arg(long)]
+    pub metrics: bool,
+}
+
+/// Asks a server for its connections.
+pub fn ask(control: &Path, limit: usize) -> Result<Listing, Failure> {
+    let answer = control_socket::ask(control, &format!("show {limit}"), START)?;
+    serde_json::from_str(&answer).map_err(|_| unexpected(control, &answer))
+}
+
+/// What went wrong, by an answer that is none.
+fn unexpected(control: &Path, answer: &str) -> Failure {
+    let answer: serde_json::Value = serde_json::from_str(answer).unwrap_or_default();
+    let why = answer["error"].as_str().unwrap_or("it is no server of ixora's, or of another version");
+    Failure::new(format!("{} does not list connections: {why}", control.display()))
+}
+
+/// Asks, and prints the answer.
+pub fn run(arguments: &Show) -> Result<(), Failure> {
+    if arguments.metrics {
+        let text = control_socket::ask(&arguments.control, "metrics", START)?;
+        if !text.starts_with('#') {
+            return Err(unexpected(&arguments.control, &text));
+        }
+        print!("{text}");
+        return Ok(());
+    }
+    let listing = ask(&arguments.control, arguments.limit)?;
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&listing).unwrap_or_default());
+        return Ok(());
+    }
+    print!("{}", text(&listing));
+    Ok(())
+}
+
+/// A list for people.
+fn text(listing: &Listing) -> String {
+    let mut out = format!(
+        "{:<10} {:>8} {:>8} {:<28} {:<28}\n",
+        "State", "Recv-Q", "Send-Q", "Local Address:Port", "Peer Address:Port"
+    );
+    for connection in &listing.connections {
+        let Connection { state, receive_queue, send_queue, local, remote, .. } = connection;
+        let (local, remote) = (local.to_string(), remote.to_string());
+        out += &format!("{state:<10} {receive_queue:>8} {send_queue:>8} {local:<28} {remote:<28}");
+        if let Some((timer, us)) = &connection.timer {
+            out += &format!(" timer:({timer},{})", milliseconds(*us));
+        }
+        out += &format!("\n\t {}\n", details(connection));
+    }
+    if listing.more > 0 {
+        out += &format!("and {} more: --limit\n", listing.more);
+    }
+    out
+}
+
+/// The second line of a connection: names and values as `ss -i` has them.
+fn details(it: &Connection) -> String {
+    let ms = |us: i64| us as f64 / 1000.0;
+    let mut words = vec![
+        format!("rto:{:.3} rtt:{:.3}/{:.3}", ms(it.rto_us), ms(it.rtt_us), ms(it.rtt_variation_us)),
+        format!("minrtt:{:.3}", ms(it.rtt_least_us)),
+        format!("mss:{}", it.segment_size),
+        // Of segments, as `ss` counts it.
+        format!("cwnd:{}", it.congestion_window / it.segment_size.max(1)),
+    ];
+    words.extend(it.slow_start_threshold.map(|bytes| format!("ssthresh:{}", bytes / it.segment_size.max(1))));
+    words.push(format!("snd_wnd:{}", it.send_window));
+    words.push(format!("bytes_acked:{} bytes_received:{}", it.bytes_acknowledged, it.bytes_received));
+    let others = [
+        ("in_flight", u64::from(it.in_flight)),
+        ("lost", it.lost.into()),
+        ("sacked", it.sacked.into()),
+        ("retrans", it.retransmits.into()),
+        ("backoff", it.attempts.into()),
+        ("rcv_ooopack", it.out_of_order_packets.into()),
+    ];
+    let others = others.iter().filter(|(_, value)| *value > 0);
+    words.extend(others.map(|(name, value)| format!("{name}:{value}")));
+    words.push(format!("lastrcv:{}", milliseconds(it.last_received_us)));
+    words.push(format!("queue:{}", it.queue));
+    words.join(" ")
+}
+
+fn milliseconds(us: i64) -> String {
+    match us {
+        10_000_000.. => format!("{}sec", us / 1_000_000),
+        us => format!("{}ms", us / 1000),
+    }
+}

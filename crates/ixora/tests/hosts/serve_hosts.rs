@@ -1,0 +1,72 @@
+//! `ixora serve` beside a client of Linux's, in a network namespace of their own.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use crate::common::host::{Host, connect, ip};
+use crate::common::{may_make_interfaces, names, run, start, until};
+use rustix::process::Signal;
+
+const OURS: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 2);
+
+#[test]
+fn connections_of_a_server_are_listed_while_it_runs() {
+    if !may_make_interfaces() {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a directory");
+    let (host, control) = (Host::new(), place.path().join("control"));
+    let path = control.display().to_string();
+    let server = {
+        let (place, path) = (place.path().to_owned(), path.clone());
+        host.run(move || {
+            start(&place, &format!("serve echo --port tap:t0 --addr {OURS}/24 --control {path}"))
+        })
+    };
+    until("socket", || control.exists());
+    let stream = host.run(move || {
+        ip("addr add 10.77.1.1/24 dev t0");
+        let mut stream = connect(SocketAddrV4::new(OURS, 7));
+        stream.write_all(b"hello").expect("a connection");
+        let mut echo = [0; 5];
+        stream.read_exact(&mut echo).expect("an echo");
+        assert_eq!(&echo, b"hello");
+        stream
+    });
+    let asked = |words: &str| {
+        let done = run(place.path(), &format!("tcp {words}"));
+        assert_eq!(done.code(), Some(0), "{words}: {done:#?}");
+        done
+    };
+    let mut shown = serde_json::Value::Null;
+    until("acknowledgement", || {
+        shown = asked(&format!("show {path} --json")).json();
+        shown["connections"][0]["bytes_acknowledged"] == 5
+    });
+    assert_eq!(shown["connections"].as_array().map(Vec::len), Some(1), "{shown:#}");
+    let it = &shown["connections"][0];
+    assert_eq!((&it["state"], &it["local"]), (&"ESTAB".into(), &"10.77.1.2:7".into()), "{it:#}");
+    let local = stream.local_addr().expect("an address").to_string();
+    assert_eq!((&it["remote"], &it["bytes_received"]), (&local.clone().into(), &5.into()), "{it:#}");
+    assert!(it["rtt_us"].as_u64() > Some(0) && it["send_queue"] == 0, "{it:#}");
+    let text = asked(&format!("show {path}")).stdout;
+    let line = text.lines().nth(1).unwrap_or_default();
+    assert!(line.starts_with("ESTAB ") && line.contains(&local), "{text}");
+    assert!(text.contains("bytes_acked:5 bytes_received:5"), "{text}");
+    assert!(asked(&format!("show {path} --limit 0")).stdout.ends_with("and 1 more: --limit\n"));
+    let metrics = asked(&format!("show {path} --metrics")).stdout;
+    for line in ["ixora_tcp_connections{queue=\"0\"} 1\n", "ixora_tcp_bytes_received_total{queue=\"0\"} 5\n"]
+    {
+        assert!(metrics.contains(line), "{metrics}");
+    }
+    let top = asked(&format!("top {path} --once --json --interval 10ms")).json();
+    assert_eq!(top["connections"][0]["remote"], local, "{top:#}");
+    drop(stream);
+    server.signal(Signal::TERM);
+    let done = server.wait(10);
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    until("end of the socket", || names(place.path()).is_empty());
+    let done = run(place.path(), &format!("tcp show {path}"));
+    assert_eq!(done.code(), Some(1));
+    assert!(done.stderr.contains("ixora serve SERVICE --control"), "{done:#?}");
+}
