@@ -1,5 +1,7 @@
 //! What is known of connections, for listings such as `ss -ti` prints.
 
+use std::ops::Range;
+
 use crate::connection::{Connection, Deadline, NEVER, State};
 use crate::event::Id;
 use crate::key::Key;
@@ -128,13 +130,18 @@ impl Stack {
 
     /// All connections by their names, those in TIME-WAIT and half-open ones among them.
     pub fn connections(&self) -> impl Iterator<Item = (Id, Info)> {
-        self.connections_from(0)
+        self.connections_at(0..self.places())
     }
 
-    /// Those whose places ([`Id::index`]) are not in front of this one.
-    pub fn connections_from(&self, place: usize) -> impl Iterator<Item = (Id, Info)> {
-        let first = u32::try_from(place).unwrap_or(u32::MAX);
-        (first..self.connections.end()).filter_map(|index| {
+    /// How many places ([`Id::index`]) there are for connections, empty ones among them.
+    pub fn places(&self) -> usize {
+        self.connections.end() as usize
+    }
+
+    /// Those in these places.
+    pub fn connections_at(&self, places: Range<usize>) -> impl Iterator<Item = (Id, Info)> {
+        let place = |place: usize| u32::try_from(place).unwrap_or(u32::MAX);
+        (place(places.start)..place(places.end).min(self.connections.end())).filter_map(|index| {
             let connection = self.connections.get(index)?;
             Some((connection.id(index), connection.info()))
         })

@@ -10,7 +10,7 @@ use crate::event::Id;
 use crate::info::Info;
 use crate::stack::Stack;
 
-/// Connections that are copied in a turn.
+/// Places of connections that are looked at in a turn, those in which there is none among them.
 const EACH_TURN: usize = 256;
 
 /// What a host was like.
@@ -89,10 +89,9 @@ impl Showing {
     pub fn go_on(&mut self, stack: &Stack, counters: impl FnOnce() -> Vec<Counter>, now_ns: i64) {
         let limit = self.watch.0.limit.load(Ordering::Relaxed);
         let end = self.place.saturating_add(EACH_TURN);
-        let next = stack.connections_from(self.place).take_while(|(id, _)| id.index() < end);
-        self.connections.extend(next);
+        self.connections.extend(stack.connections_at(self.place..end));
         self.place = end;
-        let is_over = stack.connections_from(end).next().is_none();
+        let is_over = end >= stack.places();
         if !is_over && self.connections.len() < limit {
             return;
         }

@@ -246,4 +246,22 @@ fn a_host_shows_its_connections_some_in_each_turn() {
         assert!(shown.connections.iter().all(|(_, info)| info.state == tcp::State::SynSent));
         assert!(shown.counters.iter().any(|counter| counter.name == "tcp_segments_sent"));
     }
+    // Places in which there is no connection are looked at as others are: some in each turn.
+    let ids: Vec<tcp::Id> = host.stack().connections().skip(1).map(|(id, _)| id).collect();
+    let now_ns = 1_000_000_000_000;
+    for id in ids {
+        let mut io = tcp::Io { now_ns, pool: &mut pool, out: &mut batch };
+        host.stack().abort(id, &mut io).unwrap();
+        while let Some(packet) = batch.pop_front() {
+            pool.free(packet);
+        }
+    }
+    let places = host.stack().places();
+    watch.ask(usize::MAX);
+    let mut turns = 0;
+    while watch.shown().is_none() {
+        host.turn(Instant::now(), &mut pool, &mut batch);
+        turns += 1;
+    }
+    assert!(places > 1000 && turns >= places / 256, "{turns} turns for {places} places");
 }
