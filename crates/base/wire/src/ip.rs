@@ -92,6 +92,8 @@ pub mod port {
     pub const HTTP: u16 = 80;
     /// Caches that speak as memcached does.
     pub const MEMCACHED: u16 = 11_211;
+    /// iperf3; nobody has registered it.
+    pub const IPERF3: u16 = 5201;
 }
 
 header! {

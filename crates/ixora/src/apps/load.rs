@@ -18,7 +18,7 @@ use crate::cli::load::{self, Course, Keys, LoadOptions};
 use crate::{Failure, open, run, signal};
 
 /// How long each rate is held if nobody says so.
-const DURATION: Duration = Duration::from_secs(10);
+pub const DURATION: Duration = Duration::from_secs(10);
 
 /// A load, before the port of its client is open.
 pub type Workload = Box<dyn FnOnce(Settings, &Arc<Live>, &Arc<AtomicBool>) -> Box<dyn Service>>;
@@ -32,6 +32,7 @@ pub fn run(what: &load::Load) -> Result<(), Failure> {
             run_load(it, port::HTTP, http(&host, &it.workload.path, None))
         }
         load::Load::Memcached(it) => run_load(it, port::MEMCACHED, memcached(&it.workload)),
+        load::Load::Iperf3(it) => super::iperf3::load(it),
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod echo;
 pub mod fwd;
+pub mod iperf3;
 pub mod load;
 pub mod pcap;
 pub mod pktgen;

@@ -40,6 +40,7 @@ pub fn run(what: &Serve) -> Result<(), Failure> {
         }
         Serve::Memcached(arguments) => memcached(arguments),
         Serve::Http(arguments) => http(arguments),
+        Serve::Iperf3(arguments) => super::iperf3::serve(arguments),
         Serve::Demo(arguments) => super::serve_demo::run(arguments),
     }
 }
@@ -115,7 +116,7 @@ fn unix_time_s() -> i64 {
 
 /// Runs a service, over UDP too where that is given: a host of its own on each pair of queues,
 /// which the device deals the connections out to.
-fn serve(
+pub fn serve(
     arguments: &ServeOptions,
     listen: u16,
     stop: &Arc<AtomicBool>,

@@ -51,6 +51,7 @@ Examples:
   nc 10.9.9.2 7
   ixora serve memcached --port tap:ixora0 --addr 10.9.9.2/24 --memory 1G
   ixora serve http --port tap:ixora0 --addr 10.9.9.2/24 --root /srv/www
+  ixora serve iperf3 --port tap:ixora0 --addr 10.9.9.2/24     then: iperf3 -c 10.9.9.2 -P 4
   ixora serve echo --port 0000:03:00.0 --addr 10.0.0.2/24 --listen 7777 --queues 2 --threads 2";
 
 pub const SERVE_DEMO: &str = "\

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use testbed::MODELS;
 
 use super::{PortOptions, examples};
-use crate::rate::{Rate, duration};
+use crate::rate::{Memory, Rate, duration};
 
 #[derive(Subcommand, Debug)]
 pub enum Load {
@@ -20,6 +20,9 @@ pub enum Load {
     /// Keys that are asked for and stored, by memcached's text protocol.
     #[command(after_help = examples::LOAD)]
     Memcached(LoadOptions<Keys>),
+    /// Bulk transfers, measured with a server of iperf3's.
+    #[command(after_help = examples::LOAD)]
+    Iperf3(Iperf3),
 }
 
 impl Load {
@@ -29,6 +32,7 @@ impl Load {
             Load::Echo(load) => load.options.verbose,
             Load::Http(load) => load.options.verbose,
             Load::Memcached(load) => load.options.verbose,
+            Load::Iperf3(load) => load.options.verbose,
         }
     }
 }
@@ -108,6 +112,35 @@ pub enum Mix {
     Usr,
     /// Longer ones, as Facebook's pool ETC has them.
     Etc,
+}
+
+/// What is measured with iperf3's servers.
+#[derive(Args, Debug)]
+pub struct Iperf3 {
+    /// The port that the client is on.
+    #[arg(long)]
+    pub port: String,
+    /// Its address and the bits of its network, as 10.0.0.3/24; one of each version of IP.
+    #[arg(long, required = true, value_parser = crate::apps::serve::prefixed)]
+    pub addr: Vec<(IpAddr, u8)>,
+    /// The server: 10.0.0.2, 10.0.0.2:5201, [fd00::2]:5201.
+    #[arg(long)]
+    pub to: To,
+    /// Streams beside each other.
+    #[arg(long, short = 'P', default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=128))]
+    pub parallel: u16,
+    /// The server sends.
+    #[arg(long, short = 'R')]
+    pub reverse: bool,
+    /// Bytes to move in all instead of a time: 100M, 1G.
+    #[arg(long, short = 'n', conflicts_with = "duration")]
+    pub bytes: Option<Memory>,
+    /// Seconds in front of the measurement in which bytes move and do not count.
+    #[arg(long, short = 'O', default_value_t = 0, value_name = "SECONDS")]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=60))]
+    pub omit: u32,
+    #[command(flatten)]
+    pub options: PortOptions,
 }
 
 /// A server, whose port may be left out.

@@ -19,6 +19,9 @@ pub enum Serve {
     /// Files by HTTP/1.1.
     #[command(after_help = examples::SERVE)]
     Http(Http),
+    /// Bulk transfers for iperf3's clients, over TCP.
+    #[command(after_help = examples::SERVE)]
+    Iperf3(ServeOptions),
     /// A server and a load on two device models: no root, no NIC.
     #[command(after_help = examples::SERVE_DEMO)]
     Demo(super::load::Demo),
@@ -28,7 +31,7 @@ impl Serve {
     /// How often `-v` was given behind it.
     pub fn verbosity(&self) -> u8 {
         match self {
-            Serve::Echo(serve) => serve.options.verbose,
+            Serve::Echo(serve) | Serve::Iperf3(serve) => serve.options.verbose,
             Serve::Memcached(memcached) => memcached.serve.options.verbose,
             Serve::Http(http) => http.serve.options.verbose,
             Serve::Demo(_) => 0,
