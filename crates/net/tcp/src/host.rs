@@ -21,7 +21,6 @@ use crate::link::Link;
 use crate::options::{Options, SECOND_NS};
 use crate::stack::Stack;
 use crate::udp::{Datagram, Datagrams, Udp};
-use crate::unreachable::Unreachable;
 use crate::watch::{Showing, Watch};
 
 /// Frames that may wait for a full ring.
@@ -31,14 +30,6 @@ const SEGMENTS: usize = 64;
 
 /// Packets of each version of IP that wait for neighbours.
 const WAITING: usize = 512;
-
-/// What a message of ICMP says of a segment.
-enum Told {
-    /// It was too long for its path.
-    TooBig(TooBig),
-    /// The other end is not there.
-    Unreachable(Unreachable),
-}
 
 /// A host's addresses.
 #[derive(Debug, Clone)]
@@ -247,13 +238,11 @@ impl Host {
     /// Takes a frame that carries no TCP: it is answered, tells of a neighbour, or is dropped.
     #[cold]
     fn take_other(&mut self, mut packet: Packet, now_ns: i64, pool: &mut Pool) {
-        if let Some(told) = self.error(&packet) {
+        if let Some(told) = self.too_big(&packet) {
             let mut io = Io { now_ns, pool, out: &mut self.segments };
-            let is_news = match &told {
-                Told::TooBig(told) => self.stack.too_big(&told.key, told.sequence, told.mtu, &mut io),
-                Told::Unreachable(told) => self.stack.unreachable(told, &mut io),
-            };
-            self.lost.errors += u64::from(!is_news);
+            if !self.stack.too_big(&told.key, told.sequence, told.mtu, &mut io) {
+                self.lost.errors += 1;
+            }
             return pool.free(packet);
         }
         if self.responder.answer(&mut packet) {
@@ -270,15 +259,13 @@ impl Host {
         pool.free(packet);
     }
 
-    /// What a frame for this host says of a segment that did not arrive.
-    fn error(&self, packet: &Packet) -> Option<Told> {
+    /// What a frame for this host says of a segment that was too long for its path.
+    fn too_big(&self, packet: &Packet) -> Option<TooBig> {
         let flow = Flow::of(packet).ok()?;
         let to = ethernet::Header::of(packet)?.dst();
         let is_ours = to == self.addresses.mac && self.responder.addresses.contains(&flow.addresses.dst());
         let (is_sound, _) = look(packet.get(flow.l3_offset()..flow.l4_offset())?, packet);
-        let message = TooBig::of(&flow, packet).map(Told::TooBig);
-        let message = message.or_else(|| Unreachable::of(&flow, packet).map(Told::Unreachable));
-        message.filter(|_| is_ours && is_sound)
+        TooBig::of(&flow, packet).filter(|_| is_ours && is_sound)
     }
 
     /// Gives the applications what came and happened; one is called too when it is time that it

@@ -2,6 +2,7 @@
 //! They end a connection that is being opened, and no other (RFC 5927, section 6): a stranger
 //! who guesses a number must not. RFC 1122, section 4.2.3.9, has those of some codes end none;
 //! as in Linux all do here (RFC 5461, section 4.1), so that an application need not wait.
+//! `Host` does not take them: a neighbour that is not up yet would end what it opens.
 
 use std::net::IpAddr;
 
