@@ -7,9 +7,11 @@
 #![forbid(unsafe_code)]
 
 pub mod i40e;
+pub mod iavf;
 pub mod igb;
 pub mod ixgbe;
 mod table;
+pub mod virtchnl;
 pub mod virtio;
 
 pub use table::{Access, Register};

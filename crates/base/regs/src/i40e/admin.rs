@@ -153,6 +153,8 @@ opcodes! {
     SET_PHY_INT_MASK = 0x0613, "Which changes of the link are events.";
     SET_LB_MODES = 0x0618, "Whether what is sent comes back.";
     NVM_READ = 0x0701, "Reads the non-volatile memory.";
+    SEND_MSG_TO_PF = 0x0801, "A message of a virtual function's to its physical one; there, the event.";
+    SEND_MSG_TO_VF = 0x0802, "A message to a virtual function; there, the event.";
     LLDP_GET_MIB = 0x0A00, "What the firmware's LLDP agent knows.";
     LLDP_STOP = 0x0A05, "Stops the firmware's LLDP agent.";
     LLDP_START = 0x0A06, "Starts the firmware's LLDP agent.";
@@ -204,6 +206,8 @@ pub mod error {
     pub const ESRCH: u16 = 3;
     /// No such resource.
     pub const ENXIO: u16 = 6;
+    /// Too long.
+    pub const E2BIG: u16 = 7;
     /// Out of memory.
     pub const ENOMEM: u16 = 9;
     /// Busy with something else.
@@ -240,6 +244,8 @@ pub mod capability {
     pub const LOGICAL: usize = 8;
     /// Where its third number stands.
     pub const PHYSICAL: usize = 12;
+    /// Virtual functions: how many, and the first.
+    pub const VF: u16 = 0x13;
     /// VSIs of the function.
     pub const VSI: u16 = 0x17;
     /// Data center bridging: there is some, traffic classes, a bit each, and the most.
@@ -255,6 +261,8 @@ pub mod capability {
     /// Filters of Flow Director: those that the function always has, and those that it shares
     /// with others.
     pub const FLOW_DIRECTOR: u16 = 0x45;
+    /// Interrupt vectors of each virtual function.
+    pub const VF_MSIX: u16 = 0x44;
 }
 
 /// The function's own address is valid, of [`opcode::MAC_ADDRESS_READ`].
@@ -315,28 +323,60 @@ pub mod vsi {
     pub const TYPE_MASK: u16 = 3;
     /// The type of a physical function's own VSI.
     pub const TYPE_PF: u16 = 2;
+    /// The type of a virtual function's VSI.
+    pub const TYPE_VF: u16 = 0;
+    /// Where it has the virtual function's number.
+    pub const VF_ID: usize = 4;
+    /// Where its answer has the VSI's number, behind its SEID.
+    pub const NUMBER: usize = 2;
     /// Bytes of the properties.
     pub const LEN: usize = 128;
     /// Which sections are valid.
     pub const VALID_SECTIONS: usize = 0;
+    /// The section of the switch is valid.
+    pub const SWITCH_VALID: u16 = 1 << 0;
+    /// The section of security is valid.
+    pub const SECURITY_VALID: u16 = 1 << 1;
     /// The section with VLANs is valid.
     pub const VLAN_VALID: u16 = 1 << 2;
     /// The section with the queue map is valid.
     pub const QUEUE_MAP_VALID: u16 = 1 << 6;
     /// The section with queueing options is valid.
     pub const QUEUE_OPT_VALID: u16 = 1 << 7;
+    /// Which switch it is at, and what comes to it.
+    pub const SWITCH_ID: usize = 2;
+    /// What it sends may come to other VSIs of the port.
+    pub const ALLOW_LB: u16 = 0x2000;
+    /// What is refused of frames that it sends.
+    pub const SECURITY: usize = 6;
+    /// Those of a VLAN without a filter of it.
+    pub const ENABLE_VLAN_CHK: u8 = 2;
+    /// Those from an address without a filter of it.
+    pub const ENABLE_MAC_CHK: u8 = 4;
+    /// The tag that is put into what it sends, and taken out of what it receives.
+    pub const PVID: usize = 8;
     /// What is done to tags.
     pub const PORT_VLAN_FLAGS: usize = 12;
+    /// Which frames are sent: those that have the VSI's tag then.
+    pub const PVLAN_MODE_TAGGED: u8 = 1;
+    /// The tag is put into them.
+    pub const PVLAN_INSERT_PVID: u8 = 4;
     /// Tagged and untagged frames are sent.
     pub const PVLAN_MODE_ALL: u8 = 3;
     /// What is done to the tag of a received frame: two bits.
     pub const PVLAN_EMOD_MASK: u8 = 3 << 3;
     /// It is stripped.
     pub const PVLAN_EMOD_STRIP: u8 = 0;
+    /// It is stripped and told nowhere.
+    pub const PVLAN_EMOD_STRIP_UNTOLD: u8 = 2 << 3;
     /// It is left where it is.
     pub const PVLAN_EMOD_NOTHING: u8 = 3 << 3;
     /// Whether queues are contiguous (0).
     pub const MAPPING_FLAGS: usize = 28;
+    /// They are not: each has its place in the mapping.
+    pub const MAPPING_LIST: u16 = 1;
+    /// Queues in such a mapping, 16 bits each.
+    pub const MAPPED: usize = 16;
     /// The first queue.
     pub const QUEUE_MAPPING: usize = 30;
     /// Queues of each traffic class: the first (bits 8:0), and how many as a power of two.

@@ -27,6 +27,9 @@ registers! {
         FUNCTION_NUMBER_MASK = 7;
     }
     PF_VT_PFALLOC @ 0x1C0500, RO, "10", "Virtual functions of this one" {
+        FIRSTVF_MASK = 0xFF;
+        LASTVF_SHIFT = 8;
+        LASTVF_MASK = 0xFF << 8;
         VALID = 1 << 31;
     }
     GLPCI_CNF2 @ 0x0BE494, RO, "10", "PCIe configuration" {
@@ -145,6 +148,7 @@ registers! {
         MAL_DETECT = 1 << 19;
         GRST = 1 << 20;
         HMC_ERR = 1 << 26;
+        VFLR = 1 << 29;
         ADMINQ = 1 << 30;
         SWINT = 1 << 31;
     }

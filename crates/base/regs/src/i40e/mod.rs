@@ -5,8 +5,8 @@
 //! `GLGEN_RSTAT::DEVSTATE_MASK` a field, `PFGEN_CTRL::ID` a row of the [`TABLE`] to match
 //! on. Places and bits are those on which the drivers of Linux, FreeBSD and DPDK agree;
 //! a section is cited by its chapter. Commands of the firmware are in [`admin`], queue
-//! contexts in [`context`], descriptors in [`descriptor`]. Not here: virtual functions,
-//! DCB, FCoE, RDMA (X722), timestamps.
+//! contexts in [`context`], descriptors in [`descriptor`]. What a virtual function sees of
+//! itself is in [`crate::iavf`]. Not here: DCB, FCoE, RDMA (X722), timestamps.
 
 pub mod admin;
 pub mod context;
@@ -17,6 +17,7 @@ mod general;
 mod queues;
 mod setup;
 mod statistics;
+mod virtual_function;
 
 pub use crate::ixgbe::VENDOR_INTEL;
 pub use device::{DEVICES, Device, Family, device};
@@ -25,6 +26,7 @@ pub use general::*;
 pub use queues::*;
 pub use setup::*;
 pub use statistics::*;
+pub use virtual_function::*;
 
 /// Bytes of BAR 0.
 pub const BAR0_LEN: u32 = 8 << 20;
@@ -53,7 +55,7 @@ pub mod shadow {
     pub const SECTOR_WORDS: usize = 2048;
 }
 
-crate::table::register_map!(BAR0_LEN: general, queues, director, setup, statistics);
+crate::table::register_map!(BAR0_LEN: general, queues, director, setup, statistics, virtual_function);
 
 #[cfg(test)]
 mod tests {

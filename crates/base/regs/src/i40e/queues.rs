@@ -20,8 +20,11 @@ registers! {
         QENA_STAT = 1 << 2;
     }
     QTX_CTL[1536; 4] @ 0x104000, RW, "10", "Transmit queue: whose it is" {
+        PFVF_Q_VF = 0;
         PFVF_Q_PF = 2;
         PF_INDX_SHIFT = 2;
+        VFVM_INDX_SHIFT = 7;
+        VFVM_INDX_MASK = 0x1FF << 7;
     }
     QTX_HEAD[1536; 4] @ 0x0E4000, RW, "10", "Transmit queue: head" {}
     QTX_TAIL[1536; 4] @ 0x108000, RW, "10", "Transmit queue: tail" {}
