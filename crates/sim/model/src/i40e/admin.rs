@@ -1,12 +1,13 @@
 //! The admin queues: commands of the driver to the firmware, which are carried out as soon as
 //! the tail is moved, and events to the driver (datasheet 332464, chapter 7).
 
-use regs::i40e::admin::{BUFFER, DESCRIPTOR, Descriptor, SMALL_BUFFER, flag};
+use regs::i40e::admin::{BUFFER, DESCRIPTOR, Descriptor, SMALL_BUFFER, error, flag};
 use regs::i40e::*;
+use regs::iavf;
 
 use super::host::Counters;
 use super::lint::{Location, Rule};
-use super::registers::Registers;
+use super::registers::RegisterFile;
 use crate::{Dma, Window};
 
 /// Registers of one of the two queues.
@@ -17,7 +18,8 @@ pub(super) struct Place {
     len: u32,
     head: u32,
     tail: u32,
-    tail_id: Id,
+    /// What findings about the queue name.
+    location: Location,
 }
 
 /// The send queue.
@@ -27,7 +29,7 @@ pub(super) const SEND: Place = Place {
     len: PF_ATQLEN::AT,
     head: PF_ATQH::AT,
     tail: PF_ATQT::AT,
-    tail_id: PF_ATQT::ID,
+    location: Location::Register(PF_ATQT::ID, 0),
 };
 
 /// The receive queue.
@@ -37,62 +39,78 @@ pub(super) const RECEIVE: Place = Place {
     len: PF_ARQLEN::AT,
     head: PF_ARQH::AT,
     tail: PF_ARQT::AT,
-    tail_id: PF_ARQT::ID,
+    location: Location::Register(PF_ARQT::ID, 0),
+};
+
+/// The send queue of a virtual function's mailbox.
+pub(super) const VF_SEND: Place = Place {
+    base_low: iavf::VF_ATQBAL1::AT,
+    base_high: iavf::VF_ATQBAH1::AT,
+    len: iavf::VF_ATQLEN1::AT,
+    head: iavf::VF_ATQH1::AT,
+    tail: iavf::VF_ATQT1::AT,
+    location: Location::VfRegister(iavf::VF_ATQT1::ID, 0),
+};
+
+/// Its receive queue.
+pub(super) const VF_RECEIVE: Place = Place {
+    base_low: iavf::VF_ARQBAL1::AT,
+    base_high: iavf::VF_ARQBAH1::AT,
+    len: iavf::VF_ARQLEN1::AT,
+    head: iavf::VF_ARQH1::AT,
+    tail: iavf::VF_ARQT1::AT,
+    location: Location::VfRegister(iavf::VF_ARQT1::ID, 0),
 };
 
 /// A base must be aligned to this.
 const ALIGNMENT: u32 = 64;
 
 impl Place {
-    fn location(self) -> Location {
-        Location::Register(self.tail_id, 0)
-    }
-
     /// How many descriptors the queue has, if it is enabled.
-    fn size(self, registers: &Registers) -> Option<u32> {
+    fn size(self, registers: &impl RegisterFile) -> Option<u32> {
         let len = registers.read(self.len);
         let size = len & PF_ATQLEN::LEN_MASK;
         let runs = len & PF_ATQLEN::ENABLE != 0 && len & PF_ATQLEN::CRIT == 0;
         (runs && size > 0 && self.is_aligned(registers)).then_some(size)
     }
 
-    fn is_aligned(self, registers: &Registers) -> bool {
+    fn is_aligned(self, registers: &impl RegisterFile) -> bool {
         registers.read(self.base_low).is_multiple_of(ALIGNMENT)
     }
 
     /// A descriptor cannot be reached: the queue stops until it is enabled anew.
-    fn stop(self, registers: &mut Registers, counters: &mut Counters, place: u64) {
-        counters.report(Rule::AdminRingUnmapped, self.location(), place);
+    fn stop(self, registers: &mut impl RegisterFile, counters: &mut Counters, place: u64) {
+        counters.report(Rule::AdminRingUnmapped, self.location, place);
         registers.write(self.len, registers.read(self.len) | PF_ATQLEN::CRIT);
     }
 
     /// The driver wrote the queue's length, and with it may have enabled the queue.
-    pub fn check(self, registers: &Registers, counters: &mut Counters) {
+    pub fn check(self, registers: &impl RegisterFile, counters: &mut Counters) {
         let len = registers.read(self.len);
         let bad = len & PF_ATQLEN::LEN_MASK == 0 || !self.is_aligned(registers);
         if len & PF_ATQLEN::ENABLE != 0 && bad {
-            counters.report(Rule::AdminQueueInvalid, self.location(), len.into());
+            counters.report(Rule::AdminQueueInvalid, self.location, len.into());
         }
     }
 
     /// The driver moved the tail: the queue's size, if it may.
-    pub fn moved(self, registers: &Registers, counters: &mut Counters) -> Option<u32> {
+    pub fn moved(self, registers: &impl RegisterFile, counters: &mut Counters) -> Option<u32> {
         let tail = registers.read(self.tail);
         let Some(size) = self.size(registers) else {
             if tail != 0 {
-                counters.report(Rule::AdminQueueOff, self.location(), tail.into());
+                counters.report(Rule::AdminQueueOff, self.location, tail.into());
             }
             return None;
         };
         if tail >= size {
-            counters.report(Rule::AdminTailOutOfRange, self.location(), tail.into());
+            counters.report(Rule::AdminTailOutOfRange, self.location, tail.into());
             return None;
         }
         Some(size)
     }
 
     /// Where the descriptor at the head is; `None` when there is none.
-    fn next(self, registers: &Registers) -> Option<u64> {
+    fn next(self, registers: &impl RegisterFile) -> Option<u64> {
         let (size, head) = (self.size(registers)?, registers.read(self.head));
         if head == registers.read(self.tail) || head >= size {
             return None;
@@ -104,7 +122,7 @@ impl Place {
     /// The descriptor at the head, and where it is.
     pub fn take(
         self,
-        registers: &mut Registers,
+        registers: &mut impl RegisterFile,
         dma: &impl Dma,
         counters: &mut Counters,
     ) -> Option<(u64, Descriptor)> {
@@ -125,7 +143,7 @@ impl Place {
     /// written, which stops the queue.
     pub fn put(
         self,
-        registers: &mut Registers,
+        registers: &mut impl RegisterFile,
         dma: &impl Dma,
         counters: &mut Counters,
         place: u64,
@@ -187,5 +205,49 @@ impl Buffer {
             counters.report(Rule::AdminBufferUnmapped, Location::Command(command.opcode), self.address);
         }
         written
+    }
+}
+
+/// A message between a virtual function and its physical one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Message {
+    /// The kind and the status, as the descriptor's cookie has them.
+    pub cookie: u64,
+    pub bytes: Vec<u8>,
+}
+
+impl Message {
+    /// What a command sends, as far as its buffer can be read.
+    pub fn of(command: &Descriptor, dma: &impl Dma, counters: &mut Counters) -> Result<Message, u16> {
+        let cookie = command.cookie;
+        if command.datalen == 0 {
+            return Ok(Message { cookie, bytes: Vec::new() });
+        }
+        let buffer = Buffer::of(command, counters).ok_or(error::EINVAL)?;
+        let bytes = buffer.read(command, dma, counters).ok_or(error::BAD_ADDR)?;
+        Ok(Message { cookie, bytes })
+    }
+
+    /// Writes it to the buffer of a lent descriptor; the event, or `None` when it does not fit
+    /// there or cannot be written.
+    pub fn event(
+        &self,
+        opcode: u16,
+        retval: u16,
+        lent: &Descriptor,
+        dma: &impl Dma,
+        counters: &mut Counters,
+    ) -> Option<Descriptor> {
+        let place = Location::Command(opcode);
+        if self.bytes.len() > usize::from(lent.datalen) || !dma.write(lent.address(), &self.bytes) {
+            counters.report(Rule::AdminBufferUnmapped, place, lent.address());
+            return None;
+        }
+        let large = if self.bytes.len() > SMALL_BUFFER { flag::LB } else { 0 };
+        let flags = flag::DD | flag::CMP | flag::BUF | large;
+        let datalen = self.bytes.len() as u16;
+        let mut event = Descriptor { flags, datalen, retval, cookie: self.cookie, ..Descriptor::new(opcode) };
+        event.set_address(lent.address());
+        Some(event)
     }
 }

@@ -52,6 +52,8 @@ where
             ("tx_offered", counters.tx_offered),
             ("tx_packets", statistics.packets[TX]),
             ("tx_bytes", statistics.bytes[TX]),
+            ("rx_for_vfs", counters.rx_for_vfs),
+            ("tx_from_vfs", counters.from_vfs),
             ("commands", counters.commands),
             ("flow_failures_untold", self.director.untold),
         ]

@@ -31,6 +31,9 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         if is_polled(offset) {
             return self.host.pages.load(offset);
         }
+        if let Some(value) = self.read_of_vfs(id, n) {
+            return value;
+        }
         let counted = self.host.counters.statistics.read(id, n);
         if let Some(value) = counted.or_else(|| self.director.read(id, n)) {
             return value;
@@ -116,6 +119,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
                 let units = (value & PFINT_ITRN::INTERVAL_MASK) as u16;
                 interrupts.set_interval(n % PER_INTERVAL + 1, n / PER_INTERVAL, units);
             }
+            _ if self.act_for_vfs(id, n, value) => return,
             _ => {}
         }
         self.registers.write(offset, value);
@@ -190,7 +194,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
     }
 
     /// A queue did not start: its context cannot be used.
-    fn raise_hmc_error(&mut self, runs: bool) {
+    pub(super) fn raise_hmc_error(&mut self, runs: bool) {
         if !runs {
             self.registers.write(PFHMC_ERRORINFO::AT, PFHMC_ERRORINFO::ERROR_DETECTED);
             self.host.counters.interrupts.cause(PFINT_ICR0::HMC_ERR);

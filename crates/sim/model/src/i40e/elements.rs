@@ -1,6 +1,6 @@
-//! Commands that make and remove elements of the switch: a bridge below the port, and the VSI
-//! that programs filters of Flow Director (datasheet 332464, chapter 7). Others are refused for
-//! want of room.
+//! Commands that make and remove elements of the switch: a bridge below the port, the VSI that
+//! programs filters of Flow Director, and those of virtual functions (datasheet 332464, chapter 7).
+//! Others are refused for want of room.
 
 use regs::i40e::admin::{Descriptor, error, opcode, veb, vsi};
 
@@ -13,6 +13,9 @@ impl<D: Dma, P: Pages> I40e<D, P> {
     /// Makes a VSI.
     pub(super) fn add_vsi(&mut self, command: &mut Descriptor) -> Answer {
         let (uplink, flags) = (command.param16(0), command.param16(vsi::FLAGS));
+        if flags & vsi::TYPE_MASK == vsi::TYPE_VF {
+            return self.add_vsi_of_vf(command);
+        }
         if flags & vsi::TYPE_MASK != vsi::TYPE_PF || self.switch.vsi(Vsi::Director.seid()).is_some() {
             return Err(error::ENOSPC);
         }
@@ -75,7 +78,10 @@ impl<D: Dma, P: Pages> I40e<D, P> {
     /// Removes an element that was made.
     pub(super) fn delete_element(&mut self, command: &mut Descriptor) -> Answer {
         let seid = command.param16(0);
-        match self.switch.delete(seid) {
+        if seid == VEB_SEID && self.vsis_of_vfs() > 0 {
+            return Err(error::EBUSY);
+        }
+        match self.delete_vsi_of_vf(seid) || self.switch.delete(seid) {
             true => Ok(()),
             false => Err(error::ENOENT),
         }

@@ -1,6 +1,6 @@
 //! What the firmware does: each command of the admin queue, its arguments and its answer
-//! (datasheet 332464, chapter 7). Commands that only other functions, virtual functions or
-//! several traffic classes need are not there.
+//! (datasheet 332464, chapter 7). Those about virtual functions stand in `sriov/commands.rs`; commands that
+//! only other functions or several traffic classes need are not there.
 
 use regs::i40e::admin::{
     self, Descriptor, LAN_ADDR_VALID, PORT_ADDR_VALID, bandwidth, capability, error, flag, link, macvlan,
@@ -56,9 +56,13 @@ impl<D: Dma, P: Pages> I40e<D, P> {
 
     /// Gives the driver the events that wait, if it has lent a descriptor.
     pub(super) fn post_events(&mut self) {
-        if !self.link.event {
-            return;
+        if self.link.event {
+            self.post_link();
         }
+        self.post_messages();
+    }
+
+    fn post_link(&mut self) {
         let (registers, host) = (&mut self.registers, &mut self.host);
         let Some((place, lent)) = RECEIVE.take(registers, &host.dma, &mut host.counters) else { return };
         let event = self.link.take_event();
@@ -103,6 +107,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
                 return self.veb_bandwidth(command);
             }
             opcode::DELETE_ELEMENT => return self.delete_element(command),
+            opcode::SEND_MSG_TO_VF => return self.send_to_vf(command),
             opcode::ADD_MACVLAN | opcode::REMOVE_MACVLAN => return self.filters(command),
             opcode::SET_VSI_PROMISCUOUS => return self.promiscuous(command),
             opcode::ADD_CONTROL_PACKET_FILTER => {
@@ -170,8 +175,9 @@ impl<D: Dma, P: Pages> I40e<D, P> {
 
     fn capabilities(&mut self, command: &mut Descriptor) -> Answer {
         let queues = u32::from(QUEUES);
-        let all = [
-            (capability::VSI, VSIS.into(), 0),
+        let vfs = self.vfs() as u32;
+        let mut all = vec![
+            (capability::VSI, u32::from(VSIS) + vfs, 0),
             // One traffic class, which drivers look for here.
             (capability::DCB, 1, 1),
             (capability::RSS, RSS[0], RSS[1]),
@@ -180,8 +186,11 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             (capability::MSIX, VECTORS as u32, 0),
             (capability::FLOW_DIRECTOR, GUARANTEED, BEST_EFFORT),
         ];
+        if vfs > 0 {
+            all.extend([(capability::VF, vfs, 0), (capability::VF_MSIX, super::VF_VECTORS.into(), 0)]);
+        }
         let mut bytes = Vec::new();
-        for (kind, number, logical) in all {
+        for &(kind, number, logical) in &all {
             let physical = u32::from(kind == capability::DCB);
             let mut one = [0; capability::LEN];
             one[..2].copy_from_slice(&kind.to_le_bytes());
@@ -233,14 +242,22 @@ impl<D: Dma, P: Pages> I40e<D, P> {
                 | PFQF_HREGION::ID
                 | PRTQF_FD_INSET::ID
                 | PRTQF_FD_MSK::ID
-                | PRTQF_FD_FLXINSET::ID,
+                | PRTQF_FD_FLXINSET::ID
+                | VSILAN_QBASE::ID
+                | VFQF_HENA1::ID
+                | VFQF_HKEY1::ID
+                | VFQF_HLUT1::ID,
             ) => {}
             _ => return self.invalid(command, offset.into(), error::EINVAL),
         }
         if command.opcode == opcode::RX_CTL_REG_READ {
             command.set_param(12, &self.registers.read(offset).to_le_bytes());
         } else {
-            self.registers.write(offset, command.param32(12));
+            let value = command.param32(12);
+            if let Some((id, n)) = lookup(offset) {
+                self.act_for_vfs(id, n, value);
+            }
+            self.registers.write(offset, value);
             self.stale = true;
         }
         Ok(())
@@ -308,7 +325,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
 
     /// The VSI that a command names.
     pub(super) fn find_vsi(&mut self, command: &Descriptor, seid: u16) -> Result<Vsi, u16> {
-        match self.switch.vsi(seid & SEID_MASK) {
+        match self.switch.vsi(seid & SEID_MASK).or_else(|| self.vsi_of_vf(seid & SEID_MASK)) {
             Some(vsi) => Ok(vsi),
             None => self.invalid(command, seid.into(), error::ENOENT),
         }
@@ -316,15 +333,25 @@ impl<D: Dma, P: Pages> I40e<D, P> {
 
     fn vsi(&mut self, command: &mut Descriptor) -> Answer {
         let vsi = self.find_vsi(command, command.param16(0))?;
+        // A virtual function's VSI is the main one of its own switch.
+        let (of, own) = match vsi {
+            Vsi::Vf(_) => (self.switch_of(vsi), Vsi::Main),
+            vsi => (Some(&mut self.switch), vsi),
+        };
         if command.opcode == opcode::GET_VSI {
-            let properties = self.switch.properties(vsi).map(|properties| *properties.bytes());
+            let properties = of.and_then(|of| of.properties(own).map(|properties| *properties.bytes()));
             self.answer(command, &properties.unwrap_or([0; vsi::LEN]))?;
         } else {
             let properties = self.new_properties(command)?;
-            if !self.switch.update(vsi, &properties, QUEUES) {
+            let of = match vsi {
+                Vsi::Vf(_) => self.switch_of(vsi),
+                _ => Some(&mut self.switch),
+            };
+            if !of.is_some_and(|of| of.update(own, &properties, QUEUES)) {
                 return self.invalid(command, 0, error::EINVAL);
             }
             self.stale = true;
+            self.share_vsi(vsi);
         }
         self.describe_vsi(command, vsi);
         Ok(())
@@ -341,8 +368,8 @@ impl<D: Dma, P: Pages> I40e<D, P> {
 
     /// Puts a VSI's names, and how many there are, into an answer.
     pub(super) fn describe_vsi(&self, command: &mut Descriptor, vsi: Vsi) {
-        let used = self.switch.vsis();
-        for (at, half) in [(0, vsi.seid()), (2, vsi.number()), (4, used), (6, VSIS - used)] {
+        let (used, all) = (self.switch.vsis() + self.vsis_of_vfs(), VSIS + self.vfs() as u16);
+        for (at, half) in [(0, vsi.seid()), (2, vsi.number()), (4, used), (6, all - used)] {
             command.set_param(at, &half.to_le_bytes());
         }
     }
@@ -362,17 +389,17 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             let flags = if adding { half(macvlan::FLAGS) } else { half(macvlan::FLAGS) & 0xFF };
             let vlan = (flags & any_vlan == 0).then_some(half(macvlan::VLAN) & wire::vlan::ID);
             let mac = std::array::from_fn(|n| filter[n]);
-            let done = match (vsi, adding) {
-                // It receives nothing, whatever it asks for.
-                (Vsi::Director, _) => true,
-                (Vsi::Main, true) => self.switch.add(mac, vlan),
-                (Vsi::Main, false) => self.switch.remove(mac, vlan),
-            };
+            // Flow Director's receives nothing, whatever it asks for.
+            let done = vsi == Vsi::Director
+                || self.switch_of(vsi).is_some_and(|of| match adding {
+                    true => of.add(mac, vlan),
+                    false => of.remove(mac, vlan),
+                });
             let good = if adding { macvlan::PERFECT as u8 } else { 0 };
             filter[macvlan::ANSWER] = if done { good } else { macvlan::FAILED };
             failed |= !done;
         }
-        let used = self.switch.used();
+        let used = self.switch_of(vsi).map_or(0, |of| of.used());
         for (at, half) in [(0, used), (2, FILTERS - used), (4, 0), (6, 0)] {
             command.set_param(at, &(half as u16).to_le_bytes());
         }
@@ -393,9 +420,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             let place = Location::Command(command.opcode);
             self.host.counters.report(Rule::PromiscuousOfSent, place, modes.into());
         }
-        if vsi == Vsi::Main {
-            self.switch.set_promiscuous(modes, valid);
-        }
+        self.switch_of(vsi).into_iter().for_each(|of| of.set_promiscuous(modes, valid));
         Ok(())
     }
 

@@ -28,12 +28,18 @@ crate::counters::drops! {
     rx_queue_disabled,
     /// The link was down when it came.
     rx_link_down,
+    /// Too many frames waited for its virtual function.
+    rx_vf_full,
     /// Its descriptors make no sense.
     tx_bad_descriptor,
     /// A buffer's address is not mapped.
     tx_dma_fault,
     /// Its queue was disabled, or the device reset, before its last descriptor.
     tx_disabled,
+    /// Its source or its VLAN is none that its VSI may send.
+    tx_spoofed,
+    /// Its virtual function has no VSI.
+    tx_no_vsi,
 }
 
 /// The host.
@@ -59,6 +65,10 @@ pub(super) struct Counters {
     pub malicious: bool,
     /// Frames the wire gave, and packets the host queued, each segment counting.
     pub rx_offered: u64,
+    /// Frames of the wire that virtual functions alone received.
+    pub rx_for_vfs: u64,
+    /// Frames of virtual functions that went to the wire.
+    pub from_vfs: u64,
     pub tx_offered: u64,
     /// Commands that the firmware answered.
     pub commands: u64,

@@ -116,6 +116,11 @@ impl Interrupts {
         }
     }
 
+    /// Whether some vector has something to tell.
+    pub fn waits(&self) -> bool {
+        self.any
+    }
+
     /// Sends what may be sent now.
     #[inline]
     pub fn poll(&mut self, now_ns: u64, raise: &mut impl FnMut(u16)) {

@@ -16,6 +16,8 @@ pub use rules::Rule;
 pub enum Location {
     /// A register, and which of its array.
     Register(Id, u16),
+    /// A register of a virtual function, and which of its array.
+    VfRegister(regs::iavf::Id, u16),
     /// An offset in BAR 0 that belongs to no register.
     Offset(u32),
     /// A command of the admin queue, by its opcode.
@@ -33,6 +35,8 @@ impl fmt::Display for Location {
         match self {
             Location::Register(id, _) if id.len() == 1 => write!(f, "{id:?} ({:#08x})", id.offset),
             Location::Register(id, n) => write!(f, "{id:?}[{n}] ({:#08x})", id.at((*n).into())),
+            Location::VfRegister(id, _) if id.len() == 1 => write!(f, "{id:?} ({:#06x})", id.offset),
+            Location::VfRegister(id, n) => write!(f, "{id:?}[{n}] ({:#06x})", id.at((*n).into())),
             Location::Offset(offset) => write!(f, "{offset:#08x}"),
             Location::Command(opcode) => write!(f, "command {} ({opcode:#06x})", admin::name(*opcode)),
             Location::Segment(index) => write!(f, "segment {index}"),

@@ -4,8 +4,9 @@
 //! Datasheet 332464, cited by chapters. [`I40e::step`] does some bounded work; [`I40e::read`]
 //! and [`I40e::write`] are accesses to BAR 0 outside the polled pages (inside them, too, for a
 //! driver that maps nothing). The firmware answers a command as soon as the tail is moved.
-//! Not modelled: virtual functions, VSIs but for the function's own and Flow Director's, DCB,
-//! timestamps, tunnels; the registers of what is not modelled keep what is written.
+//! Virtual functions are devices of their own ([`Vf`]). Not modelled: VSIs but for theirs, the
+//! function's own and Flow Director's, DCB, timestamps, tunnels; the registers of what is not
+//! modelled keep what is written.
 
 mod admin;
 mod chip;
@@ -23,6 +24,7 @@ mod registers;
 mod ring;
 mod rss;
 mod rx;
+mod sriov;
 mod statistics;
 mod switch;
 mod tx;
@@ -34,6 +36,7 @@ mod tests;
 pub use host::Drops;
 pub use interrupts::VECTORS;
 pub use registers::POLLED;
+pub use sriov::{MOST_VFS, SharedSlot, VF_POLLED, VF_VECTORS, Vf};
 pub use write_back::write_back;
 
 use director::Director;
@@ -44,6 +47,7 @@ use lint::{Lint, Location, Rule};
 use nvm::Nvm;
 use registers::Registers;
 use rx::Rx;
+use sriov::Sriov;
 use switch::Switch;
 use tx::Tx;
 
@@ -80,6 +84,8 @@ pub struct I40e<D: Dma, P: Pages> {
     link: Link,
     nvm: Nvm,
     switch: Switch,
+    /// Virtual functions, if the card has any.
+    sriov: Option<Sriov>,
     /// Commands that stopped for good what ran since power-on.
     stopped: BTreeSet<u16>,
     rx: Rx<D::Window>,
@@ -91,6 +97,12 @@ pub struct I40e<D: Dma, P: Pages> {
 impl<D: Dma, P: Pages> I40e<D, P> {
     /// A device that was just powered on, with this address.
     pub fn new(dma: D, pages: P, mac: [u8; 6]) -> I40e<D, P> {
+        I40e::with_vfs(dma, pages, mac, &[])
+    }
+
+    /// Likewise, with the virtual functions that have these slots, [`MOST_VFS`] at most.
+    pub fn with_vfs(dma: D, pages: P, mac: [u8; 6], vfs: &[SharedSlot]) -> I40e<D, P> {
+        let vfs = &vfs[..vfs.len().min(MOST_VFS)];
         let mut device = I40e {
             generation: dma.generation(),
             host: Host { dma, pages, counters: Counters::default() },
@@ -105,9 +117,10 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             link: Link::new(),
             nvm: Nvm::new(),
             switch: Switch::new(mac),
+            sriov: (!vfs.is_empty()).then(|| Sriov::new(vfs)),
             stopped: BTreeSet::new(),
-            rx: Rx::new(),
-            tx: Tx::new(),
+            rx: Rx::new(QUEUES, QRX_TAIL::REGISTER),
+            tx: Tx::new(QUEUES, QTX_TAIL::REGISTER),
             messages: None,
         };
         device.reset_function();
@@ -123,26 +136,39 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             self.reset_card();
         }
         self.link.set_light(wire.is_up());
+        self.notice_vfs();
         self.post_events();
         let generation = self.host.dma.generation();
         if generation != self.generation {
             self.generation = generation;
             self.translate();
         }
-        if self.stale {
-            self.stale = false;
-            self.rx.configure(&self.registers, &self.switch);
-            self.director.configure(&self.registers, &self.switch, &mut self.host.counters);
-        }
+        self.take_over();
         let up = self.link.is_up();
-        let I40e { host, rx, tx, director, switch, link, .. } = self;
-        let mut moved = tx.step(host, director, up, &mut |_, frame| wire.transmit(frame));
+        let I40e { host, rx, tx, director, switch, sriov, link, .. } = self;
+        let mut out = |_: &mut Host<D, P>, frame: &[u8]| {
+            let leaves = sriov::leaves(sriov, switch, frame);
+            if leaves {
+                wire.transmit(frame);
+            }
+            leaves
+        };
+        let mut moved = tx.step(host, director, up, &mut out);
         rx.tell(host, director);
-        moved += rx.step(host, director, switch, up, link.max_frame.into(), wire);
+        moved += rx.step(host, director, (switch, sriov), up, link.max_frame.into(), wire);
+        moved += if up { self.forward(wire) } else { 0 };
         if let Some(messages) = &mut self.messages {
             self.host.counters.interrupts.poll(now_ns, &mut |vector| messages.raise(vector));
         }
         moved
+    }
+
+    /// Takes over registers and properties that have changed.
+    fn take_over(&mut self) {
+        if std::mem::take(&mut self.stale) {
+            self.rx.configure(&self.registers, &self.switch);
+            self.director.configure(&self.registers, &self.switch, &mut self.host.counters);
+        }
     }
 
     /// Mappings have changed: rings are translated anew.
@@ -196,6 +222,9 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         self.hmc.reset();
         self.switch = Switch::new(self.mac);
         self.link.reset();
+        if let Some(sriov) = &mut self.sriov {
+            sriov.reset(&mut self.registers);
+        }
         self.stale = true;
     }
 

@@ -3,6 +3,24 @@
 
 use regs::i40e::*;
 
+/// Registers that keep what is written, by their offsets.
+pub(super) trait RegisterFile {
+    /// What is kept; 0 where there is no register.
+    fn read(&self, offset: u32) -> u32;
+    /// Keeps `value`.
+    fn write(&mut self, offset: u32, value: u32);
+}
+
+impl RegisterFile for Registers {
+    fn read(&self, offset: u32) -> u32 {
+        Registers::read(self, offset)
+    }
+
+    fn write(&mut self, offset: u32, value: u32) {
+        Registers::write(self, offset, value);
+    }
+}
+
 /// What registers hold, row by row of the table.
 #[derive(Debug)]
 pub(super) struct Registers {

@@ -64,6 +64,11 @@ impl<W> Ring<W> {
         true
     }
 
+    /// Writes the doorbell.
+    pub fn set_tail<D, P: Pages>(&self, tail: u32, host: &Host<D, P>) {
+        host.pages.store(self.tail_at, tail);
+    }
+
     pub fn disable(&mut self) {
         (self.enabled, self.window) = (false, None);
     }

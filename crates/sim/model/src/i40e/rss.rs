@@ -2,6 +2,7 @@
 //! the hash leads (datasheet 332464, chapter 7).
 
 use regs::i40e::*;
+use regs::iavf::{VFQF_HENA, VFQF_HKEY, VFQF_HLUT};
 use wire::ip::Protocol;
 use wire::{ipv4, ipv6};
 
@@ -14,6 +15,20 @@ const ENTRY: u8 = 0x3F;
 /// Entries of the table, whole and halved.
 const WHOLE: u32 = 512;
 const HALF: u32 = 128;
+
+/// Entries of a virtual function's table, and their bits.
+const VF_TABLE: u32 = 64;
+const VF_ENTRY: u8 = 0xF;
+
+/// What a virtual function's flows are spread by: its registers, and which classes' ports are hashed
+/// on the card.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Hash {
+    pub classes: [u32; VFQF_HENA::COUNT],
+    pub key: [u32; VFQF_HKEY::COUNT],
+    pub table: [u32; VFQF_HLUT::COUNT],
+    pub with_ports: u64,
+}
 
 /// The unit with its tables.
 #[derive(Debug)]
@@ -58,6 +73,25 @@ impl Rss {
             *word = registers.read(PFQF_HKEY::at(n)).to_le_bytes();
         }
         self.toeplitz.set_key(key);
+    }
+
+    /// Takes over what a virtual function was given; `with_ports` is the card's.
+    pub fn configure_vf(&mut self, hash: &Hash) {
+        self.classes = u64::from(hash.classes[0]) | u64::from(hash.classes[1]) << 32;
+        self.with_ports = hash.with_ports;
+        let entries = hash.table.iter().flat_map(|word| word.to_le_bytes());
+        self.table.iter_mut().zip(entries).for_each(|(entry, value)| *entry = value & VF_ENTRY);
+        self.size = VF_TABLE;
+        let mut key = [0; KEY];
+        for (bytes, word) in key.as_chunks_mut::<4>().0.iter_mut().zip(hash.key) {
+            *bytes = word.to_le_bytes();
+        }
+        self.toeplitz.set_key(key);
+    }
+
+    /// Classes whose ports are hashed too, a bit each.
+    pub fn with_ports(&self) -> u64 {
+        self.with_ports
     }
 
     /// Whether packets are hashed with a key of zeroes.

@@ -2,12 +2,12 @@
 //! queue's buffers (datasheet 332464, chapter 8). Without a descriptor it is lost: there is
 //! no packet buffer here. Header split and timestamps are not modelled.
 
+use regs::Register;
 use regs::i40e::descriptor::{MOST_RX_BUFFERS, rx_extended, rx_high, rx_low, rx_program};
 use regs::i40e::*;
 use wire::ethernet::{ADDRESSES_LEN, EtherType};
 use wire::vlan;
 
-use super::QUEUES;
 use super::director::{Director, Filter, Target};
 use super::hmc::{Hmc, Objects};
 use super::host::Host;
@@ -15,6 +15,7 @@ use super::lint::{Location, Rule};
 use super::registers::Registers;
 use super::ring::{Ring, Shape};
 use super::rss::{Rss, packet_type};
+use super::sriov::Sriov;
 use super::statistics::RX;
 use super::switch::{Switch, Unwanted};
 use crate::checksum::crc32;
@@ -50,9 +51,9 @@ pub(super) struct RxQueue<W> {
 }
 
 impl<W: Window> RxQueue<W> {
-    fn new(n: u16) -> RxQueue<W> {
+    fn new(n: u16, tail: Register) -> RxQueue<W> {
         RxQueue {
-            ring: Ring::new(Location::Rx(n), QRX_TAIL::at(n.into())),
+            ring: Ring::new(Location::Rx(n), tail.at(n.into())),
             buffer: 0,
             longest: 0,
             strips_crc: true,
@@ -74,10 +75,20 @@ impl<W: Window> RxQueue<W> {
             host.counters.report(Rule::BusMasterOff, Location::Rx(n), n.into());
             return false;
         }
-        let Some(words) = hmc.context::<4>(Objects::rx(registers), n, &host.dma) else {
+        let Some(words) = hmc.context(Objects::rx(registers), n, &host.dma) else {
             host.counters.report(Rule::ContextUnreachable, Location::Rx(n), n.into());
             return false;
         };
+        self.start(n, words, host)
+    }
+
+    /// Starts with a context. Whether it runs.
+    pub fn start<D: Dma<Window = W>, P: Pages>(
+        &mut self,
+        n: u16,
+        words: [u64; context::rx::LEN / 8],
+        host: &mut Host<D, P>,
+    ) -> bool {
         use context::rx::*;
         self.buffer = DBUFF.of(&words) as usize * BUFFER_UNIT;
         self.longest = RXMAX.of(&words) as usize;
@@ -114,9 +125,10 @@ pub(super) struct Rx<W> {
 }
 
 impl<W: Window> Rx<W> {
-    pub fn new() -> Rx<W> {
+    /// So many queues, whose doorbells are `tail`.
+    pub fn new(queues: u16, tail: Register) -> Rx<W> {
         Rx {
-            queues: (0..QUEUES).map(RxQueue::new).collect(),
+            queues: (0..queues).map(|n| RxQueue::new(n, tail)).collect(),
             rss: Rss::new(),
             vsi: (0, 1),
             strips: false,
@@ -151,12 +163,17 @@ impl<W: Window> Rx<W> {
         queue.interrupt(host);
     }
 
+    /// Takes over what a virtual function's VSI has: so many queues, and whether tags are stripped.
+    pub fn set_vsi(&mut self, queues: u16, strips: bool) {
+        (self.vsi, self.strips) = ((0, queues.max(1)), strips);
+    }
+
     /// Moves frames from the wire to the host; how many came.
     pub fn step<D, P, C>(
         &mut self,
         host: &mut Host<D, P>,
         director: &mut Director,
-        switch: &Switch,
+        (switch, sriov): (&Switch, &mut Option<Sriov>),
         up: bool,
         longest: usize,
         wire: &mut C,
@@ -186,16 +203,21 @@ impl<W: Window> Rx<W> {
         let taken = wire.receive_burst(&mut scratch, wanted, &mut |frame, fault| {
             host.counters.rx_offered += 1;
             if up {
-                self.arrive(host, director, switch, longest, frame, fault);
+                self.arrive(host, director, (switch, sriov), longest, frame, fault);
             } else {
                 host.counters.drops.rx_link_down += 1;
             }
         });
         self.scratch = scratch;
+        self.raise(host);
+        taken
+    }
+
+    /// The interrupts of the queues that received something.
+    pub fn raise<D, P>(&mut self, host: &mut Host<D, P>) {
         for queue in &mut self.queues {
             queue.interrupt(host);
         }
-        taken
     }
 
     /// A frame came: it is delivered, or lost and counted.
@@ -203,7 +225,7 @@ impl<W: Window> Rx<W> {
         &mut self,
         host: &mut Host<D, P>,
         director: &mut Director,
-        switch: &Switch,
+        (switch, sriov): (&Switch, &mut Option<Sriov>),
         longest: usize,
         frame: &[u8],
         fault: FrameError,
@@ -219,29 +241,54 @@ impl<W: Window> Rx<W> {
             FrameError::None if frame.len() + CRC > longest => (&mut drops.rx_oversize, &mut statistics.long),
             FrameError::None => {
                 statistics.frame(RX, frame);
-                return self.deliver(host, director, switch, frame);
+                let taken = sriov.as_mut().is_some_and(|sriov| sriov.offer(frame, None).any);
+                return match self.deliver(host, director, switch, frame, false) {
+                    Ok(()) => {}
+                    Err(_) if taken => host.counters.rx_for_vfs += 1,
+                    Err(Unwanted::Address) => host.counters.drops.rx_filtered_mac += 1,
+                    Err(Unwanted::Vlan) => host.counters.drops.rx_filtered_vlan += 1,
+                };
             }
         };
         *lost += 1;
         *counted += 1;
     }
 
-    /// A good frame: filters, queue, buffers.
-    fn deliver<D, P>(&mut self, host: &mut Host<D, P>, director: &mut Director, switch: &Switch, frame: &[u8])
+    /// A good frame, of the wire or of another VSI: filters, queue, buffers. An error for one that
+    /// the VSI does not want.
+    pub fn deliver<D, P>(
+        &mut self,
+        host: &mut Host<D, P>,
+        director: &mut Director,
+        switch: &Switch,
+        frame: &[u8],
+        local: bool,
+    ) -> Result<(), Unwanted>
     where
         D: Dma<Window = W>,
         P: Pages,
     {
         let headers = parse(frame, 1, |ethertype| ethertype == EtherType::VLAN);
+        switch.accept(frame, headers.tag, local)?;
+        self.take(host, director, frame, &headers);
+        Ok(())
+    }
+
+    /// A frame that the VSI receives: queue, buffers.
+    pub fn take<D, P>(
+        &mut self,
+        host: &mut Host<D, P>,
+        director: &mut Director,
+        frame: &[u8],
+        headers: &Headers,
+    ) where
+        D: Dma<Window = W>,
+        P: Pages,
+    {
         let counters = &mut host.counters;
-        match switch.accept(frame, headers.tag) {
-            Ok(()) => {}
-            Err(Unwanted::Address) => return counters.drops.rx_filtered_mac += 1,
-            Err(Unwanted::Vlan) => return counters.drops.rx_filtered_vlan += 1,
-        }
         counters.statistics.of_vsi(RX, frame);
-        let hash = self.rss.hash(frame, &headers);
-        let filter = director.find(frame, &headers);
+        let hash = self.rss.hash(frame, headers);
+        let filter = director.find(frame, headers);
         let entry = match filter.map(|filter| filter.target) {
             Some(Target::Nowhere) => return counters.drops.rx_filtered_flow += 1,
             Some(Target::Queue(queue)) => queue,
@@ -269,7 +316,7 @@ impl<W: Window> Rx<W> {
             }
             bytes = &self.changed;
         }
-        let words = words(frame, &headers, hash, tag, queue.strips_crc);
+        let words = words(frame, headers, hash, tag, queue.strips_crc);
         queue.write(host, bytes, queue.with_filter(words, filter));
     }
 }
@@ -295,7 +342,7 @@ fn words(frame: &[u8], headers: &Headers, hash: Option<u32>, tag: Option<u16>, s
 
 impl<W: Window> RxQueue<W> {
     /// An interrupt, if it received something in this step.
-    fn interrupt<D: Dma<Window = W>, P>(&mut self, host: &mut Host<D, P>) {
+    fn interrupt<D, P>(&mut self, host: &mut Host<D, P>) {
         if std::mem::take(&mut self.touched) && self.cause & QINT_RQCTL::CAUSE_ENA != 0 {
             let index = (self.cause & QINT_RQCTL::ITR_INDX_MASK) >> QINT_RQCTL::ITR_INDX_SHIFT;
             host.counters.interrupts.event((self.cause & QINT_RQCTL::MSIX_INDX_MASK) as usize, index);

@@ -67,10 +67,12 @@ pub(super) const OF_MAIN: usize = 4;
 const SIZES: [usize; 6] = [64, 127, 255, 511, 1023, 1522];
 
 /// What a port counts.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Statistics {
     wide: [[u64; KINDS]; 2],
     of_vsi: [[u64; VSI_KINDS]; 2],
+    /// Packets that the VSI may not send.
+    pub refused: u64,
     /// Frames with a wrong CRC, with an illegal symbol, too short, too long.
     pub crc: u64,
     pub illegal: u64,
@@ -125,6 +127,7 @@ impl Statistics {
             GLPRT_RUC::ID => (self.short, 0),
             GLPRT_ROC::ID => (self.long, 0),
             GLV_RDPC::ID => (self.no_descriptor, OF_MAIN),
+            GLV_TEPC::ID => (self.refused, OF_MAIN),
             _ => return None,
         };
         Some(if n == ours { narrow as u32 } else { 0 })

@@ -1,6 +1,6 @@
-//! The switch inside, as far as one function needs it: its port, itself and its VSI, with the
-//! filters that decide which frames the VSI receives and the queues that they come to; and the
-//! bridge and the VSI that drivers make to program Flow Director, which receives nothing
+//! The switch inside, as far as a function needs it, a physical or a virtual one: its port, itself
+//! and its VSI, with the filters that decide which frames the VSI receives and the queues that they
+//! come to; and the bridge, and the VSI that drivers make to program Flow Director, which receives nothing
 //! (datasheet 332464, chapter 7).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,11 @@ pub(super) const VSI_SEID: u16 = 390;
 /// SEIDs of the bridge, and of the VSI that programs filters.
 pub(super) const VEB_SEID: u16 = 288;
 pub(super) const DIRECTOR_SEID: u16 = 391;
-/// VSIs that the function may have.
+/// The first of virtual functions' VSIs.
+pub(super) const FIRST_VF_SEID: u16 = 400;
+/// Its number: so many are the physical function's.
+pub(super) const FIRST_VF: u16 = VSIS;
+/// VSIs that the function may have for itself.
 pub(super) const VSIS: u16 = 2;
 /// The queue set that the VSI's transmit queues belong to, and that of the other VSI.
 pub(super) const QUEUE_SET: u16 = 21;
@@ -72,7 +76,9 @@ impl Properties {
         let before = self.0;
         let valid = u16::from_le_bytes([new[vsi::VALID_SECTIONS], new[vsi::VALID_SECTIONS + 1]]);
         for (section, from, to) in [
-            (vsi::VLAN_VALID, 8, vsi::PORT_VLAN_FLAGS + 4),
+            (vsi::SWITCH_VALID, vsi::SWITCH_ID, vsi::SECURITY),
+            (vsi::SECURITY_VALID, vsi::SECURITY, vsi::PVID),
+            (vsi::VLAN_VALID, vsi::PVID, vsi::PORT_VLAN_FLAGS + 4),
             (vsi::QUEUE_MAP_VALID, vsi::MAPPING_FLAGS, vsi::TC_MAPPING + 16),
             (vsi::QUEUE_OPT_VALID, vsi::TC_MAPPING + 16, vsi::TC_MAPPING + 20),
         ] {
@@ -103,18 +109,25 @@ pub(super) enum Vsi {
     Main,
     /// The one that programs filters.
     Director,
+    /// That of a virtual function.
+    Vf(u16),
 }
 
 impl Vsi {
     /// Its number on the card.
     pub fn number(self) -> u16 {
-        self as u16
+        match self {
+            Vsi::Main => 0,
+            Vsi::Director => 1,
+            Vsi::Vf(n) => FIRST_VF + n,
+        }
     }
 
     pub fn seid(self) -> u16 {
         match self {
             Vsi::Main => VSI_SEID,
             Vsi::Director => DIRECTOR_SEID,
+            Vsi::Vf(n) => FIRST_VF_SEID + n,
         }
     }
 }
@@ -189,7 +202,13 @@ impl Switch {
         match vsi {
             Vsi::Main => Some(&self.properties),
             Vsi::Director => self.director.as_ref(),
+            Vsi::Vf(_) => None,
         }
+    }
+
+    /// The properties of its own VSI.
+    pub fn own(&self) -> &Properties {
+        &self.properties
     }
 
     /// Changes a VSI's properties; nothing, and `false`, when the queues are not among the first
@@ -198,6 +217,7 @@ impl Switch {
         let properties = match vsi {
             Vsi::Main => Some(&mut self.properties),
             Vsi::Director => self.director.as_mut(),
+            Vsi::Vf(_) => None,
         };
         properties.is_some_and(|properties| properties.update(new, queues))
     }
@@ -260,6 +280,50 @@ impl Switch {
         &QUEUE_SETS[..self.vsis().into()]
     }
 
+    /// A virtual function's VSI, as it is added: with no filters.
+    pub fn of_vf(queue_set: u16) -> Switch {
+        let mut of = Switch::new([0; 6]);
+        of.filters.clear();
+        of.properties.0[vsi::QS_HANDLE..vsi::QS_HANDLE + 2].copy_from_slice(&queue_set.to_le_bytes());
+        of
+    }
+
+    /// Which of the VSIs' counters are its own.
+    pub fn set_counter(&mut self, counter: u16) {
+        self.properties.0[vsi::STAT_COUNTER..vsi::STAT_COUNTER + 2].copy_from_slice(&counter.to_le_bytes());
+    }
+
+    /// Whether a frame is for an address that the VSI has a filter of.
+    pub fn is_own(&self, frame: &[u8], tag: Option<u16>) -> bool {
+        let id = tag.map_or(0, |tag| tag & vlan::ID);
+        frame.first_chunk::<6>().is_some_and(|destination| {
+            destination[0] & GROUP == 0
+                && (self.filters.contains(&(*destination, None))
+                    || self.filters.contains(&(*destination, Some(id))))
+        })
+    }
+
+    /// Whether the VSI has a filter of an address, whatever the VLAN.
+    pub fn has_address(&self, mac: &[u8; 6]) -> bool {
+        self.filters.range((*mac, None)..).next().is_some_and(|(known, _)| known == mac)
+    }
+
+    /// Whether the VSI has a filter of a tag's VLAN.
+    pub fn has_vlan(&self, tag: u16) -> bool {
+        self.vlans.contains_key(&(tag & vlan::ID))
+    }
+
+    /// Whether other VSIs of the port receive what it sends.
+    pub fn loops(&self) -> bool {
+        self.properties.half(vsi::SWITCH_ID) & vsi::ALLOW_LB != 0
+    }
+
+    /// The tag that all frames of the VSI have outside of it, if they do.
+    pub fn port_vlan(&self) -> Option<u16> {
+        let inserted = self.properties.0[vsi::PORT_VLAN_FLAGS] & vsi::PVLAN_INSERT_PVID != 0;
+        inserted.then(|| self.properties.half(vsi::PVID))
+    }
+
     /// Adds a filter; `false` when there is no room.
     pub fn add(&mut self, mac: [u8; 6], vlan: Option<u16>) -> bool {
         if self.filters.len() >= FILTERS && !self.filters.contains(&(mac, vlan)) {
@@ -294,8 +358,8 @@ impl Switch {
         self.promiscuous = self.promiscuous & !valid | flags & valid;
     }
 
-    /// Whether the VSI receives a frame.
-    pub fn accept(&self, frame: &[u8], tag: Option<u16>) -> Result<(), Unwanted> {
+    /// Whether the VSI receives a frame, which another VSI of the port has sent if it is `local`.
+    pub fn accept(&self, frame: &[u8], tag: Option<u16>, local: bool) -> Result<(), Unwanted> {
         let Some(destination) = frame.first_chunk::<6>() else { return Err(Unwanted::Address) };
         let id = tag.map_or(0, |tag| tag & vlan::ID);
         if self.filters.contains(&(*destination, None)) || self.filters.contains(&(*destination, Some(id))) {
@@ -309,7 +373,8 @@ impl Switch {
             [first, ..] if first & GROUP != 0 => promiscuous::MULTICAST,
             _ => promiscuous::UNICAST,
         };
-        if self.promiscuous & mode == 0 {
+        let from_wire_only = mode == promiscuous::UNICAST && self.promiscuous & promiscuous::RX_ONLY != 0;
+        if self.promiscuous & mode == 0 || local && from_wire_only {
             let known = self.filters.range((*destination, None)..).next();
             let other_vlan = known.is_some_and(|(mac, _)| mac == destination);
             return Err(if other_vlan { Unwanted::Vlan } else { Unwanted::Address });

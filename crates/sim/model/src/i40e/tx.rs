@@ -6,10 +6,10 @@
 mod buffers;
 mod emit;
 
+use regs::Register;
 use regs::i40e::descriptor::{MOST_TX_BUFFERS, SHORTEST_TX, tx, tx_context};
 use regs::i40e::*;
 
-use super::QUEUES;
 use super::director::Director;
 use super::hmc::{Hmc, Objects};
 use super::host::{Counters, Host};
@@ -96,9 +96,9 @@ enum Loss {
 }
 
 impl<W: Window> TxQueue<W> {
-    fn new(n: u16) -> TxQueue<W> {
+    fn new(n: u16, tail: Register) -> TxQueue<W> {
         TxQueue {
-            ring: Ring::new(Location::Tx(n), QTX_TAIL::at(n.into())),
+            ring: Ring::new(Location::Tx(n), tail.at(n.into())),
             packet: Packet::default(),
             stopped: false,
             programs: false,
@@ -120,27 +120,56 @@ impl<W: Window> TxQueue<W> {
             host.counters.report(Rule::BusMasterOff, place, n.into());
             return false;
         }
-        let Some(words) = hmc.context::<16>(Objects::tx(registers), n, &host.dma) else {
+        let Some(words) = hmc.context(Objects::tx(registers), n, &host.dma) else {
             host.counters.report(Rule::ContextUnreachable, place, n.into());
             return false;
         };
-        use context::tx::*;
-        if !sets.iter().any(|set| RDYLIST.of(&words) == u64::from(*set)) {
-            host.counters.report(Rule::QueueSetWrong, place, RDYLIST.of(&words));
-        }
         let owner = registers.read(QTX_CTL::at(n.into()));
-        if owner & 3 != QTX_CTL::PFVF_Q_PF {
-            host.counters.report(Rule::QueueOwnerUnset, place, owner.into());
+        self.check(&words, sets, owner & 3 == QTX_CTL::PFVF_Q_PF, owner, &mut host.counters);
+        self.start(n, words, registers.read(QTX_HEAD::at(n.into())), host)
+    }
+
+    /// Reports what is wrong with a queue that is to be enabled, which should be of one of some queue
+    /// sets and of the function that its register `owner` names.
+    pub fn check(
+        &mut self,
+        words: &[u64],
+        sets: &[u16],
+        is_owned: bool,
+        owner: u32,
+        counters: &mut Counters,
+    ) {
+        let place = self.ring.place;
+        let list = context::tx::RDYLIST.of(words);
+        if !sets.iter().any(|set| list == u64::from(*set)) {
+            counters.report(Rule::QueueSetWrong, place, list);
         }
-        if self.announced != Some(true) {
-            host.counters.report(Rule::TxEnableUnannounced, place, n.into());
+        if !is_owned {
+            counters.report(Rule::QueueOwnerUnset, place, owner.into());
         }
-        (self.announced, self.stopped, self.programs) = (None, false, FD_ENA.of(&words) != 0);
+        if self.announced.take() != Some(true) {
+            counters.report(Rule::TxEnableUnannounced, place, 0);
+        }
+    }
+
+    /// Starts with a context, at a head. Whether it runs.
+    pub fn start<D: Dma<Window = W>, P: Pages>(
+        &mut self,
+        n: u16,
+        words: [u64; context::tx::LEN / 8],
+        head: u32,
+        host: &mut Host<D, P>,
+    ) -> bool {
+        use context::tx::*;
+        if host.counters.dma_off {
+            host.counters.report(Rule::BusMasterOff, Location::Tx(n), n.into());
+            return false;
+        }
+        (self.stopped, self.programs) = (false, FD_ENA.of(&words) != 0);
         self.head_at = (HEAD_WB_ENA.of(&words) != 0).then(|| HEAD_WB_ADDR.of(&words));
         let iova = BASE.of(&words) * BASE_UNIT;
-        let head = registers.read(QTX_HEAD::at(n.into()));
         // The tail of what ran before does not count: drivers leave it where it was.
-        host.pages.store(QTX_TAIL::at(n.into()), head);
+        self.ring.set_tail(head, host);
         self.ring.enable(Shape { iova, size: QLEN.of(&words), bytes: 16, head: head.into() }, host)
     }
 
@@ -161,7 +190,7 @@ impl<W: Window> TxQueue<W> {
         director: &mut Director,
         up: bool,
         budget: &mut usize,
-        out: &mut impl FnMut(&mut Host<D, P>, &[u8]),
+        out: &mut impl FnMut(&mut Host<D, P>, &[u8]) -> bool,
     ) -> usize {
         self.ring.poll(host);
         if self.stopped {
@@ -325,7 +354,7 @@ impl Packet {
         &mut self,
         host: &mut Host<D, P>,
         place: Location,
-        out: &mut impl FnMut(&mut Host<D, P>, &[u8]),
+        out: &mut impl FnMut(&mut Host<D, P>, &[u8]) -> bool,
     ) -> bool {
         let cut = self.context.filter(|context| context & tx_context::TSO != 0);
         let done = match (self.loss, cut) {
@@ -394,7 +423,7 @@ impl Packet {
         &mut self,
         host: &mut Host<D, P>,
         place: Location,
-        out: &mut impl FnMut(&mut Host<D, P>, &[u8]),
+        out: &mut impl FnMut(&mut Host<D, P>, &[u8]) -> bool,
     ) -> Result<(), (Option<Rule>, Loss)> {
         let wrong = |rule| Err((Some(rule), Loss::Descriptor));
         if !(SHORTEST_TX..=LONGEST).contains(&self.data.len()) {
@@ -425,7 +454,7 @@ impl Packet {
         host: &mut Host<D, P>,
         place: Location,
         context: u64,
-        out: &mut impl FnMut(&mut Host<D, P>, &[u8]),
+        out: &mut impl FnMut(&mut Host<D, P>, &[u8]) -> bool,
     ) -> Result<(), (Option<Rule>, Loss)> {
         let wrong = |rule| Err((Some(rule), Loss::Descriptor));
         let mss = (context & tx_context::MSS_MASK) >> tx_context::MSS_SHIFT;
@@ -461,18 +490,19 @@ pub(super) struct Tx<W> {
 }
 
 impl<W: Window> Tx<W> {
-    pub fn new() -> Tx<W> {
-        Tx { queues: (0..QUEUES).map(TxQueue::new).collect(), next_queue: 0 }
+    /// So many queues, whose doorbells are `tail`.
+    pub fn new(queues: u16, tail: Register) -> Tx<W> {
+        Tx { queues: (0..queues).map(|n| TxQueue::new(n, tail)).collect(), next_queue: 0 }
     }
 
     /// Sends what the driver has given, within bounds; packets moved. With the link down, packets
-    /// wait but those that only program filters.
+    /// wait but those that only program filters. `out` tells whether a frame went to the wire.
     pub fn step<D, P>(
         &mut self,
         host: &mut Host<D, P>,
         director: &mut Director,
         up: bool,
-        out: &mut impl FnMut(&mut Host<D, P>, &[u8]),
+        out: &mut impl FnMut(&mut Host<D, P>, &[u8]) -> bool,
     ) -> usize
     where
         D: Dma<Window = W>,

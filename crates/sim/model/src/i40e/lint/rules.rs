@@ -48,6 +48,10 @@ rules! {
         "A command has an argument that makes no sense, such as an element that does not exist.",
         "The firmware refuses the command.";
 
+    MessageLost, Error, "7",
+        "A message between a physical and a virtual function found no buffer that holds it.",
+        "The message is lost, and the other side waits for an answer in vain.";
+
     PromiscuousOfSent, Warning, "7",
         "All unicast frames are asked for without RX_ONLY.",
         "The VSI receives what other functions of the card send, too.";
