@@ -16,6 +16,9 @@ pub enum Error {
     /// The firmware of an XL710 refused a command or did not answer.
     #[error(transparent)]
     I40e(#[from] crate::i40e::Fault),
+    /// The physical function behind a virtual one refused a message or did not answer.
+    #[error(transparent)]
+    Iavf(#[from] crate::iavf::Fault),
     /// No driver knows the device.
     #[error("{device}: no driver for {vendor:04x}:{id:04x}; {known}")]
     UnknownDevice {

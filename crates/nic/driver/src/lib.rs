@@ -8,6 +8,7 @@
 
 mod error;
 pub mod i40e;
+pub mod iavf;
 pub mod igb;
 mod prefetch;
 pub mod virtio;

@@ -72,6 +72,7 @@ reasons! {
     TxCollision "tx_collision" Nic "frames given up after too many or late collisions";
     RxBadDescriptor "rx_bad_descriptor" Driver "received packets with an error, or whose descriptor made no sense";
     TxUnsendable "tx_unsendable" Driver "packets the device cannot send: too short, too long, too many segments";
+    TxSpoofed "tx_spoofed" Nic "frames from an address or of a VLAN that a virtual function may not send";
     TxUnsent "tx_unsent" Driver "packets the device still had when their queue was closed";
     RxOversize "rx_oversize" Nic, Interface "received frames longer than the port was opened for";
     RxMalformed "rx_malformed" Interface "received frames or ring entries that made no sense";

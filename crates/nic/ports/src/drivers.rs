@@ -1,7 +1,7 @@
 //! The drivers, and which device each of them knows.
 
 use bus::Pci;
-use driver::{i40e, igb, ixgbe, virtio};
+use driver::{i40e, iavf, igb, ixgbe, virtio};
 use memory::Dma;
 use port::{Options, Port, Result};
 
@@ -42,6 +42,13 @@ pub const DRIVERS: &[Driver] = &[
         most_queues: i40e::MOST_QUEUES,
         knows: i40e::knows,
         open: |pci, dma, options| Ok(Box::new(i40e::I40e::open(pci, dma, options)?)),
+    },
+    Driver {
+        name: iavf::NAME,
+        drives: iavf::DRIVES,
+        most_queues: iavf::MOST_QUEUES,
+        knows: iavf::knows,
+        open: |pci, dma, options| Ok(Box::new(iavf::Iavf::open(pci, dma, options)?)),
     },
     Driver {
         name: virtio::NAME,
@@ -85,7 +92,8 @@ mod tests {
     #[test]
     fn each_device_has_one_driver_and_the_list_names_it() {
         let intel = [(0x8086, 0x10FB, "ixgbe"), (0x8086, 0x10C9, "igb"), (0x8086, 0x1583, "i40e")];
-        let known = intel.into_iter().chain([(0x1AF4, 0x1000, "virtio")]);
+        let intel = intel.into_iter().chain([(0x8086, 0x154C, "iavf"), (0x8086, 0x1889, "iavf")]);
+        let known = intel.chain([(0x1AF4, 0x1000, "virtio")]);
         for (vendor, device, name) in known.chain([(0x1AF4, 0x1041, "virtio")]) {
             let drivers = DRIVERS.iter().filter(|driver| (driver.knows)(vendor, device));
             assert_eq!(drivers.map(|driver| driver.name).collect::<Vec<_>>(), [name]);

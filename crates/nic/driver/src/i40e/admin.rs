@@ -28,9 +28,27 @@ const SEND_AT: usize = 0;
 const RECEIVE_AT: usize = 4096;
 const BUFFER_AT: usize = 2 * 4096;
 const EVENTS_AT: usize = 3 * 4096;
+/// Words of a buffer.
+const WORDS: u32 = (BUFFER / 4) as u32;
+/// The tail among a queue's registers, and its length.
+const TAIL: usize = 4;
+const LENGTH: usize = 2;
 const BYTES: usize = EVENTS_AT + SIZE as usize * BUFFER;
 
 const _: () = assert!(SIZE as usize * DESCRIPTOR <= 4096);
+
+/// Where the registers of a pair of queues are, each: base low, base high, length, head, tail.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Registers {
+    pub send: [u32; 5],
+    pub receive: [u32; 5],
+}
+
+/// Those of a physical function.
+pub(super) const PF: Registers = Registers {
+    send: [PF_ATQBAL::AT, PF_ATQBAH::AT, PF_ATQLEN::AT, PF_ATQH::AT, PF_ATQT::AT],
+    receive: [PF_ARQBAL::AT, PF_ARQBAH::AT, PF_ARQLEN::AT, PF_ARQH::AT, PF_ARQT::AT],
+};
 
 /// A ring of descriptors, two pairs of words each.
 struct Ring(Words<[AtomicU64; 2]>);
@@ -62,12 +80,14 @@ impl Ring {
 }
 
 /// Both queues, enabled.
-pub(super) struct AdminQueue {
+pub(crate) struct AdminQueue {
     bar: Bar,
+    registers: Registers,
     device: String,
     send: Ring,
     receive: Ring,
     buffer: Words<AtomicU32>,
+    events: Words<AtomicU32>,
     region: Region,
     /// The descriptor of the next command, and of the next event.
     next: u32,
@@ -78,23 +98,23 @@ pub(super) struct AdminQueue {
 
 impl AdminQueue {
     /// Enables both queues, with buffers for events.
-    pub fn new(bar: &Bar, device: &str, dma: &Dma) -> Result<AdminQueue> {
+    pub fn new(bar: &Bar, registers: Registers, device: &str, dma: &Dma) -> Result<AdminQueue> {
         let region = dma.alloc(BYTES)?;
         let queue = AdminQueue {
             bar: bar.clone(),
+            registers,
             device: device.to_owned(),
             send: Ring::new(&region, SEND_AT),
             receive: Ring::new(&region, RECEIVE_AT),
             buffer: Words::new(&region, BUFFER_AT, (BUFFER / 4) as u32),
+            events: Words::new(&region, EVENTS_AT, SIZE * WORDS),
             region,
             next: 0,
             next_event: 0,
             stuck: false,
         };
         (0..SIZE).for_each(|n| queue.lend(n));
-        let send = [PF_ATQBAL::AT, PF_ATQBAH::AT, PF_ATQLEN::AT, PF_ATQH::AT, PF_ATQT::AT];
-        let receive = [PF_ARQBAL::AT, PF_ARQBAH::AT, PF_ARQLEN::AT, PF_ARQH::AT, PF_ARQT::AT];
-        for (registers, at) in [(send, SEND_AT), (receive, RECEIVE_AT)] {
+        for (registers, at) in [(registers.send, SEND_AT), (registers.receive, RECEIVE_AT)] {
             let [low, high, len, head, tail] = registers;
             let iova = queue.region.iova(at);
             bar.write32(head, 0);
@@ -105,7 +125,7 @@ impl AdminQueue {
         }
         order::before_doorbell();
         // One descriptor stays the driver's: head and tail at one place mean none.
-        bar.write32(PF_ARQT::AT, SIZE - 1);
+        bar.write32(registers.receive[TAIL], SIZE - 1);
         Ok(queue)
     }
 
@@ -195,7 +215,7 @@ impl AdminQueue {
         self.send.put(n, &command);
         self.next = (n + 1) % SIZE;
         order::before_doorbell();
-        self.bar.write32(PF_ATQT::AT, self.next);
+        self.bar.write32(self.registers.send[TAIL], self.next);
         match poll(LIMIT, PAUSE, || Ok(self.send.done(n)))? {
             Ok(answer) if answer.opcode == opcode => {
                 tracing::debug!(port = device, "admin command {name} ({opcode:#06x}): {}", answer.retval);
@@ -226,22 +246,31 @@ impl AdminQueue {
         words.flatten().take(len).collect()
     }
 
-    /// Gives the events that came to `take`, and their descriptors back: as many as there are
-    /// descriptors at most, however fast they come.
-    pub fn events(&mut self, mut take: impl FnMut(&Descriptor)) {
+    /// Gives the events that came to `take`, with the bytes of their buffers, and their descriptors
+    /// back: as many as there are descriptors at most, however fast they come.
+    pub fn events(&mut self, mut take: impl FnMut(&Descriptor, Vec<u8>)) {
         let mut tail = None;
         for _ in 0..SIZE {
             let n = self.next_event;
             let Some(event) = self.receive.done(n) else { break };
-            take(&event);
+            let len = usize::from(event.datalen).min(BUFFER);
+            let words = (0..len.div_ceil(4) as u32).map(|word| self.events.at(n * WORDS + word));
+            let bytes = words.flat_map(|word| word.load(Relaxed).to_le_bytes()).take(len).collect();
+            take(&event, bytes);
             self.lend(n);
             tail = Some(n);
             self.next_event = (n + 1) % SIZE;
         }
         if let Some(tail) = tail {
             order::before_doorbell();
-            self.bar.write32(PF_ARQT::AT, tail);
+            self.bar.write32(self.registers.receive[TAIL], tail);
         }
+    }
+
+    /// Whether the device still has the queue for events enabled, which every reset ends.
+    pub fn is_enabled(&self) -> bool {
+        let len = self.bar.read32(self.registers.receive[LENGTH]);
+        len & PF_ARQLEN::ENABLE != 0
     }
 
     /// Keeps the memory for ever: the firmware may still reach it.

@@ -10,10 +10,11 @@ use port::{Counter, Link};
 use regs::i40e::admin::{Descriptor, LAN_ADDR_VALID, PORT_ADDR_VALID, opcode};
 use regs::i40e::*;
 
-use super::admin::AdminQueue;
+use super::admin::{self, AdminQueue};
 use super::context::Contexts;
 use super::filter::Filters;
 use super::flow::Director;
+use super::host::Mail;
 use super::info::{INFO, RSS_TABLE};
 use super::stats::{Places, Totals};
 use super::{Fault, NAME, layout};
@@ -52,6 +53,8 @@ pub(super) struct State {
     pub link: Link,
     /// An event told that the link has changed, and it was not asked for since.
     pub link_changed: bool,
+    /// Messages of virtual functions that nobody has looked at yet.
+    pub mail: Mail,
     /// What was counted since the device was opened, and where it is.
     pub totals: Totals,
     pub places: Places,
@@ -145,9 +148,19 @@ impl Chip {
 
     /// Starts the admin queue.
     pub(super) fn start_admin(&self) -> Result<()> {
-        let queue = AdminQueue::new(&self.bar, &self.name, &self.dma)?;
+        let queue = AdminQueue::new(&self.bar, admin::PF, &self.name, &self.dma)?;
         *self.admin.lock().unwrap_or_else(PoisonError::into_inner) = Some(queue);
         Ok(())
+    }
+
+    /// Takes what the firmware told unasked.
+    pub(super) fn take_events(&self, admin: &mut AdminQueue) {
+        let mut state = self.state();
+        admin.events(|event, bytes| match event.opcode {
+            opcode::GET_LINK_STATUS => state.link_changed = true,
+            opcode::SEND_MSG_TO_PF => state.mail.put(event, bytes),
+            _ => {}
+        });
     }
 
     /// Whether the device has let go of a ring that it was told to stop.

@@ -38,6 +38,8 @@ pub(super) struct Filters {
     multicast: Vec<[u8; 6]>,
     by_vlan: bool,
     vlans: BTreeSet<u16>,
+    /// All frames have this tag outside of the VSI.
+    pub port_vlan: Option<u16>,
     told: BTreeSet<Filter>,
 }
 
@@ -51,6 +53,22 @@ impl Filters {
         self.by_vlan = on;
     }
 
+    /// Multicast addresses that are received.
+    pub fn multicast(&mut self) -> &mut Vec<[u8; 6]> {
+        &mut self.multicast
+    }
+
+    /// VLANs that are received where VLANs count.
+    pub fn vlans(&mut self) -> &mut BTreeSet<u16> {
+        &mut self.vlans
+    }
+
+    /// Goes back to what was wanted before, knowing what the firmware was told since.
+    pub fn restore(&mut self, before: Filters) {
+        let told = std::mem::take(&mut self.told);
+        *self = Filters { told, ..before };
+    }
+
     /// The filters that should be there.
     fn wanted(&self) -> BTreeSet<Filter> {
         if !self.receiving {
@@ -59,6 +77,7 @@ impl Filters {
         let broadcast = self.broadcast.then_some(BROADCAST);
         let addresses = self.unicast.iter().chain(&self.multicast).copied().chain(broadcast);
         let vlans: Vec<Option<u16>> = match self.by_vlan {
+            _ if self.port_vlan.is_some() => vec![self.port_vlan],
             true => self.vlans.iter().copied().chain([UNTAGGED]).map(Some).collect(),
             false => vec![None],
         };
@@ -66,7 +85,7 @@ impl Filters {
     }
 
     /// Tells the firmware what makes the difference, for a VSI.
-    fn tell(&mut self, admin: &mut AdminQueue, seid: u16, device: &str) -> Result<()> {
+    pub fn tell(&mut self, admin: &mut AdminQueue, seid: u16, device: &str) -> Result<()> {
         let wanted = self.wanted();
         let gone: Vec<Filter> = self.told.difference(&wanted).copied().collect();
         for filters in gone.chunks(AT_ONCE) {
@@ -148,8 +167,7 @@ impl Chip {
             change(&mut state.filters);
             let told = state.filters.tell(admin, seid, &self.name);
             if told.is_err() {
-                let known = std::mem::take(&mut state.filters.told);
-                state.filters = Filters { told: known, ..before };
+                state.filters.restore(before);
                 // What was added before there was no room goes again.
                 if let Err(error) = state.filters.tell(admin, seid, &self.name) {
                     tracing::debug!(port = self.name, "{error}");

@@ -348,7 +348,16 @@ impl Chip {
         Ok(director)
     }
 
-    /// Makes a bridge between the port and the function's VSI; its SEID.
+    /// The bridge between the port and the function's VSI, which is made when it is wanted first; its
+    /// SEID.
+    pub(super) fn bridge(&self) -> Result<u16> {
+        let main = self.state().vsi;
+        let known = self.state().bridge;
+        let bridge = known.map_or_else(|| self.add_bridge(main), Ok)?;
+        self.state().bridge = Some(bridge);
+        Ok(bridge)
+    }
+
     fn add_bridge(&self, main: Vsi) -> Result<u16> {
         let mut bridge = Descriptor::new(opcode::ADD_VEB);
         let flags = veb::PORT_DATA | veb::NO_STATISTICS;
@@ -361,16 +370,12 @@ impl Chip {
 
     /// Makes a VSI at a bridge below the port; its queue set.
     fn add_director_vsi(&self, queue: usize) -> Result<u16> {
-        // Where a call before failed behind this, both are there already.
-        let (main, known, set) = {
-            let state = self.state();
-            (state.vsi, state.bridge, state.director_set)
-        };
-        if let Some(set) = set {
+        // Where a call before failed behind this, it is there already.
+        let known = self.state().director_set;
+        if let Some(set) = known {
             return Ok(set);
         }
-        let bridge = known.map_or_else(|| self.add_bridge(main), Ok)?;
-        self.state().bridge = Some(bridge);
+        let bridge = self.bridge()?;
         let mut properties = [0; vsi::LEN];
         for (at, half) in [(vsi::VALID_SECTIONS, vsi::QUEUE_MAP_VALID), (vsi::QUEUE_MAPPING, queue as u16)] {
             properties[at..at + 2].copy_from_slice(&half.to_le_bytes());

@@ -63,8 +63,9 @@ impl Init for Chip {
 
     /// Memory for the contexts of queues of both kinds.
     fn init_tx(&self) -> Result<()> {
-        // One more queue programs filters for flows.
-        let contexts = Contexts::new(&self.bar, &self.dma, MOST_QUEUES + 1)?;
+        // One more queue programs filters for flows, and those of virtual functions are the function's, too.
+        let queues = self.queues().1.max(MOST_QUEUES + 1);
+        let contexts = Contexts::new(&self.bar, &self.dma, queues)?;
         self.state().contexts = Some(contexts);
         Ok(())
     }
@@ -225,18 +226,26 @@ impl Chip {
 
     /// Whether the function has so many queues of each kind.
     fn check_queues(&self, wanted: usize) -> Result<()> {
+        let all = self.capabilities()?;
+        let queues = all.iter().filter(|(kind, ..)| [capability::RXQ, capability::TXQ].contains(kind));
+        match queues.map(|(_, has, _)| *has as usize).find(|has| *has < wanted) {
+            Some(has) => Err(Fault::FewQueues { device: self.name.clone(), has, wanted }.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// What the function has: kinds, each with its two numbers.
+    pub(super) fn capabilities(&self) -> Result<Vec<(u16, u32, u32)>> {
         const LEN: usize = regs::i40e::admin::BUFFER;
         let command = Descriptor::new(opcode::LIST_FUNC_CAPABILITIES);
         let (_, data) = self.with_admin(|admin| admin.read(command, LEN))?;
-        for one in data.chunks_exact(capability::LEN) {
+        let word =
+            |one: &[u8], at: usize| u32::from_le_bytes(one[at..].first_chunk().copied().unwrap_or_default());
+        let of = |one: &[u8]| {
             let kind = u16::from_le_bytes([one[0], one[1]]);
-            let number = one[capability::NUMBER..].first_chunk().copied().unwrap_or_default();
-            let has = u32::from_le_bytes(number) as usize;
-            if [capability::RXQ, capability::TXQ].contains(&kind) && has < wanted {
-                return Err(Fault::FewQueues { device: self.name.clone(), has, wanted }.into());
-            }
-        }
-        Ok(())
+            (kind, word(one, capability::NUMBER), word(one, capability::LOGICAL))
+        };
+        Ok(data.chunks_exact(capability::LEN).map(of).collect())
     }
 
     /// Finds the function's VSI, and gives it the queues and the ways with tags that are wanted.
@@ -364,7 +373,7 @@ const WITH_PORTS: [(u32, u64); 4] =
     [(class::IPV4_UDP, IPV4), (class::IPV4_TCP, IPV4), (class::IPV6_UDP, IPV6), (class::IPV6_TCP, IPV6)];
 
 /// Classes that are hashed: all of IP but SCTP, of which the device hashes more than ports.
-const CLASSES: [u32; 8] = [
+pub(super) const CLASSES: [u32; 8] = [
     class::IPV4_UDP,
     class::IPV4_TCP,
     class::IPV4_OTHER,

@@ -51,10 +51,9 @@ impl Chip {
     /// old by then, and without the command there is no other.
     pub(super) fn link_by_events(&self) -> Link {
         let asked = self.with_admin(|admin| {
-            let mut changed = self.state().link_changed;
-            admin.events(|event| changed |= event.opcode == opcode::GET_LINK_STATUS);
+            self.take_events(admin);
             // Asked until there is an answer.
-            self.state().link_changed = changed;
+            let changed = self.state().link_changed;
             if changed { admin.command(status()).map(Some) } else { Ok(None) }
         });
         let mut state = self.state();

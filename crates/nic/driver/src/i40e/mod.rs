@@ -4,15 +4,16 @@
 //! Written along the datasheet, Intel's document 332464, cited by chapters, and the drivers
 //! of Linux, FreeBSD and DPDK where they agree. The queues, with offloads and scatter, are
 //! [`crate::intel`]'s; here is what differs: the admin queue, contexts of queues in host
-//! memory, filters by commands, counters that do not clear. Not here: virtual functions,
-//! X722, tunnels.
+//! memory, filters by commands, counters that do not clear. Virtual functions are served by
+//! [`host`]. Not here: VMDq, X722, tunnels.
 
-mod admin;
+pub(crate) mod admin;
 mod context;
 mod device;
 mod fault;
 mod filter;
 mod flow;
+pub mod host;
 mod info;
 mod init;
 mod interrupt;
@@ -24,8 +25,7 @@ mod stats;
 use crate::intel;
 pub use device::Chip;
 pub use fault::Fault;
-#[cfg(test)]
-pub(crate) use layout::{RxXl710, TxXl710};
+pub use layout::{RxXl710, TxXl710};
 
 /// A port of the family.
 pub type I40e = intel::Port<Chip>;

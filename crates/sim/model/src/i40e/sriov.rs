@@ -27,7 +27,7 @@ use crate::{Dma, Pages, Wire};
 
 /// Virtual functions of a card, at most: each has four of the queues that the physical function
 /// leaves.
-pub const MOST_VFS: usize = 16;
+pub const MOST_VFS: usize = 15;
 /// Vectors of each, the mailbox's with them.
 pub const VF_VECTORS: u16 = 5;
 /// Frames of each that are forwarded in a step.

@@ -1,0 +1,178 @@
+//! Resetting a virtual function and giving it what it has (datasheet chapters 4, 7 and 10): a VSI
+//! with its filters, queues, vectors, what its hash spreads.
+
+use regs::i40e::admin::{Descriptor, opcode, promiscuous, vsi};
+use regs::i40e::*;
+use regs::iavf::QUEUES;
+
+use super::super::filter::Filters;
+use super::super::init::CLASSES;
+use super::super::interrupt::NO_QUEUE;
+use super::super::Fault;
+use super::{FIRST_QUEUE, Host, Policy, VF_QUEUES, Vf, Vsi};
+use crate::Result;
+
+impl Host {
+    /// The function's queue that is the `n`-th of a virtual one.
+    pub(super) fn queue(vf: usize, n: usize) -> usize {
+        FIRST_QUEUE + vf * VF_QUEUES + n
+    }
+
+    /// Brings up the virtual functions that their own drivers have reset (FLR); how many.
+    pub(super) fn take_resets(&mut self) -> Result<usize> {
+        let mut done = 0;
+        for block in 0..self.vfs.len().div_ceil(32) {
+            let bits = self.chip.bar.read32(GLGEN_VFLRSTAT::at(block));
+            // All ones from a device that is gone are no resets.
+            self.chip.pci.health()?;
+            for n in (32 * block..self.vfs.len()).take(32).filter(|n| bits >> (n % 32) & 1 != 0) {
+                self.chip.bar.write32(GLGEN_VFLRSTAT::at(block), 1 << (n % 32));
+                self.bring_up(n, false)?;
+                done += 1;
+            }
+        }
+        Ok(done)
+    }
+
+    /// Resets a virtual function, unless it is so already, and gives it what it has.
+    pub(super) fn bring_up(&mut self, n: usize, reset: bool) -> Result<()> {
+        let chip = self.chip.clone();
+        let bar = &chip.bar;
+        bar.write32(VFGEN_RSTAT1::at(n), reset_state::IN_PROGRESS);
+        let trigger = bar.read32(VPGEN_VFRTRIG::at(n));
+        if reset {
+            bar.write32(VPGEN_VFRTRIG::at(n), trigger | VPGEN_VFRTRIG::VFSWR);
+        }
+        let (done, meaning) = (VPGEN_VFRSTAT::VFRD, "the virtual function does not come out of reset");
+        chip.wait(100, "VPGEN_VFRSTAT", VPGEN_VFRSTAT::at(n), done, done, meaning)?;
+        bar.write32(VFGEN_RSTAT1::at(n), reset_state::COMPLETED);
+        bar.write32(VPGEN_VFRTRIG::at(n), trigger & !VPGEN_VFRTRIG::VFSWR);
+        bar.write32(VP_MDET_TX::at(n), VP_MDET_TX::VALID);
+        bar.write32(VP_MDET_RX::at(n), VP_MDET_RX::VALID);
+        let vf = &mut self.vfs[n];
+        (vf.active, vf.configured, vf.running) = (false, [0; 2], [0; 2]);
+        vf.counters.resets += 1;
+        if let Some(gone) = vf.vsi.take() {
+            chip.delete(gone.seid)?;
+        }
+        let vsi = self.add_vsi(n)?;
+        let vf = &mut self.vfs[n];
+        vf.vsi = Some(vsi);
+        vf.filters = Vf::filters(&vf.policy, vf.mac, chip.state().api >= promiscuous::RX_ONLY_SINCE);
+        let filters = &mut vf.filters;
+        chip.with_admin(|admin| filters.tell(admin, vsi.seid, &chip.name))?;
+        self.map(n, vsi)?;
+        bar.write32(VFGEN_RSTAT1::at(n), reset_state::ACTIVE);
+        Ok(())
+    }
+
+    /// Adds the VSI of a virtual function.
+    fn add_vsi(&self, n: usize) -> Result<Vsi> {
+        let Policy { vlan, spoof_check, .. } = self.vfs[n].policy;
+        let mut properties = [0; vsi::LEN];
+        let mut put = |at: usize, value: u16| properties[at..at + 2].copy_from_slice(&value.to_le_bytes());
+        let sections = vsi::SWITCH_VALID | vsi::SECURITY_VALID | vsi::VLAN_VALID | vsi::QUEUE_MAP_VALID;
+        put(vsi::VALID_SECTIONS, sections);
+        put(vsi::SWITCH_ID, vsi::ALLOW_LB);
+        put(vsi::PVID, vlan.unwrap_or(0));
+        put(vsi::MAPPING_FLAGS, vsi::MAPPING_LIST);
+        for queue in 0..VF_QUEUES.min(vsi::MAPPED) {
+            put(vsi::QUEUE_MAPPING + 2 * queue, Host::queue(n, queue) as u16);
+        }
+        put(vsi::TC_MAPPING, (VF_QUEUES.ilog2() as u16) << vsi::TC_NUMBER_SHIFT);
+        properties[vsi::SECURITY] = if spoof_check { vsi::ENABLE_MAC_CHK } else { 0 };
+        properties[vsi::PORT_VLAN_FLAGS] = port_vlan_flags(vlan, false);
+        let mut add = Descriptor::new(opcode::ADD_VSI);
+        add.set_param(0, &self.bridge.to_le_bytes());
+        add.set_param(vsi::CONNECTION, &[vsi::CONNECTION_NORMAL]);
+        add.set_param(vsi::VF_ID, &[(self.first as usize + n) as u8]);
+        add.set_param(vsi::FLAGS, &vsi::TYPE_VF.to_le_bytes());
+        let added = self.chip.with_admin(|admin| admin.write(add, &properties))?;
+        let (seid, number) = (added.param16(0), added.param16(vsi::NUMBER));
+        let mut get = Descriptor::new(opcode::GET_VSI);
+        get.set_param(0, &seid.to_le_bytes());
+        let (_, made) = self.chip.with_admin(|admin| admin.read(get, vsi::LEN))?;
+        if made.len() < vsi::LEN || usize::from(number) >= VSILAN_QBASE::COUNT {
+            let (device, command) = (self.chip.name.clone(), "ADD_VSI");
+            return Err(Fault::Nonsense { device, command, why: "there is no such VSI" }.into());
+        }
+        let half = |at: usize| u16::from_le_bytes([made[at], made[at + 1]]);
+        let counters = usize::from(half(vsi::STAT_COUNTER)).min(GLV_RDPC::COUNT - 1);
+        Ok(Vsi { seid, number, queue_set: half(vsi::QS_HANDLE), counters })
+    }
+
+    /// Maps queues and vectors of a virtual function (chapter 10).
+    fn map(&self, n: usize, vsi: Vsi) -> Result<()> {
+        let chip = &self.chip;
+        let bar = &chip.bar;
+        let number = usize::from(vsi.number);
+        chip.write_receive_register(VSILAN_QBASE::at(number), VSILAN_QBASE::VSIQTABLE_ENA)?;
+        let none = VPLAN_QTABLE::QINDEX_MASK;
+        let queue = |at: usize| if at < VF_QUEUES { Host::queue(n, at) as u32 } else { none };
+        for at in 0..QUEUES {
+            bar.write32(VPLAN_QTABLE::at(row(at, n)), queue(at));
+        }
+        bar.write32(VPLAN_MAPENA::at(n), VPLAN_MAPENA::TXRX_ENA);
+        for at in 0..QUEUES / 2 {
+            let both = queue(2 * at) | queue(2 * at + 1) << VSILAN_QTABLE::QINDEX_1_SHIFT;
+            // Rows of the VSIs' table have 512 registers.
+            bar.write32(VSILAN_QTABLE::at(row(2 * at, 0) + number), both);
+        }
+        bar.write32(VPINT_LNKLST0::at(n), NO_QUEUE);
+        bar.write32(VFINT_DYN_CTL0::at(n), VFINT_DYN_CTL0::CLEARPBA);
+        for vector in self.vector_registers(n) {
+            bar.write32(VPINT_LNKLSTN::at(vector), NO_QUEUE);
+            bar.write32(VFINT_DYN_CTLN::at(vector), VFINT_DYN_CTLN::CLEARPBA);
+        }
+        for queue in (0..VF_QUEUES).map(|at| Host::queue(n, at)) {
+            bar.write32(QINT_RQCTL::at(queue), 0);
+            bar.write32(QINT_TQCTL::at(queue), 0);
+        }
+        let classes = default_classes();
+        chip.write_receive_register(VFQF_HENA1::at(row(0, n)), classes as u32)?;
+        chip.write_receive_register(VFQF_HENA1::at(row(1, n)), (classes >> 32) as u32)
+    }
+
+    /// Which registers the vectors of a virtual function from 1 on have.
+    pub(super) fn vector_registers(&self, n: usize) -> std::ops::Range<usize> {
+        let each = usize::from(self.vectors.saturating_sub(1));
+        (n * each).min(VPINT_LNKLSTN::COUNT)..((n + 1) * each).min(VPINT_LNKLSTN::COUNT)
+    }
+
+    /// Takes from a virtual function what it has, for good.
+    pub(super) fn take_down(&mut self, n: usize) {
+        let bar = &self.chip.bar;
+        bar.write32(VFGEN_RSTAT1::at(n), reset_state::IN_PROGRESS);
+        bar.write32(VPGEN_VFRTRIG::at(n), VPGEN_VFRTRIG::VFSWR);
+        bar.write32(VPLAN_MAPENA::at(n), 0);
+        bar.write32(VPGEN_VFRTRIG::at(n), 0);
+        if let Some(vsi) = self.vfs[n].vsi.take()
+            && let Err(error) = self.chip.delete(vsi.seid)
+        {
+            tracing::debug!(port = self.chip.name, "{error}");
+        }
+    }
+}
+
+impl Vf {
+    /// What a virtual function receives at first: its own address and broadcasts.
+    fn filters(policy: &Policy, mac: [u8; 6], rx_only: bool) -> Filters {
+        let mut filters = Filters::new(mac);
+        (filters.receiving, filters.rx_only, filters.port_vlan) = (true, rx_only, policy.vlan);
+        filters
+    }
+}
+
+/// All packet classes that are hashed unless the virtual function's driver says otherwise.
+pub(super) fn default_classes() -> u64 {
+    CLASSES.iter().fold(0, |bits, n| bits | 1 << n)
+}
+
+/// What is done to tags.
+pub(super) fn port_vlan_flags(vlan: Option<u16>, strip: bool) -> u8 {
+    match (vlan, strip) {
+        (Some(_), _) => vsi::PVLAN_MODE_TAGGED | vsi::PVLAN_INSERT_PVID | vsi::PVLAN_EMOD_STRIP_UNTOLD,
+        (None, true) => vsi::PVLAN_MODE_ALL | vsi::PVLAN_EMOD_STRIP,
+        (None, false) => vsi::PVLAN_MODE_ALL | vsi::PVLAN_EMOD_NOTHING,
+    }
+}

@@ -1,0 +1,319 @@
+//! What drivers of virtual functions ask for, and what they are answered.
+
+use regs::i40e::admin::{Descriptor, opcode, vsi};
+use regs::i40e::*;
+use regs::iavf;
+use regs::virtchnl::message::{
+    Addresses, Classes, Counters, Promiscuous, Queues, Resources, Rss, Select, Vectors, Version, Vlans,
+};
+use regs::virtchnl::{self, capability, op, promiscuous, status};
+
+use super::bring_up::{default_classes, port_vlan_flags};
+use super::{Host, Letter, VF_QUEUES, Vsi};
+use crate::Result;
+
+/// What a virtual function is offered.
+const OFFERED: u32 = capability::L2 | capability::VLAN | capability::RSS_PF | capability::WB_ON_ITR;
+/// Bytes of the hash's key and entries of its table.
+const KEY: usize = 4 * iavf::VFQF_HKEY::COUNT;
+const TABLE: usize = 4 * iavf::VFQF_HLUT::COUNT;
+/// Addresses and VLANs of one without trust, its own address with them.
+const UNTRUSTED_MACS: usize = 18;
+const UNTRUSTED_VLANS: usize = 16;
+/// Addresses and VLANs of one with trust: each pair has a filter of the device's.
+const TRUSTED_MACS: usize = 128;
+const TRUSTED_VLANS: usize = 64;
+
+/// An answer: bytes, or a status that says why not.
+type Answer = std::result::Result<Vec<u8>, i32>;
+
+const NOTHING: Answer = Ok(Vec::new());
+const PARAM: Answer = Err(status::ERR_PARAM);
+const LENGTH: i32 = status::ERR_OPCODE_MISMATCH;
+
+/// An answer without bytes.
+fn done(good: bool) -> Answer {
+    if good { NOTHING } else { PARAM }
+}
+
+/// The firmware's refusal is an answer, a failure of the device is not.
+fn by_firmware(told: Result<()>) -> Result<Answer> {
+    match told {
+        Ok(()) => Ok(NOTHING),
+        Err(crate::Error::TableFull { .. }) => Ok(Err(status::ERR_NO_MEMORY)),
+        Err(crate::Error::I40e(super::Fault::Refused { .. }) | crate::Error::Timeout { .. }) => {
+            Ok(Err(status::ERR_ADMIN_QUEUE_ERROR))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+impl Host {
+    /// Answers a message.
+    pub(super) fn serve(&mut self, letter: &Letter) -> Result<()> {
+        let (n, opcode) = (letter.vf, letter.opcode);
+        self.vfs[n].counters.messages += 1;
+        if opcode == op::RESET_VF {
+            // Nobody answers: the reset itself is seen.
+            return self.bring_up(n, true);
+        }
+        let answer = self.answer(n, opcode, &letter.bytes)?;
+        let name = virtchnl::name(opcode);
+        match answer {
+            Ok(bytes) => {
+                tracing::debug!(port = self.chip.name, vf = n, "{name} ({opcode}): done");
+                self.send(n, opcode, status::SUCCESS, &bytes);
+                if opcode == op::GET_VF_RESOURCES || opcode == op::ENABLE_QUEUES {
+                    self.tell_link(n);
+                }
+            }
+            Err(status) => {
+                tracing::debug!(port = self.chip.name, vf = n, "{name} ({opcode}): refused, {status}");
+                self.vfs[n].counters.refused += 1;
+                self.send(n, opcode, status, &[]);
+            }
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, n: usize, opcode: u32, bytes: &[u8]) -> Result<Answer> {
+        let (Some(vsi), active) = (self.vfs[n].vsi, self.vfs[n].active) else { return Ok(PARAM) };
+        Ok(match opcode {
+            op::VERSION => Version::decode(bytes).map_or(Err(LENGTH), |_| {
+                let (major, minor) = virtchnl::VERSION;
+                Ok(Version { major, minor }.encode())
+            }),
+            op::GET_VF_RESOURCES => self.resources(n, vsi, bytes),
+            other if virtchnl::name(other) == "unknown" || other == op::EVENT => {
+                Err(status::ERR_NOT_SUPPORTED)
+            }
+            // All else is for one whose driver knows what it has.
+            _ if !active => PARAM,
+            op::CONFIG_VSI_QUEUES => match Queues::decode(bytes) {
+                Some(queues) if queues.vsi == vsi.number => done(self.configure(n, vsi, &queues)),
+                Some(_) => PARAM,
+                None => Err(LENGTH),
+            },
+            op::CONFIG_IRQ_MAP => match Vectors::decode(bytes) {
+                Some(map) if map.vsi == vsi.number => done(self.map_vectors(n, &map)),
+                Some(_) => PARAM,
+                None => Err(LENGTH),
+            },
+            op::ENABLE_QUEUES | op::DISABLE_QUEUES => return self.select(n, opcode, vsi, bytes),
+            op::ADD_ETH_ADDR | op::DEL_ETH_ADDR => return self.addresses(n, opcode, vsi, bytes),
+            op::ADD_VLAN | op::DEL_VLAN => return self.vlans(n, opcode, vsi, bytes),
+            op::CONFIG_PROMISCUOUS_MODE => return self.promiscuous(n, vsi, bytes),
+            op::GET_STATS => match Select::decode(bytes) {
+                Some(select) if select.vsi == vsi.number => Ok(self.statistics(vsi).encode()),
+                Some(_) => PARAM,
+                None => Err(LENGTH),
+            },
+            op::CONFIG_RSS_KEY | op::CONFIG_RSS_LUT => self.hash(n, opcode, vsi, bytes),
+            op::GET_RSS_HENA_CAPS => Ok(Classes(default_classes()).encode()),
+            op::SET_RSS_HENA => return self.classes(n, bytes),
+            _ => return self.strip(n, vsi, opcode == op::ENABLE_VLAN_STRIPPING),
+        })
+    }
+
+    /// What a virtual function has; one of version 1.0 says nothing of what it can.
+    fn resources(&mut self, n: usize, vsi: Vsi, bytes: &[u8]) -> Answer {
+        let wanted = match bytes.len() {
+            0 => OFFERED,
+            4 => u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
+            _ => return Err(LENGTH),
+        };
+        let vf = &mut self.vfs[n];
+        vf.active = true;
+        let vlans = if vf.policy.vlan.is_some() { capability::VLAN } else { 0 };
+        let of = Resources {
+            queues: VF_QUEUES as u16,
+            vectors: self.vectors,
+            max_mtu: 0,
+            capabilities: (OFFERED & !vlans) & (wanted | capability::L2),
+            key_size: KEY as u32,
+            lut_size: TABLE as u32,
+            vsi: vsi.number,
+            queue_set: vsi.queue_set,
+            mac: vf.mac,
+        };
+        Ok(of.encode())
+    }
+
+    /// Starts or stops queues, all of which must be there and known.
+    fn select(&mut self, n: usize, opcode: u32, vsi: Vsi, bytes: &[u8]) -> Result<Answer> {
+        let Some(select) = Select::decode(bytes) else { return Ok(Err(LENGTH)) };
+        let (wanted, vf) = ([select.rx, select.tx], &self.vfs[n]);
+        let there = (1u32 << VF_QUEUES) - 1;
+        let known = match opcode {
+            op::ENABLE_QUEUES => vf.configured,
+            _ => [there; 2],
+        };
+        let good = wanted.iter().zip(known).all(|(wanted, known)| wanted & !known == 0);
+        if select.vsi != vsi.number || !good || wanted == [0; 2] {
+            return Ok(PARAM);
+        }
+        by_firmware(match opcode {
+            op::ENABLE_QUEUES => {
+                let fresh = [0, 1].map(|kind| wanted[kind] & !vf.running[kind]);
+                self.start(n, fresh)
+            }
+            _ => self.stop(n, wanted),
+        })
+    }
+
+    /// Changes filters and tells the firmware; they stay as they were if that fails.
+    fn filter(&mut self, n: usize, vsi: Vsi, change: impl FnOnce(&mut super::Filters)) -> Result<Answer> {
+        let (chip, filters) = (self.chip.clone(), &mut self.vfs[n].filters);
+        let before = filters.clone();
+        change(filters);
+        let told = chip.with_admin(|admin| filters.tell(admin, vsi.seid, &chip.name));
+        if told.is_err() {
+            filters.restore(before);
+            // What was added before there was no room goes again.
+            chip.with_admin(|admin| filters.tell(admin, vsi.seid, &chip.name))?;
+        }
+        by_firmware(told)
+    }
+
+    fn addresses(&mut self, n: usize, opcode: u32, vsi: Vsi, bytes: &[u8]) -> Result<Answer> {
+        let Some(list) = Addresses::decode(bytes) else { return Ok(Err(LENGTH)) };
+        let vf = &self.vfs[n];
+        let (policy, own) = (vf.policy, vf.mac);
+        let is_good = |mac: &[u8; 6]| {
+            // Another address than the one that was set is for one with trust.
+            let free = policy.mac.is_none() || policy.trust || *mac == own || mac[0] & 1 != 0;
+            *mac != [0; 6] && *mac != [0xFF; 6] && free
+        };
+        if list.vsi != vsi.number || !list.addresses.iter().all(is_good) {
+            return Ok(PARAM);
+        }
+        let adding = opcode == op::ADD_ETH_ADDR;
+        let most = if policy.trust { TRUSTED_MACS } else { UNTRUSTED_MACS };
+        let mut filters = vf.filters.clone();
+        for mac in &list.addresses {
+            let kind = if mac[0] & 1 == 0 { &mut filters.unicast } else { filters.multicast() };
+            kind.retain(|other| other != mac);
+            kind.extend(adding.then_some(*mac));
+        }
+        let count = filters.unicast.len() + filters.multicast().len();
+        if adding && count > most {
+            return Ok(Err(status::ERR_NO_MEMORY));
+        }
+        let (unicast, multicast) = (filters.unicast.clone(), filters.multicast().clone());
+        self.filter(n, vsi, |filters| {
+            filters.unicast = unicast;
+            *filters.multicast() = multicast;
+        })
+    }
+
+    fn vlans(&mut self, n: usize, opcode: u32, vsi: Vsi, bytes: &[u8]) -> Result<Answer> {
+        let Some(list) = Vlans::decode(bytes) else { return Ok(Err(LENGTH)) };
+        let policy = self.vfs[n].policy;
+        let known = list.vlans.iter().all(|vlan| *vlan <= wire::vlan::ID);
+        if list.vsi != vsi.number || policy.vlan.is_some() || !known {
+            return Ok(PARAM);
+        }
+        let most = if policy.trust { TRUSTED_VLANS } else { UNTRUSTED_VLANS };
+        let mut vlans = self.vfs[n].filters.vlans().clone();
+        for vlan in list.vlans {
+            let _ = if opcode == op::ADD_VLAN { vlans.insert(vlan) } else { vlans.remove(&vlan) };
+        }
+        if vlans.len() > most {
+            return Ok(Err(status::ERR_NO_MEMORY));
+        }
+        self.filter(n, vsi, |filters| {
+            // Frames of all VLANs come to one that has named none.
+            filters.use_vlans(!vlans.is_empty());
+            *filters.vlans() = vlans;
+        })
+    }
+
+    /// One without trust is told that it has the modes, as drivers of the field expect, and has not.
+    fn promiscuous(&mut self, n: usize, vsi: Vsi, bytes: &[u8]) -> Result<Answer> {
+        let Some(Promiscuous { vsi: number, modes }) = Promiscuous::decode(bytes) else {
+            return Ok(Err(LENGTH));
+        };
+        if number != vsi.number || modes & !(promiscuous::UNICAST | promiscuous::MULTICAST) != 0 {
+            return Ok(PARAM);
+        }
+        let vf = &mut self.vfs[n];
+        if !vf.policy.trust {
+            vf.counters.not_trusted += u64::from(modes != 0);
+            return Ok(NOTHING);
+        }
+        self.filter(n, vsi, |filters| {
+            filters.all_unicast = modes & promiscuous::UNICAST != 0;
+            filters.all_multicast = modes & promiscuous::MULTICAST != 0;
+        })
+    }
+
+    /// The counters of a VSI, as the device has them.
+    fn statistics(&self, vsi: Vsi) -> Counters {
+        let bar = &self.chip.bar;
+        let n = vsi.counters;
+        let wide = |low: u32, high: u32| {
+            let upper = bar.read32(high);
+            let lower = bar.read32(low);
+            let again = bar.read32(high);
+            // The upper half may take a carry between two reads.
+            let lower = if again == upper { lower } else { bar.read32(low) };
+            u64::from(again & 0xFFFF) << 32 | u64::from(lower)
+        };
+        let narrow = |at: u32| u64::from(bar.read32(at));
+        Counters([
+            wide(GLV_GORCL::at(n), GLV_GORCH::at(n)),
+            wide(GLV_UPRCL::at(n), GLV_UPRCH::at(n)),
+            wide(GLV_MPRCL::at(n), GLV_MPRCH::at(n)),
+            wide(GLV_BPRCL::at(n), GLV_BPRCH::at(n)),
+            narrow(GLV_RDPC::at(n)),
+            narrow(GLV_RUPP::at(n)),
+            wide(GLV_GOTCL::at(n), GLV_GOTCH::at(n)),
+            wide(GLV_UPTCL::at(n), GLV_UPTCH::at(n)),
+            wide(GLV_MPTCL::at(n), GLV_MPTCH::at(n)),
+            wide(GLV_BPTCL::at(n), GLV_BPTCH::at(n)),
+            0, // the device has no counter of its own for packets that were not sent
+            narrow(GLV_TEPC::at(n)),
+        ])
+    }
+
+    /// The key of the hash, or its table.
+    fn hash(&mut self, n: usize, opcode: u32, vsi: Vsi, bytes: &[u8]) -> Answer {
+        let Some(rss) = Rss::decode(bytes) else { return Err(LENGTH) };
+        let key = opcode == op::CONFIG_RSS_KEY;
+        let fits = rss.bytes.len() == if key { KEY } else { TABLE };
+        let there = key || rss.bytes.iter().all(|queue| usize::from(*queue) < VF_QUEUES);
+        if rss.vsi != vsi.number || !fits || !there {
+            return PARAM;
+        }
+        for (at, word) in rss.bytes.as_chunks::<4>().0.iter().enumerate() {
+            let register = if key { VFQF_HKEY1::at(row(at, n)) } else { VFQF_HLUT1::at(row(at, n)) };
+            self.chip.bar.write32(register, u32::from_le_bytes(*word));
+        }
+        NOTHING
+    }
+
+    fn classes(&mut self, n: usize, bytes: &[u8]) -> Result<Answer> {
+        let Some(Classes(classes)) = Classes::decode(bytes) else { return Ok(Err(LENGTH)) };
+        if classes & !default_classes() != 0 {
+            return Ok(PARAM);
+        }
+        let halves = [classes as u32, (classes >> 32) as u32];
+        let write = |(at, half)| self.chip.write_receive_register(VFQF_HENA1::at(row(at, n)), half);
+        by_firmware(halves.into_iter().enumerate().try_for_each(write))
+    }
+
+    /// Has tags taken out of received frames, or not.
+    fn strip(&mut self, n: usize, vsi: Vsi, on: bool) -> Result<Answer> {
+        let vlan = self.vfs[n].policy.vlan;
+        if vlan.is_some() {
+            return Ok(PARAM);
+        }
+        let mut properties = [0; vsi::LEN];
+        properties[vsi::VALID_SECTIONS..vsi::VALID_SECTIONS + 2]
+            .copy_from_slice(&vsi::VLAN_VALID.to_le_bytes());
+        properties[vsi::PORT_VLAN_FLAGS] = port_vlan_flags(vlan, on);
+        let mut command = Descriptor::new(opcode::UPDATE_VSI);
+        command.set_param(0, &vsi.seid.to_le_bytes());
+        by_firmware(self.chip.with_admin(|admin| admin.write(command, &properties)).map(|_| ()))
+    }
+}

@@ -1,0 +1,278 @@
+//! The virtual function while it runs: its address, modes, counters, whether it was reset, and taking
+//! rings back when queues go.
+
+use std::ops::Deref;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use port::{Counter, Link, Options, Reason};
+use regs::virtchnl::message::{Counters, Promiscuous, QueuePair, Resources, Select};
+use regs::virtchnl::{op, promiscuous};
+
+use super::filter::Filters;
+use super::info::INFO;
+use super::mailbox::Mailbox;
+use super::{Fault, NAME};
+use crate::i40e::{RxXl710, TxXl710};
+use crate::intel::{self, ChipInfo, Device, Queues};
+use crate::{Error, Result};
+
+/// How long a reset that the driver asks for in the end may take.
+const RESET: Duration = Duration::from_secs(1);
+
+/// A virtual function, as its port and queues share it. Whoever locks both takes the mailbox first.
+pub struct Chip {
+    device: Device,
+    mailbox: Mutex<Option<Mailbox>>,
+    state: Mutex<State>,
+}
+
+/// What the driver knows.
+#[derive(Default)]
+pub(super) struct State {
+    /// What the physical function gives.
+    pub resources: Option<Resources>,
+    pub options: Options,
+    /// Rings, and the vectors of receive queues.
+    pub pairs: Vec<QueuePair>,
+    pub vectors: Vec<usize>,
+    /// The queues run, and whether they were stopped again.
+    pub started: bool,
+    pub stopped: bool,
+    pub filters: Filters,
+    /// Counters as they were when the device was opened, and as they were seen last.
+    pub start: Counters,
+    pub last: Counters,
+}
+
+impl Deref for Chip {
+    type Target = Device;
+
+    fn deref(&self) -> &Device {
+        &self.device
+    }
+}
+
+impl intel::Chip for Chip {
+    type Rx = RxXl710;
+    type Tx = TxXl710;
+    const DRIVER: &'static str = NAME;
+    const INFO: &'static ChipInfo = &INFO;
+
+    fn new(device: Device) -> Chip {
+        Chip { device, mailbox: Mutex::default(), state: Mutex::default() }
+    }
+
+    /// Queues that were stopped do not go on where they were: their port is opened again.
+    fn set_receiving(&self, on: bool) -> Result<()> {
+        let state = self.state();
+        let (started, stopped) = (state.started, state.stopped);
+        drop(state);
+        match (on, started) {
+            (true, false) => self.start_queues(),
+            (true, true) if stopped => {
+                let (device, what) = (self.name.clone(), "going on with queues that were stopped");
+                Err(Fault::NotOffered { device, what, fix: "open the port again" }.into())
+            }
+            (false, true) => {
+                let rx = self.bits(|pair| pair.rx_len > 0);
+                self.disable(rx, 0)?;
+                self.state().stopped = true;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn mac(&self) -> Result<[u8; 6]> {
+        let mac = self.resources()?.mac;
+        let valid = mac[0] & 1 == 0 && mac != [0; 6];
+        valid.then_some(mac).ok_or_else(|| {
+            let (device, what) = (self.name.clone(), "an address");
+            Fault::NotOffered {
+                device,
+                what,
+                fix: "set one for it (ixora pf --vf N,mac=…; ip link set … vf N mac …)",
+            }
+            .into()
+        })
+    }
+
+    fn link(&self) -> Link {
+        let told = self.with_mailbox(|mailbox| {
+            mailbox.take_events();
+            Ok(if mailbox.is_reset() { Link::DOWN } else { mailbox.link })
+        });
+        told.unwrap_or(Link::DOWN)
+    }
+
+    fn health(&self) -> Result<()> {
+        self.with_mailbox(|mailbox| {
+            mailbox.take_events();
+            match mailbox.is_reset() {
+                true => Err(Fault::Reset { device: self.name.clone() }.into()),
+                false => Ok(()),
+            }
+        })
+    }
+
+    /// As the physical function tells them; what it told last while it does not.
+    fn counters(&self) -> Vec<Counter> {
+        match self.read_counters() {
+            Ok(now) => self.state().last = now,
+            Err(error) => tracing::debug!(port = self.name, "{error}"),
+        }
+        let state = self.state();
+        since(&state.start, &state.last)
+    }
+
+    fn set_modes(&self, unicast: bool, multicast: bool) -> Result<()> {
+        let bit = |on: bool, bit: u16| if on { bit } else { 0 };
+        let modes = bit(unicast, promiscuous::UNICAST) | bit(multicast, promiscuous::MULTICAST);
+        let of = Promiscuous { vsi: self.resources()?.vsi, modes };
+        self.ask(op::CONFIG_PROMISCUOUS_MODE, &of.encode()).map(|_| ())
+    }
+}
+
+impl Chip {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something with the mailbox, which runs from the reset on.
+    pub(super) fn with_mailbox<T>(&self, work: impl FnOnce(&mut Mailbox) -> Result<T>) -> Result<T> {
+        self.pci.health()?;
+        let mut mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
+        match mailbox.as_mut() {
+            Some(mailbox) => work(mailbox),
+            None => Err(Fault::Reset { device: self.name.clone() }.into()),
+        }
+    }
+
+    /// Starts the mailbox anew.
+    pub(super) fn start_mailbox(&self) -> Result<()> {
+        let mailbox = Mailbox::new(&self.bar, &self.name, &self.dma)?;
+        *self.mailbox.lock().unwrap_or_else(PoisonError::into_inner) = Some(mailbox);
+        Ok(())
+    }
+
+    /// Sends a message; the bytes of its answer.
+    pub(super) fn ask(&self, kind: u32, bytes: &[u8]) -> Result<Vec<u8>> {
+        self.with_mailbox(|mailbox| mailbox.ask(kind, bytes))
+    }
+
+    /// What the physical function gives.
+    pub(super) fn resources(&self) -> Result<Resources> {
+        self.state().resources.ok_or_else(|| Fault::Reset { device: self.name.clone() }.into())
+    }
+
+    /// The counters now.
+    pub(super) fn read_counters(&self) -> Result<Counters> {
+        let select = Select { vsi: self.resources()?.vsi, rx: 0, tx: 0 };
+        self.with_mailbox(|mailbox| {
+            let answer = mailbox.ask(op::GET_STATS, &select.encode())?;
+            Counters::decode(&answer).ok_or_else(|| mailbox.nonsense(op::GET_STATS, "its length is wrong"))
+        })
+    }
+
+    /// The queues for which `has` holds, a bit each.
+    pub(super) fn bits(&self, has: impl Fn(&QueuePair) -> bool) -> u32 {
+        self.state().pairs.iter().filter(|pair| has(pair)).fold(0, |bits, pair| bits | 1 << pair.queue)
+    }
+
+    /// Stops queues, a bit each.
+    fn disable(&self, rx: u32, tx: u32) -> Result<()> {
+        let select = Select { vsi: self.resources()?.vsi, rx, tx };
+        self.ask(op::DISABLE_QUEUES, &select.encode()).map(|_| ())
+    }
+
+    /// Whether the device has let go of a ring: it was stopped, or all were by a reset.
+    fn has_let_go(&self, stopped: Result<()>) -> bool {
+        match stopped {
+            Ok(()) | Err(Error::Iavf(Fault::Reset { .. })) => true,
+            // A device that is gone does no DMA.
+            Err(_) if self.pci.health().is_err() => true,
+            Err(error) => {
+                tracing::error!("{error}");
+                false
+            }
+        }
+    }
+
+    /// Asks for a reset and waits for it: after that nothing of this driver's is the device's.
+    fn reset_in_the_end(&self) -> bool {
+        let told = self.with_mailbox(|mailbox| match mailbox.is_disabled() {
+            true => Ok(()),
+            false => mailbox.tell(op::RESET_VF, &[]),
+        });
+        let begin = Instant::now();
+        let gone = || self.with_mailbox(|mailbox| Ok(mailbox.is_disabled())).unwrap_or(true);
+        while told.is_ok() && begin.elapsed() < RESET {
+            if gone() {
+                return true;
+            }
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        gone()
+    }
+}
+
+/// Every counter since it was as `before` says.
+fn since(before: &Counters, now: &Counters) -> Vec<Counter> {
+    const WHAT: [(&str, Option<Reason>); Counters::NAMES.len()] = [
+        ("bytes received", None),
+        ("unicast frames received", None),
+        ("multicast frames received", None),
+        ("broadcast frames received", None),
+        ("frames dropped because a queue had no descriptor", Some(Reason::RxNoDescriptor)),
+        ("frames of an unknown protocol", None),
+        ("bytes sent", None),
+        ("unicast frames sent", None),
+        ("multicast frames sent", None),
+        ("broadcast frames sent", None),
+        ("frames that were not sent", None),
+        ("frames that the virtual function may not send", Some(Reason::TxSpoofed)),
+    ];
+    let values: Vec<u64> =
+        before.0.iter().zip(now.0).map(|(before, now)| now.wrapping_sub(*before)).collect();
+    let sum = |from: usize| values[from..from + 3].iter().fold(0, |sum: u64, value| sum.wrapping_add(*value));
+    let all = Counters::NAMES.iter().zip(WHAT).zip(&values);
+    let mut counters: Vec<Counter> =
+        all.map(|((name, (what, loss)), value)| Counter { name, value: *value, loss, what }).collect();
+    // What had no descriptor came, too.
+    let received = sum(1).saturating_sub(values[4]);
+    counters.push(Counter { name: "PRC", value: received, loss: None, what: "frames received" });
+    counters.push(Counter { name: "PTC", value: sum(7), loss: None, what: "frames sent" });
+    counters
+}
+
+impl Queues for Chip {
+    fn disable_rx(&self, queue: usize) -> bool {
+        let started = self.state().started;
+        !started || self.has_let_go(self.disable(1 << queue, 0))
+    }
+
+    fn disable_tx(&self, queue: usize) -> bool {
+        let started = self.state().started;
+        !started || self.has_let_go(self.disable(0, 1 << queue))
+    }
+}
+
+impl Drop for Chip {
+    /// Leaves the device reset, no bus master.
+    fn drop(&mut self) {
+        let running = self.mailbox.get_mut().is_ok_and(|mailbox| mailbox.is_some());
+        if self.pci.health().is_err() || !running {
+            return;
+        }
+        if !self.reset_in_the_end() {
+            tracing::error!(
+                port = self.name,
+                "the virtual function was not reset: its memory is kept for good"
+            );
+            let mailbox = self.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
+            mailbox.iter().for_each(Mailbox::leak);
+        }
+        self.release_bus();
+    }
+}

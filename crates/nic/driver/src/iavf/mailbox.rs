@@ -1,0 +1,143 @@
+//! The mailbox: messages to the physical function, one at a time, each with a limit of time for its
+//! answer; and what it tells unasked. The queues are those of the XL710's admin queue.
+
+use std::time::Duration;
+
+use bus::Bar;
+use memory::Dma;
+use port::Link;
+use regs::i40e::admin::{Descriptor, opcode};
+use regs::iavf::*;
+use regs::virtchnl::message::Event;
+use regs::virtchnl::{self, SPEEDS, event, op, status};
+
+use super::Fault;
+use crate::Result;
+use crate::i40e::admin::{AdminQueue, Registers};
+use crate::wait::{Late, poll};
+
+/// How long the physical function may take to answer.
+const LIMIT: Duration = Duration::from_secs(2);
+/// How often the answer is looked for.
+const PAUSE: Duration = Duration::from_micros(100);
+
+const REGISTERS: Registers = Registers {
+    send: [VF_ATQBAL1::AT, VF_ATQBAH1::AT, VF_ATQLEN1::AT, VF_ATQH1::AT, VF_ATQT1::AT],
+    receive: [VF_ARQBAL1::AT, VF_ARQBAH1::AT, VF_ARQLEN1::AT, VF_ARQH1::AT, VF_ARQT1::AT],
+};
+
+/// An answer: kind, status, bytes.
+type Answer = (u32, i32, Vec<u8>);
+
+/// The mailbox, enabled.
+pub(super) struct Mailbox {
+    queue: AdminQueue,
+    device: String,
+    /// What was told of the link last.
+    pub link: Link,
+    /// A reset was announced, or has come.
+    reset: bool,
+    /// Messages that nobody had asked for.
+    pub strays: u64,
+}
+
+impl Mailbox {
+    /// Enables both queues.
+    pub fn new(bar: &Bar, device: &str, dma: &Dma) -> Result<Mailbox> {
+        let queue = AdminQueue::new(bar, REGISTERS, device, dma)?;
+        Ok(Mailbox { queue, device: device.to_owned(), link: Link::DOWN, reset: false, strays: 0 })
+    }
+
+    /// Whether the physical function has reset this one since, or says that it will.
+    pub fn is_reset(&mut self) -> bool {
+        self.reset |= !self.queue.is_enabled();
+        self.reset
+    }
+
+    /// Whether a reset has taken the queues away.
+    pub fn is_disabled(&self) -> bool {
+        !self.queue.is_enabled()
+    }
+
+    /// Takes what was told; answers to `wanted` among it.
+    fn take(&mut self, wanted: u32) -> Option<Answer> {
+        let Mailbox { queue, link, reset, strays, .. } = self;
+        let mut answer = None;
+        queue.events(|event, bytes| {
+            let (kind, status) = (event.cookie as u32, (event.cookie >> 32) as i32);
+            match kind {
+                _ if event.opcode != opcode::SEND_MSG_TO_VF => *strays += 1,
+                op::EVENT => match Event::decode(&bytes) {
+                    Some(told) if told.event == event::LINK_CHANGE => *link = link_of(told.link),
+                    Some(told) if told.event == event::RESET_IMPENDING => *reset = true,
+                    Some(told) if told.event == event::PF_DRIVER_CLOSE => *reset = true,
+                    _ => *strays += 1,
+                },
+                _ if kind == wanted && answer.is_none() => answer = Some((kind, status, bytes)),
+                _ => *strays += 1,
+            }
+        });
+        answer
+    }
+
+    /// Takes what was told unasked.
+    pub fn take_events(&mut self) {
+        let _ = self.take(op::EVENT);
+    }
+
+    /// Sends a message that nobody answers.
+    pub fn tell(&mut self, kind: u32, bytes: &[u8]) -> Result<()> {
+        let mut command = Descriptor::new(opcode::SEND_MSG_TO_PF);
+        command.cookie = kind.into();
+        match bytes {
+            [] => self.queue.command(command),
+            bytes => self.queue.write(command, bytes),
+        }
+        .map(|_| ())
+    }
+
+    /// Sends a message; the bytes of its answer.
+    pub fn ask(&mut self, kind: u32, bytes: &[u8]) -> Result<Vec<u8>> {
+        let (device, message) = (self.device.clone(), virtchnl::name(kind));
+        // What came before it is no answer to this.
+        self.take_events();
+        if self.is_reset() {
+            return Err(Fault::Reset { device }.into());
+        }
+        self.tell(kind, bytes)?;
+        let answered = poll(LIMIT, PAUSE, || match self.take(kind) {
+            Some(answer) => Ok(Some(answer)),
+            None if self.is_reset() => Err(Fault::Reset { device: device.clone() }.into()),
+            None => Ok(None),
+        })?;
+        match answered {
+            Ok((_, status::SUCCESS, bytes)) => Ok(bytes),
+            Ok((_, other, _)) => {
+                let known = status::TABLE.iter().find(|(value, ..)| *value == other);
+                let (status, meaning) =
+                    known.map_or(("no status", "and nothing known"), |(_, name, what)| (*name, *what));
+                Err(Fault::Refused { device, message, opcode: kind, status, meaning }.into())
+            }
+            Err(Late(waited_ms)) => Err(Fault::NoAnswer { device, message, opcode: kind, waited_ms }.into()),
+        }
+    }
+
+    /// An answer that is not what was asked for.
+    pub fn nonsense(&self, kind: u32, why: &'static str) -> crate::Error {
+        Fault::Nonsense { device: self.device.clone(), message: virtchnl::name(kind), why }.into()
+    }
+
+    /// Keeps its memory for ever: the device may still reach it.
+    pub fn leak(&self) {
+        self.queue.leak();
+    }
+}
+
+/// What an event tells of the link.
+fn link_of((speed, up): (u32, bool)) -> Link {
+    let known = SPEEDS.iter().find(|(value, _)| *value == speed);
+    match up {
+        true => Link::up(known.map_or(0, |(_, mbps)| *mbps)),
+        false => Link::DOWN,
+    }
+}
