@@ -7,8 +7,9 @@ mod settings;
 pub mod soak;
 pub mod vm;
 
+use std::iter;
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
@@ -288,6 +289,9 @@ pub struct Model {
     pub wire: Vec<String>,
     #[arg(long, value_parser = device_id, help = format!("The PCI device id, in hexadecimal: {}", models::device_ids()))]
     pub device_id: Option<u16>,
+    /// Virtual functions of each device: at --socket S, they are served at S.vf0, S.vf1 and so on.
+    #[arg(long, default_value_t = 0, conflicts_with = "vhost_user")]
+    pub vfs: usize,
     /// Let drivers map no registers: every access comes to the model, in order.
     /// Slower, but counters in the queues' registers clear when they are read.
     #[arg(long)]
@@ -321,6 +325,18 @@ impl Model {
     /// Where to listen, whatever is spoken there.
     pub fn sockets(&self) -> &[PathBuf] {
         if self.vhost_user.is_empty() { &self.socket } else { &self.vhost_user }
+    }
+
+    /// Likewise, with those of virtual functions behind each.
+    pub fn all_sockets(&self) -> Vec<PathBuf> {
+        let all = |socket: &PathBuf| iter::once(socket.clone()).chain(self.vf_sockets(socket));
+        self.sockets().iter().flat_map(all).collect()
+    }
+
+    /// Where the virtual functions of the device at a socket are.
+    pub fn vf_sockets(&self, socket: &Path) -> Vec<PathBuf> {
+        let at = |n: usize| PathBuf::from(format!("{}.vf{n}", socket.display()));
+        (0..self.vfs).map(at).collect()
     }
 }
 

@@ -49,7 +49,7 @@ pub fn run(arguments: &cli::Model) -> Result<(), Failure> {
     let requests = arguments.control.then(|| listen(stop.clone()));
     confinement.complete()?;
     let protocol = if arguments.vhost_user.is_empty() { "vfio-user" } else { "vhost-user" };
-    for socket in arguments.sockets() {
+    for socket in arguments.all_sockets() {
         tracing::info!("serving {protocol}:{}", socket.display());
         if !arguments.control && !arguments.json {
             eprintln!("serving {}; attach with: ixora fwd {protocol}:{0} …", socket.display());
@@ -94,16 +94,16 @@ fn confine(arguments: &cli::Model, wires: Vec<PathBuf>) -> Result<(Confinement, 
         return Ok((Confinement::none(), None));
     }
     let datagrams = !wires.is_empty();
-    let served = if arguments.control { &[] } else { arguments.sockets() };
+    let served = if arguments.control { Vec::new() } else { arguments.all_sockets() };
     if let Some((user, group)) = caller() {
         // Who called `sudo` is to attach to what is served.
-        for socket in arguments.sockets() {
-            lchown(socket, Some(user), Some(group)).map_err(|error| {
+        for socket in arguments.all_sockets() {
+            lchown(&socket, Some(user), Some(group)).map_err(|error| {
                 Failure::new(format!("cannot give {} to user {user}: {error}", socket.display()))
             })?;
         }
     }
-    let clean_up = CleanUp { sockets: [served, &wires].concat(), ..CleanUp::default() };
+    let clean_up = CleanUp { sockets: [served, wires.clone()].concat(), ..CleanUp::default() };
     let janitor = Janitor::call(&clean_up)?;
     let captures =
         arguments.wire.iter().any(|wire| wire.parse::<wire::Spec>().is_ok_and(|spec| spec.records()));
@@ -134,12 +134,16 @@ fn endpoints(
     let mut endpoints = Vec::new();
     for ((socket, plug), cable) in sockets.iter().zip(&plugs).zip(cables) {
         let trust = if arguments.allow_unsealed { Trust::Peer } else { Trust::Hostile };
-        let setup = Setup { mac: plug.mac, device_id: arguments.device_id, trust, fault };
-        let mut device = model.open(&setup, cable)?;
-        if arguments.trap {
-            device.trap_all();
+        let (mac, device_id, vfs) = (plug.mac, arguments.device_id, arguments.vfs);
+        let setup = Setup { mac, device_id, trust, fault, vfs };
+        let (device, vfs) = model.open_with_vfs(&setup, cable)?;
+        let sockets = std::iter::once(socket.clone()).chain(arguments.vf_sockets(socket));
+        for (socket, mut device) in sockets.zip(std::iter::once(device).chain(vfs)) {
+            if arguments.trap {
+                device.trap_all();
+            }
+            endpoints.push(Endpoint { socket, device });
         }
-        endpoints.push(Endpoint { socket: socket.clone(), device });
     }
     let bound = plugs.iter().filter_map(|plug| plug.spec.socket()).map(Path::to_owned);
     Ok((endpoints, bound.collect()))

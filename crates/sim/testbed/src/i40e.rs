@@ -8,20 +8,27 @@ use std::io;
 use bus::Ids;
 use bus::config_space::{BarType, ConfigSpace};
 use model::Dma;
-use model::i40e::{I40e, POLLED, VECTORS, write_back};
+pub use model::i40e::MOST_VFS;
+use model::i40e::{I40e, POLLED, SharedSlot, VECTORS, VF_POLLED, VF_VECTORS, Vf, write_back};
 use regs::i40e::{BAR0_LEN, VENDOR_INTEL};
 
 use crate::device::{Bar, BarContent, BoxedChip, Device, FaultHandle, Parts, PolledPages, Shape, Vectors};
 use crate::fault;
 use crate::fault::dma::{self, FaultyDma};
 use crate::view::{BarPages, Trust, View};
-use crate::wire::Cable;
+use crate::wire::{self, Cable};
 
 /// The MSI-X table's BAR, its bytes, and where the pending bits begin in it.
 const MSIX_BAR: u8 = 3;
 const TABLE: u32 = 32 << 10;
 const PENDING: u32 = 4 << 10;
 
+/// Likewise of a virtual function.
+const VF_TABLE: u32 = 16 << 10;
+const VF_PENDING: u32 = 8 << 10;
+
+/// The device id of a virtual function.
+pub const DEVICE_VF: u16 = regs::iavf::DEVICES[0];
 /// The device id of an XL710 with QSFP+ cages.
 pub const DEVICE_QSFP: u16 = 0x1583;
 /// The device id of an X710 with SFP+ cages.
@@ -52,6 +59,43 @@ impl Options {
 /// # Errors
 /// What making its shared pages says.
 pub fn open(options: &Options, cable: Cable) -> io::Result<Device> {
+    open_function(options, cable, &[])
+}
+
+/// An XL710 with `cable` in its port and so many virtual functions, each a device of its own,
+/// [`MOST_VFS`] at most.
+///
+/// # Errors
+/// What making their shared pages says.
+pub fn open_with_vfs(options: &Options, cable: Cable, vfs: usize) -> io::Result<(Device, Vec<Device>)> {
+    let slots: Vec<SharedSlot> = (0..vfs.min(MOST_VFS)).map(|_| SharedSlot::default()).collect();
+    let physical = open_function(options, cable, &slots)?;
+    let devices = slots.into_iter().map(|slot| open_vf(options.trust, slot)).collect::<io::Result<_>>()?;
+    Ok((physical, devices))
+}
+
+/// A virtual function. It has no port of its own: its cable ends nowhere.
+fn open_vf(trust: Trust, slot: SharedSlot) -> io::Result<Device> {
+    let view = View::new(trust);
+    let pages = BarPages::new(regs::iavf::BAR0_LEN)?;
+    let vectors = Vectors::default();
+    let mut vf = Vf::new(view.clone(), pages.clone(), slot);
+    vf.set_interrupts(Some(Box::new(vectors.clone())));
+    let polled = Some(PolledPages { pages, areas: VF_POLLED.to_vec() });
+    let nowhere: wire::Spec = "sink".parse().map_err(io::Error::other)?;
+    let cable = Cable::open(&nowhere).map_err(io::Error::other)?;
+    Ok(Device::new(Parts {
+        chip: Box::new(vf),
+        shape: vf_shape(),
+        view,
+        polled,
+        vectors,
+        cable,
+        faults: None,
+    }))
+}
+
+fn open_function(options: &Options, cable: Cable, vfs: &[SharedSlot]) -> io::Result<Device> {
     let view = View::new(options.trust);
     let pages = BarPages::new(BAR0_LEN)?;
     let vectors = Vectors::default();
@@ -59,19 +103,51 @@ pub fn open(options: &Options, cable: Cable) -> io::Result<Device> {
     let (chip, faults): (BoxedChip, Option<Box<dyn FaultHandle>>) = match options.fault {
         Some(spec) if spec.has_any(dma::NAMES) => {
             let (dma, handle) = FaultyDma::new(dma, spec, write_back);
-            (Box::new(new(dma, shared, options.mac, &vectors)), Some(Box::new(handle)))
+            (Box::new(new(dma, shared, options.mac, vfs, &vectors)), Some(Box::new(handle)))
         }
-        _ => (Box::new(new(dma, shared, options.mac, &vectors)), None),
+        _ => (Box::new(new(dma, shared, options.mac, vfs, &vectors)), None),
     };
     let polled = Some(PolledPages { pages, areas: POLLED.to_vec() });
     let shape = shape(options.device_id);
     Ok(Device::new(Parts { chip, shape, view, polled, vectors, cable, faults }))
 }
 
-fn new<D: Dma>(dma: D, pages: BarPages, mac: [u8; 6], vectors: &Vectors) -> I40e<D, BarPages> {
-    let mut chip = I40e::new(dma, pages, mac);
+fn new<D: Dma>(
+    dma: D,
+    pages: BarPages,
+    mac: [u8; 6],
+    vfs: &[SharedSlot],
+    vectors: &Vectors,
+) -> I40e<D, BarPages> {
+    let mut chip = I40e::with_vfs(dma, pages, mac, vfs);
     chip.set_interrupts(Some(Box::new(vectors.clone())));
     chip
+}
+
+/// What a virtual function is.
+fn vf_shape() -> Shape {
+    let ids = Ids {
+        vendor: VENDOR_INTEL,
+        device: DEVICE_VF,
+        revision: 2,
+        class: 0x02_0000,
+        subsystem_vendor: VENDOR_INTEL,
+        subsystem: 0,
+    };
+    let registers = regs::iavf::BAR0_LEN;
+    let bars = vec![
+        Bar { index: 0, kind: BarType::Memory64, size: registers, content: BarContent::Registers },
+        Bar {
+            index: MSIX_BAR.into(),
+            kind: BarType::Memory64,
+            size: VF_TABLE,
+            content: BarContent::MsixTable,
+        },
+    ];
+    let config = ConfigSpace::new(ids)
+        .with_msix(0x70, VF_VECTORS, (MSIX_BAR, 0), (MSIX_BAR, VF_PENDING))
+        .with_pcie(0xA0, 8);
+    Shape::new(config, bars, VF_VECTORS)
 }
 
 /// The function that an adapter with this device id is.

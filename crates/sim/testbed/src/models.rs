@@ -31,9 +31,14 @@ pub struct Model {
     /// Whether its registers can be reached through an I/O BAR with an address and a
     /// data register.
     pub has_register_window: bool,
+    /// The most virtual functions it can have.
+    pub most_vfs: usize,
     /// Makes the device.
-    open: fn(&Setup, Cable) -> io::Result<Device>,
+    open: fn(&Setup, Cable) -> Opened,
 }
+
+/// A device, and its virtual functions.
+type Opened = io::Result<(Device, Vec<Device>)>;
 
 /// A PCI device id of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +60,8 @@ pub struct Setup {
     pub trust: Trust,
     /// Faults that are injected into the device; those of the cable are the cable's.
     pub fault: Option<fault::Spec>,
+    /// How many virtual functions it has.
+    pub vfs: usize,
 }
 
 /// All models.
@@ -72,11 +79,12 @@ pub const MODELS: &[Model] = &[
         has_linter: true,
         has_vhost_user: false,
         has_register_window: true,
+        most_vfs: 0,
         open: |setup, cable| {
             let Setup { fault, trust, .. } = *setup;
             let mut options = ixgbe::Options { fault, trust, ..ixgbe::Options::with_mac(setup.mac) };
             setup.device_id.into_iter().for_each(|id| options.set_device_id(id));
-            ixgbe::open(&options, cable)
+            Ok((ixgbe::open(&options, cable)?, Vec::new()))
         },
     },
     Model {
@@ -89,10 +97,11 @@ pub const MODELS: &[Model] = &[
         has_linter: true,
         has_vhost_user: true,
         has_register_window: false,
+        most_vfs: 0,
         open: |setup, cable| {
             let Setup { fault, trust, .. } = *setup;
             let options = virtio::Options { fault, trust, ..virtio::Options::with_mac(setup.mac) };
-            Ok(virtio::open(&options, cable))
+            Ok((virtio::open(&options, cable), Vec::new()))
         },
     },
     Model {
@@ -108,10 +117,11 @@ pub const MODELS: &[Model] = &[
         has_linter: true,
         has_vhost_user: false,
         has_register_window: false,
+        most_vfs: i40e::MOST_VFS,
         open: |setup, cable| {
-            let Setup { mac, trust, device_id, fault } = *setup;
+            let Setup { mac, trust, device_id, fault, vfs } = *setup;
             let device_id = device_id.unwrap_or(i40e::DEVICE_QSFP);
-            i40e::open(&i40e::Options { mac, device_id, trust, fault }, cable)
+            i40e::open_with_vfs(&i40e::Options { mac, device_id, trust, fault }, cable, vfs)
         },
     },
 ];
@@ -139,6 +149,14 @@ pub enum ModelError {
         /// The id.
         id: u16,
     },
+    /// The model has not so many virtual functions.
+    #[error("{} has {} virtual functions, not {vfs}", model.name, model.most_vfs)]
+    TooManyVfs {
+        /// The model.
+        model: &'static Model,
+        /// How many were asked for.
+        vfs: usize,
+    },
     /// None of the device faults asked for can be injected into this model.
     #[error("{} has no such faults", model.name)]
     NoSuchFaults {
@@ -160,6 +178,11 @@ impl ModelError {
                 let ids: Vec<_> = model.devices.iter().map(|device| format!("{:04x}", device.id)).collect();
                 Some(format!("write {}", list(&ids, "or")))
             }
+            ModelError::TooManyVfs { model, .. } if model.most_vfs == 0 => {
+                let able = MODELS.iter().filter(|model| model.most_vfs > 0).map(|model| model.name);
+                Some(format!("leave --vfs out, or use {}", list(&able.collect::<Vec<_>>(), "or")))
+            }
+            ModelError::TooManyVfs { model, .. } => Some(format!("write --vfs {} or fewer", model.most_vfs)),
             ModelError::NoSuchFaults { model } => {
                 Some(format!("its faults are {}; others go to the wire", list(model.faults, "and")))
             }
@@ -183,6 +206,21 @@ impl Model {
     /// # Errors
     /// When the model cannot be set up so, or when its shared pages cannot be made.
     pub fn open(&'static self, setup: &Setup, cable: Cable) -> Result<Device, ModelError> {
+        Ok(self.open_with_vfs(&Setup { vfs: 0, ..*setup }, cable)?.0)
+    }
+
+    /// A device with `cable` in its port, and its virtual functions.
+    ///
+    /// # Errors
+    /// As [`Model::open`], and when it has not so many.
+    pub fn open_with_vfs(
+        &'static self,
+        setup: &Setup,
+        cable: Cable,
+    ) -> Result<(Device, Vec<Device>), ModelError> {
+        if setup.vfs > self.most_vfs {
+            return Err(ModelError::TooManyVfs { model: self, vfs: setup.vfs });
+        }
         match (setup.device_id, self.devices) {
             (Some(_), [_]) => return Err(ModelError::OneDeviceId { model: self }),
             (Some(id), devices) if devices.iter().all(|device| device.id != id) => {
@@ -204,6 +242,7 @@ impl Model {
             (self.has_vhost_user, "vhost-user"),
             (!self.faults.is_empty(), "faults"),
             (self.has_register_window, "register window"),
+            (self.most_vfs > 0, "virtual functions"),
         ];
         all.into_iter().filter(|(has, _)| *has).map(|(_, name)| name).collect()
     }
