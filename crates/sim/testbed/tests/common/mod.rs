@@ -14,6 +14,7 @@ pub mod hollow;
 pub mod i40e;
 pub mod limit;
 pub mod recorder;
+pub mod vf;
 pub mod virtio;
 pub mod witness;
 

@@ -190,8 +190,11 @@ impl<D: Dma, P: Pages> Vf<D, P> {
     fn post_messages(&mut self) {
         let Vf { host, slot, registers, .. } = self;
         while slot.lock().has_messages().1 {
-            let taken = VF_RECEIVE.take(registers, &host.dma, &mut host.counters);
-            let (Some((place, lent)), Some(message)) = (taken, slot.lock().next_for_vf()) else { return };
+            // Without a descriptor the message waits.
+            let Some((place, lent)) = VF_RECEIVE.take(registers, &host.dma, &mut host.counters) else {
+                return;
+            };
+            let Some(message) = slot.lock().next_for_vf() else { return };
             let opcode = opcode::SEND_MSG_TO_VF;
             let Some(event) = message.event(opcode, 0, &lent, &host.dma, &mut host.counters) else {
                 host.counters.report(Rule::MessageLost, Location::Command(opcode), 0);

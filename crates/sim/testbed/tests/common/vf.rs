@@ -1,0 +1,199 @@
+//! A card with virtual functions, hosted by our driver, and a second card at the other end of the wire:
+//! the models are stepped by a thread, the host is polled by another.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+use bus::Pci;
+use driver::i40e::I40e;
+use driver::i40e::host::{Host, Policy};
+use driver::iavf::{self, Iavf};
+use memory::{Batch, Dma, Packet, Pool, TxOffload};
+use port::Options;
+use testbed::inprocess::{Handle, InProcess, spawn};
+use testbed::wire::{Plug, plug};
+use testbed::{Idle, Stepper, i40e, ixgbe};
+
+use super::contents;
+use super::frames::{ethernet, payload};
+use super::limit::Limit;
+
+/// Polls a host until it is dropped.
+pub struct Polling {
+    pub host: Arc<Mutex<Option<Host>>>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Polling {
+    pub fn of(host: Host) -> Polling {
+        let (host, stop) = (Arc::new(Mutex::new(Some(host))), Arc::new(AtomicBool::new(false)));
+        let (shared, end) = (host.clone(), stop.clone());
+        let thread = thread::spawn(move || {
+            while !end.load(Ordering::Relaxed) {
+                if let Some(host) = &mut *shared.lock().unwrap() {
+                    host.poll().unwrap();
+                }
+                thread::yield_now();
+            }
+        });
+        Polling { host, stop, thread: Some(thread) }
+    }
+
+    pub fn with<T>(&self, work: impl FnOnce(&mut Host) -> T) -> T {
+        work(self.host.lock().unwrap().as_mut().unwrap())
+    }
+}
+
+impl Drop for Polling {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let ended = self.thread.take().map(JoinHandle::join);
+        if !thread::panicking() {
+            ended.unwrap().unwrap();
+        }
+        self.host.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+    }
+}
+
+pub struct Side<P, R, T> {
+    pub device: P,
+    pub rx: Vec<R>,
+    pub tx: Vec<T>,
+}
+
+pub type PfSide = Side<I40e, driver::i40e::RxQueue, driver::i40e::TxQueue>;
+pub type VfSide = Side<Iavf, iavf::RxQueue, iavf::TxQueue>;
+
+/// Sends one frame.
+pub fn send(queue: &mut impl port::TxQueue, pool: &mut Pool, bytes: &[u8], offload: TxOffload) {
+    let mut batch = Batch::default();
+    assert!(batch.push(super::virtio::packet(pool, bytes, offload)).is_none());
+    assert_eq!(queue.send(pool, &mut batch), 1, "the ring has room");
+}
+
+/// What queues have received by now, by queue.
+pub fn receive<R: port::RxQueue>(queues: &mut [R], pool: &mut Pool) -> Vec<(usize, Packet)> {
+    let mut packets = Vec::new();
+    for (n, queue) in queues.iter_mut().enumerate() {
+        let mut batch = Batch::default();
+        queue.recv(pool, &mut batch);
+        packets.extend(batch.drain().map(|packet| (n, packet)));
+    }
+    packets
+}
+
+/// Receives until `count` packets have come.
+pub fn expect<R: port::RxQueue>(queues: &mut [R], pool: &mut Pool, count: usize) -> Vec<(usize, Vec<u8>)> {
+    let mut limit = Limit::time("frames to come");
+    let mut got = Vec::new();
+    while got.len() < count {
+        limit.check();
+        got.extend(receive(queues, pool).into_iter().map(|(n, packet)| (n, contents(&packet))));
+        thread::yield_now();
+    }
+    assert_eq!(got.len(), count);
+    got
+}
+
+/// A card with virtual functions, hosted, and a second card at the other end of the wire.
+pub struct Card {
+    pub pf: Option<PfSide>,
+    pub peer: Option<PfSide>,
+    pub polling: Option<Polling>,
+    pub vfs: Vec<Pci>,
+    pub handles: Vec<Handle>,
+    stepper: Option<Stepper>,
+    pcis: Vec<Pci>,
+    pub dma: Dma,
+    pub pool: Pool,
+}
+
+pub fn options() -> Options {
+    Options { promiscuous: false, ..Options::default() }
+}
+
+impl Card {
+    pub fn open(policies: &[Policy]) -> Card {
+        Card::on(["pair"; 2], policies)
+    }
+
+    pub fn on(wires: [&str; 2], policies: &[Policy]) -> Card {
+        let plug_of = |(n, wire): (u8, &str)| Plug { spec: wire.parse().unwrap(), mac: ixgbe::mac(n) };
+        let plugs: Vec<Plug> = (0..).zip(wires).map(plug_of).collect();
+        let mut cables = plug(&plugs, &Default::default()).unwrap().into_iter();
+        let with_mac = |n| i40e::Options::with_mac(ixgbe::mac(n));
+        let (card, vfs) = i40e::open_with_vfs(&with_mac(0), cables.next().unwrap(), policies.len()).unwrap();
+        let peer = i40e::open(&with_mac(1), cables.next().unwrap()).unwrap();
+        let all = [card, peer].into_iter().chain(vfs).map(InProcess::new);
+        let (mut pcis, handles): (Vec<Pci>, Vec<Handle>) = all.unzip();
+        let vfs = pcis.split_off(2);
+        let stepper = spawn(&handles, None, Idle::Yield).unwrap();
+        let dma = Dma::new(Default::default());
+        let mut pool = Pool::new(&dma, 8192).unwrap();
+        let mut open = |pci: &Pci| {
+            let (device, mut rx, tx) = I40e::open(pci.clone(), &dma, options()).unwrap().split();
+            receive(&mut rx, &mut pool);
+            Side { device, rx, tx }
+        };
+        let (pf, peer) = (open(&pcis[0]), open(&pcis[1]));
+        let polling = Polling::of(Host::new(&pf.device, policies).unwrap());
+        Card {
+            pf: Some(pf),
+            peer: Some(peer),
+            polling: Some(polling),
+            vfs,
+            handles,
+            stepper: Some(stepper),
+            pcis,
+            dma,
+            pool,
+        }
+    }
+
+    pub fn open_vf(&mut self, n: usize, options: &Options) -> VfSide {
+        let (device, mut rx, tx) =
+            Iavf::open(self.vfs[n].clone(), &self.dma, options.clone()).unwrap().split();
+        receive(&mut rx, &mut self.pool);
+        Side { device, rx, tx }
+    }
+
+    pub fn host<T>(&self, work: impl FnOnce(&mut Host) -> T) -> T {
+        self.polling.as_ref().unwrap().with(work)
+    }
+
+    pub fn pf(&mut self) -> (&mut PfSide, &mut Pool) {
+        (self.pf.as_mut().unwrap(), &mut self.pool)
+    }
+
+    pub fn peer(&mut self) -> (&mut PfSide, &mut Pool) {
+        (self.peer.as_mut().unwrap(), &mut self.pool)
+    }
+
+    /// Closes all, virtual functions first; nothing is mapped, every buffer is back, and the linter is
+    /// content but for `expected`.
+    pub fn finish(mut self, vfs: Vec<VfSide>, expected: &[&str]) {
+        drop(vfs);
+        self.vfs.clear();
+        self.polling = None;
+        (self.pf, self.peer) = (None, None);
+        self.stepper.take().unwrap().stop();
+        assert_eq!(self.pool.available(), self.pool.capacity(), "every buffer is back");
+        for handle in &self.handles {
+            let report = handle.report();
+            let rules: Vec<_> = report.findings.iter().map(|finding| finding.rule.clone()).collect();
+            let unexpected: Vec<_> = rules.iter().filter(|rule| !expected.contains(&rule.as_str())).collect();
+            assert!(unexpected.is_empty(), "{report:#?}");
+            assert_eq!(report.mapped, (0, 0), "nothing is mapped");
+        }
+        drop(self.pcis);
+    }
+}
+
+pub fn to(destination: [u8; 6], source: [u8; 6], text: &[u8]) -> Vec<u8> {
+    let mut frame = ethernet(destination, 0x88B5, &payload(60 + text.len()));
+    frame[6..12].copy_from_slice(&source);
+    frame[14..14 + text.len()].copy_from_slice(text);
+    frame
+}
