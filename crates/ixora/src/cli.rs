@@ -2,6 +2,7 @@
 
 mod examples;
 pub mod load;
+pub mod pf;
 pub mod serve;
 mod settings;
 pub mod soak;
@@ -47,6 +48,7 @@ impl Arguments {
             Command::Pktgen(pktgen) => pktgen.port.verbose,
             Command::Pcap(pcap) => pcap.port.verbose,
             Command::Echo(echo) => echo.port.verbose,
+            Command::Pf(pf) => pf.port.verbose,
             Command::Serve { what } => what.verbosity(),
             Command::Load { what } => what.verbosity(),
             Command::Info(info) => info.port.verbose,
@@ -88,6 +90,9 @@ pub enum Command {
         #[command(subcommand)]
         what: crate::connections::Tcp,
     },
+    /// Host the virtual functions of a port, so that other processes can drive them.
+    #[command(after_help = examples::PF)]
+    Pf(pf::Pf),
     /// Serve a device model over vfio-user.
     #[command(after_help = examples::MODEL)]
     Model(Model),

@@ -59,6 +59,7 @@ pub fn start() -> ExitCode {
         Command::Serve { what } => apps::serve::run(what),
         Command::Load { what } => apps::load::run(what),
         Command::Tcp { what } => connections::run(what),
+        Command::Pf(pf) => apps::pf::run(pf),
         Command::Model(model) => serve::run(model),
         Command::Demo(demo) => demo::run(demo),
         Command::Overlay { what } => overlay::run(what),

@@ -242,6 +242,23 @@ pub fn ports_each(
     Ok(ports)
 }
 
+/// A device that its command opens itself, with the memory for it; and what ports have otherwise,
+/// of which the list is empty.
+pub fn device(
+    name: &str,
+    options: &PortOptions,
+    stop: &Arc<AtomicBool>,
+) -> Result<(bus::Pci, Ports), Failure> {
+    let (devices, extras) = devices(&[name], stop)?;
+    let dma = memory_of(options, &devices);
+    let Some(pci) = devices.first().and_then(Found::pci).cloned() else {
+        return Err(Failure::usage(format!("{name} is no device on PCI")).fix("name one by its address"));
+    };
+    let stepper = extras.step()?;
+    let ports = Ports { dma, list: Vec::new(), taken: Taken::default(), stepper, extras, janitor: None };
+    Ok((pci, ports))
+}
+
 fn open_each(
     memory: impl FnOnce(&[Found]) -> Dma,
     each: &[(&str, &port::Options)],

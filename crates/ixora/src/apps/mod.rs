@@ -5,6 +5,7 @@ pub mod fwd;
 pub mod iperf3;
 pub mod load;
 pub mod pcap;
+pub mod pf;
 pub mod pktgen;
 pub mod serve;
 mod serve_demo;

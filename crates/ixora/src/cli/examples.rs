@@ -44,6 +44,13 @@ Examples:
   ixora echo tap:ixora0 --ip 10.9.9.2                     as a host beside this one (root)
   ixora echo model:82599,wire=gen:rate=10k+sink --duration 2s";
 
+pub const PF: &str = "\
+Examples:
+  ixora model xl710 --socket /tmp/nic --vfs 2             a card with two, at /tmp/nic.vf0 and .vf1
+  ixora pf vfio-user:/tmp/nic --vfs 2                     hosts them; then, in other terminals:
+  ixora echo vfio-user:/tmp/nic.vf0
+  ixora pf 0000:03:00.0 --vfs 4 --vf 0,mac=02:00:00:00:00:01,vlan=7 --vf 1,trust,spoofcheck=off";
+
 pub const SERVE: &str = "\
 Examples:
   ixora serve echo --port tap:ixora0 --addr 10.9.9.2/24   as a host beside this one (root);

@@ -4,6 +4,7 @@
 
 pub mod host;
 
+use std::fs::File;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -11,6 +12,8 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use interface::pcap::Reader;
 
 /// What a run left.
 #[derive(Debug)]
@@ -183,4 +186,14 @@ pub fn may_make_interfaces() -> bool {
 pub fn names(place: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(place).expect("a directory");
     entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// The packets of a capture file.
+pub fn captured(path: &Path) -> Vec<Vec<u8>> {
+    let mut reader = Reader::new(File::open(path).expect("written")).expect("pcapng");
+    let mut packets = Vec::new();
+    while let Some(record) = reader.next().expect("whole blocks") {
+        packets.push(record.data.to_vec());
+    }
+    packets
 }

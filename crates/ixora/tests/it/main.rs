@@ -19,6 +19,7 @@ mod inspect;
 mod logging;
 mod numbered;
 mod overlay;
+mod pf;
 mod ports;
 mod router;
 mod serve;

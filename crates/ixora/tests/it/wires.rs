@@ -1,25 +1,12 @@
 //! Wires between the program and others: what goes in at one end comes out at
 //! the other.
 
-use std::fs::File;
 use std::os::unix::net::UnixDatagram;
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::common::{Done, IXORA, may_make_interfaces, model, run, start, start_command, until};
-use interface::pcap::Reader;
+use crate::common::{Done, IXORA, captured, may_make_interfaces, model, run, start, start_command, until};
 use rustix::process::Signal;
-
-/// The packets of a capture.
-fn captured(path: &Path) -> Vec<Vec<u8>> {
-    let mut reader = Reader::new(File::open(path).expect("written")).expect("pcapng");
-    let mut packets = Vec::new();
-    while let Some(record) = reader.next().expect("whole blocks") {
-        packets.push(record.data.to_vec());
-    }
-    packets
-}
 
 /// What was delivered from the host, by a served model's JSON.
 fn device(done: &Done, index: usize) -> serde_json::Value {

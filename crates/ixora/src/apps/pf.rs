@@ -1,0 +1,91 @@
+//! Hosts the virtual functions of a port: brings them up, answers their drivers until it is told to
+//! stop, and tells what it counted of each.
+
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use driver::i40e::I40e;
+use driver::i40e::host::{Host, Policy, VfCounters};
+use serde_json::json;
+use wire::MacAddress;
+
+use crate::cli::pf::Pf;
+use crate::{Failure, open, signal};
+
+/// How long nothing is looked at when there was nothing to do.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// `ixora pf A`.
+pub fn run(arguments: &Pf) -> Result<(), Failure> {
+    let policies = policies(arguments)?;
+    let stop = signal::stop_flag()?;
+    let options = &arguments.port;
+    let (pci, mut ports) = open::device(&arguments.a, options, &stop)?;
+    // The port itself is for other uses than this: it receives what is its own.
+    let asked = port::Options { promiscuous: false, link_wait_ms: 0, ..options.open.0.clone() };
+    let port = I40e::open(pci, &ports.dma, asked).map_err(port::Error::from)?;
+    let mut host = Host::new(&port, &policies).map_err(port::Error::from)?;
+    let confinement = ports.confine(options, None)?;
+    confinement.complete()?;
+    if !options.json && !options.quiet {
+        for n in 0..policies.len() {
+            let mac = host.mac(n).map(MacAddress).map_or_else(String::new, |mac| mac.to_string());
+            eprintln!("hosting virtual function {n} with address {mac}");
+        }
+    }
+    let end = options.duration.map(|duration| Instant::now() + duration);
+    while !stop.load(Ordering::Relaxed) && end.is_none_or(|end| Instant::now() < end) {
+        if host.poll().map_err(port::Error::from)? == 0 {
+            thread::sleep(PAUSE);
+        }
+    }
+    let counters: Vec<VfCounters> = (0..policies.len()).map(|n| host.counters(n)).collect();
+    let lost = host.lost();
+    drop(host);
+    drop(port);
+    print(&counters, lost, options.json);
+    Ok(())
+}
+
+/// The policy of each virtual function.
+fn policies(arguments: &Pf) -> Result<Vec<Policy>, Failure> {
+    let mut policies = vec![Policy::default(); arguments.vfs.into()];
+    for given in &arguments.vf {
+        let Some(policy) = policies.get_mut(given.vf) else {
+            let (vf, vfs) = (given.vf, arguments.vfs);
+            return Err(Failure::usage(format!("--vf {vf} is given, and {vfs} are hosted"))
+                .fix(format!("write --vfs {} or leave it out", vf + 1)));
+        };
+        *policy = given.policy;
+    }
+    Ok(policies)
+}
+
+fn print(counters: &[VfCounters], lost: u64, json: bool) {
+    let named = |one: &VfCounters| {
+        let VfCounters { messages, refused, unsent, not_trusted, resets } = *one;
+        [
+            ("messages", messages),
+            ("refused", refused),
+            ("unsent", unsent),
+            ("not_trusted", not_trusted),
+            ("resets", resets),
+        ]
+    };
+    if json {
+        let vfs: Vec<serde_json::Map<_, _>> = counters
+            .iter()
+            .map(|one| named(one).into_iter().map(|(name, count)| (name.to_owned(), json!(count))).collect())
+            .collect();
+        println!("{}", json!({ "vfs": vfs, "messages_lost": lost }));
+        return;
+    }
+    for (n, one) in counters.iter().enumerate() {
+        let words: Vec<String> = named(one).iter().map(|(name, count)| format!("{name} {count}")).collect();
+        println!("vf {n}: {}", words.join(", "));
+    }
+    if lost > 0 {
+        println!("messages lost: {lost}");
+    }
+}

@@ -1,0 +1,95 @@
+//! The arguments of `ixora pf`.
+
+use std::str::FromStr;
+
+use clap::Args;
+use driver::i40e::host::Policy;
+use wire::MacAddress;
+
+use super::PortOptions;
+
+#[derive(Args, Debug)]
+pub struct Pf {
+    /// The port, an XL710 or one of its family: a PCI address, or vfio-user:SOCKET.
+    pub a: String,
+    /// How many virtual functions to host; the device must have them.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=128))]
+    pub vfs: u16,
+    /// What one may: N,mac=ADDRESS,vlan=ID,trust[=off],spoofcheck[=off]. Others have an address of their
+    /// own, no VLAN, no trust, and their senders' addresses checked.
+    #[arg(long, value_name = "N,…")]
+    pub vf: Vec<VfPolicy>,
+    #[command(flatten)]
+    pub port: PortOptions,
+}
+
+/// A policy, and whose it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VfPolicy {
+    pub vf: usize,
+    pub policy: Policy,
+}
+
+impl FromStr for VfPolicy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<VfPolicy, String> {
+        let mut words = text.split(',');
+        let number = words.next().unwrap_or_default();
+        let vf = number
+            .parse()
+            .map_err(|_| format!("{number:?} is no number of a virtual function: write 0,…"))?;
+        let mut policy = Policy::default();
+        for word in words {
+            let (key, value) = word.split_once('=').map_or((word, None), |(key, value)| (key, Some(value)));
+            match (key, value) {
+                ("mac", Some(mac)) => policy.mac = Some(address(mac)?),
+                ("vlan", Some(vlan)) => policy.vlan = Some(vlan_of(vlan)?),
+                ("trust", value) => policy.trust = is_on(key, value)?,
+                ("spoofcheck", value) => policy.spoof_check = is_on(key, value)?,
+                _ => {
+                    return Err(format!("{word:?} is unknown: write mac=…, vlan=…, trust or spoofcheck=off"));
+                }
+            }
+        }
+        Ok(VfPolicy { vf, policy })
+    }
+}
+
+fn address(text: &str) -> Result<[u8; 6], String> {
+    let MacAddress(mac) = text.parse().map_err(|_| format!("{text:?} is no Ethernet address"))?;
+    let good = mac[0] & 1 == 0 && mac != [0; 6];
+    good.then_some(mac).ok_or_else(|| format!("{text} is no address of a single station"))
+}
+
+fn vlan_of(text: &str) -> Result<u16, String> {
+    let vlan = text.parse().ok().filter(|vlan| (1..4095).contains(vlan));
+    vlan.ok_or_else(|| format!("{text:?} is no VLAN: write 1 to 4094"))
+}
+
+fn is_on(key: &str, value: Option<&str>) -> Result<bool, String> {
+    match value {
+        None | Some("on") => Ok(true),
+        Some("off") => Ok(false),
+        Some(other) => Err(format!("{key}={other} is unknown: write {key}=on or {key}=off")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_is_read_and_what_makes_no_sense_is_refused() {
+        let of = |text: &str| text.parse::<VfPolicy>();
+        let plain = Policy::default();
+        assert_eq!(of("3"), Ok(VfPolicy { vf: 3, policy: plain }));
+        let policy = Policy { mac: Some([2, 0, 0, 0, 0, 1]), vlan: Some(7), trust: true, spoof_check: false };
+        let all = "0,mac=02:00:00:00:00:01,vlan=7,trust,spoofcheck=off";
+        assert_eq!(of(all), Ok(VfPolicy { vf: 0, policy }));
+        let words = ["", "x", "0,mac", "0,mac=01:00:00:00:00:01", "0,vlan=4095", "0,trust=maybe", "0,rate=5"];
+        for wrong in words {
+            assert!(of(wrong).is_err(), "{wrong}");
+        }
+    }
+}
