@@ -64,13 +64,14 @@ fn policies(arguments: &Pf) -> Result<Vec<Policy>, Failure> {
 
 fn print(counters: &[VfCounters], lost: u64, json: bool) {
     let named = |one: &VfCounters| {
-        let VfCounters { messages, refused, unsent, not_trusted, resets } = *one;
+        let VfCounters { messages, refused, unsent, not_trusted, resets, not_brought_up } = *one;
         [
             ("messages", messages),
             ("refused", refused),
             ("unsent", unsent),
             ("not_trusted", not_trusted),
             ("resets", resets),
+            ("not_brought_up", not_brought_up),
         ]
     };
     if json {

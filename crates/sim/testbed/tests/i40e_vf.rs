@@ -5,6 +5,7 @@
 
 mod common;
 
+use std::net::Ipv4Addr;
 use std::thread;
 
 use common::contents;
@@ -14,8 +15,9 @@ use common::vf::{Card, VfSide, expect, options, receive, send, to};
 use driver::i40e::host::{Host, Policy};
 use driver::iavf::{Fault, Iavf};
 use memory::TxOffload;
-use port::{Filters as _, Options, Port as _, RxQueue as _};
+use port::{Filters as _, Flow, FlowTarget, Options, Port as _, RxQueue as _, Transport};
 use testbed::ixgbe;
+use wire::ip::Addresses;
 
 /// A station on the wire, of which nobody here knows.
 const OTHER: [u8; 6] = [2, 0xEE, 0, 0, 0, 9];
@@ -67,6 +69,28 @@ fn frames_go_between_virtual_functions_the_port_and_the_wire() {
     card.finish(vec![a, b], &[]);
 }
 
+/// Both hang on one bridge, and have queues of the function's beside each other's.
+#[test]
+fn a_port_that_hosts_leads_flows_too() {
+    let mut card = Card::open(&[Policy::default()]);
+    let mut vf = card.open_vf(0, &Options { tx_queues: 4, rx_queues: 4, ..options() });
+    let [src, dst] = [1, 2].map(|n| Ipv4Addr::new(10, 0, 0, n));
+    let flow = Flow { addresses: Addresses::V4 { src, dst }, transport: Transport::Udp { src: 1, dst: 2 } };
+    card.pf().0.device.add_flow(&flow, FlowTarget::Drop).unwrap();
+    let (mac, peer, none) = (vf.device.mac(), ixgbe::mac(1), TxOffload::default());
+    for (n, queue) in vf.tx.iter_mut().enumerate() {
+        send(queue, &mut card.pool, &to(peer, mac, &[n as u8]), none);
+    }
+    let (side, pool) = card.peer();
+    expect(&mut side.rx, pool, 4);
+    let frame = to(mac, ixgbe::mac(0), b"pf to vf");
+    let (side, pool) = card.pf();
+    send(&mut side.tx[0], pool, &frame, none);
+    assert_eq!(expect(&mut vf.rx, &mut card.pool, 1), [(0, frame)]);
+    assert!(card.pf().0.device.remove_flow(&flow).unwrap());
+    card.finish(vec![vf], &[]);
+}
+
 #[test]
 fn flows_are_spread_over_the_queues_that_the_port_names() {
     let mut card = Card::open(&[Policy::default()]);
@@ -94,6 +118,17 @@ fn flows_are_spread_over_the_queues_that_the_port_names() {
     }
     let (side, pool) = card.peer();
     expect(&mut side.rx, pool, 4);
+    // Opened again with one queue, all flows come to that: nothing of the table before stays.
+    drop(vf);
+    let mut vf = card.open_vf(0, &options());
+    for n in 0..64u8 {
+        let mut frame = frames::udp4(&payload(64), Sums::Full);
+        frame[..6].copy_from_slice(&mac);
+        (frame[29], frame[35]) = (n, n ^ 0x55);
+        let (side, pool) = card.peer();
+        send(&mut side.tx[0], pool, &frame, none);
+        expect(&mut vf.rx, &mut card.pool, 1);
+    }
     card.finish(vec![vf], &[]);
 }
 

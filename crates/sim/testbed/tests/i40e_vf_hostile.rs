@@ -5,160 +5,20 @@
 
 mod common;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
-
-use bus::{Bar, Pci};
+use common::frames::tagged;
 use common::limit::{Limit, until};
-use common::vf::{Card, expect, options, send, to};
+use common::mailbox::Raw;
+use common::vf::{Card, expect, options, receive, send, to};
 use driver::i40e::host::{Policy, VF_QUEUES};
-use memory::{Attachment, Dma, Region, TxOffload};
+use memory::TxOffload;
 use port::Port as _;
-use regs::i40e::admin::{BUFFER, Descriptor, flag, opcode};
-use regs::i40e::reset_state;
+use regs::i40e::admin::{Descriptor, flag, opcode};
 use regs::iavf::*;
 use regs::virtchnl::message::{
-    Addresses, Classes, Promiscuous, QueuePair, Queues, Resources, Rss, Select, Vector, Vectors, Version,
-    Vlans,
+    Addresses, Classes, Promiscuous, QueuePair, Queues, Rss, Select, Vector, Vectors, Vlans,
 };
 use regs::virtchnl::{op, status};
 use testbed::ixgbe;
-
-/// Descriptors of each ring.
-const SIZE: u32 = 32;
-/// Where the receive ring, the buffer of commands and those of events are.
-const RECEIVE: usize = 4096;
-const COMMAND: usize = 2 * 4096;
-const EVENTS: usize = 3 * 4096;
-
-/// A mailbox by hand.
-struct Raw {
-    bar: Bar,
-    region: Region,
-    next: u32,
-    next_event: u32,
-    _attachment: Attachment,
-    _pci: Pci,
-}
-
-impl Raw {
-    fn open(pci: &Pci, dma: &Dma) -> Raw {
-        pci.set_bus_master(true).unwrap();
-        let bar = pci.bar(0).unwrap();
-        let attachment = dma.attach(pci).unwrap();
-        until("the host", || bar.read32(VFGEN_RSTAT::AT) == reset_state::ACTIVE);
-        let region = dma.alloc(EVENTS + SIZE as usize * BUFFER).unwrap();
-        let mut raw = Raw { bar, region, next: 0, next_event: 0, _attachment: attachment, _pci: pci.clone() };
-        raw.start();
-        raw
-    }
-
-    /// Enables both queues, with all buffers lent but one.
-    fn start(&mut self) {
-        (self.next, self.next_event) = (0, 0);
-        for n in 0..SIZE {
-            let mut lent =
-                Descriptor { flags: flag::BUF | flag::LB, datalen: BUFFER as u16, ..Descriptor::default() };
-            lent.set_address(self.region.iova(EVENTS + n as usize * BUFFER));
-            self.put(RECEIVE, n, &lent);
-        }
-        let (bar, region) = (&self.bar, &self.region);
-        bar.write32(VF_ATQBAL1::AT, region.iova(0) as u32);
-        bar.write32(VF_ATQBAH1::AT, (region.iova(0) >> 32) as u32);
-        bar.write32(VF_ATQLEN1::AT, SIZE | VF_ATQLEN1::ENABLE);
-        bar.write32(VF_ARQBAL1::AT, region.iova(RECEIVE) as u32);
-        bar.write32(VF_ARQBAH1::AT, (region.iova(RECEIVE) >> 32) as u32);
-        bar.write32(VF_ARQLEN1::AT, SIZE | VF_ARQLEN1::ENABLE);
-        bar.write32(VF_ARQT1::AT, SIZE - 1);
-    }
-
-    fn word(&self, at: usize) -> &AtomicU64 {
-        assert!(at.is_multiple_of(8) && at + 8 <= self.region.len());
-        // SAFETY: aligned and inside the region, which is mapped as long as `self`; the device accesses it
-        // as atomic words, too.
-        unsafe { self.region.ptr().add(at).cast().as_ref() }
-    }
-
-    fn put(&self, ring: usize, n: u32, descriptor: &Descriptor) {
-        for (word, value) in descriptor.words().into_iter().enumerate() {
-            self.word(ring + n as usize * 32 + 8 * word).store(value, Ordering::Release);
-        }
-    }
-
-    fn get(&self, ring: usize, n: u32) -> Descriptor {
-        let word = |word: usize| self.word(ring + n as usize * 32 + 8 * word).load(Ordering::Acquire);
-        Descriptor::from_words([word(0), word(1), word(2), word(3)])
-    }
-
-    /// Sends a command as it is; the firmware's answer.
-    fn command(&mut self, command: &Descriptor) -> u16 {
-        self.put(0, self.next, command);
-        let n = self.next;
-        self.next = (n + 1) % SIZE;
-        self.bar.write32(VF_ATQT1::AT, self.next);
-        until("the firmware", || self.get(0, n).flags & flag::DD != 0);
-        self.get(0, n).retval
-    }
-
-    /// Sends a message; the firmware's answer.
-    fn tell(&mut self, kind: u32, bytes: &[u8]) -> u16 {
-        let mut command = Descriptor::new(opcode::SEND_MSG_TO_PF);
-        (command.cookie, command.datalen) = (kind.into(), bytes.len() as u16);
-        command.flags = flag::SI;
-        if !bytes.is_empty() {
-            let large = if bytes.len() > 512 { flag::LB } else { 0 };
-            command.flags |= flag::BUF | flag::RD | large;
-            command.set_address(self.region.iova(COMMAND));
-            for (at, eight) in (COMMAND..).step_by(8).zip(bytes.chunks(8)) {
-                let mut word = [0; 8];
-                word[..eight.len()].copy_from_slice(eight);
-                self.word(at).store(u64::from_le_bytes(word), Ordering::Release);
-            }
-        }
-        self.command(&command)
-    }
-
-    /// The next message that came: kind, status, bytes.
-    fn take(&mut self) -> Option<(u32, i32, Vec<u8>)> {
-        let n = self.next_event;
-        let event = self.get(RECEIVE, n);
-        if event.flags & flag::DD == 0 {
-            return None;
-        }
-        let buffer = EVENTS + n as usize * BUFFER;
-        let words = (0..usize::from(event.datalen).div_ceil(8)).map(|word| buffer + 8 * word);
-        let bytes = words.flat_map(|at| self.word(at).load(Ordering::Acquire).to_le_bytes());
-        let bytes = bytes.take(event.datalen.into()).collect();
-        let mut lent =
-            Descriptor { flags: flag::BUF | flag::LB, datalen: BUFFER as u16, ..Descriptor::default() };
-        lent.set_address(self.region.iova(buffer));
-        self.put(RECEIVE, n, &lent);
-        self.bar.write32(VF_ARQT1::AT, n);
-        self.next_event = (n + 1) % SIZE;
-        Some((event.cookie as u32, (event.cookie >> 32) as i32, bytes))
-    }
-
-    /// Sends a message and waits for its answer.
-    fn ask(&mut self, kind: u32, bytes: &[u8]) -> (i32, Vec<u8>) {
-        assert_eq!(self.tell(kind, bytes), 0);
-        let mut limit = Limit::time("an answer");
-        loop {
-            limit.check();
-            match self.take() {
-                Some((told, status, bytes)) if told == kind => return (status, bytes),
-                Some((told, ..)) => assert_eq!(told, op::EVENT),
-                None => thread::yield_now(),
-            }
-        }
-    }
-
-    fn resources(&mut self) -> Resources {
-        assert_eq!(self.ask(op::VERSION, &Version { major: 1, minor: 1 }.encode()).0, status::SUCCESS);
-        let (status, bytes) = self.ask(op::GET_VF_RESOURCES, &u32::MAX.to_le_bytes());
-        assert_eq!(status, status::SUCCESS);
-        Resources::decode(&bytes).unwrap()
-    }
-}
 
 /// Frames go from one virtual function to the wire still.
 fn works_on(card: &mut Card, vf: &mut common::vf::VfSide) {
@@ -300,10 +160,16 @@ fn a_mailbox_that_floods_or_takes_nothing_is_bounded() {
     let select = Select { vsi, rx: 0, tx: 0 }.encode();
     // Without a buffer for answers: they wait in the device up to its bound, and are lost then.
     raw.bar.write32(VF_ARQLEN1::AT, 0);
-    let sent: usize = (0..200).filter(|_| raw.tell(op::GET_STATS, &select) == 0).count();
-    until("all to be answered", || card.host(|host| host.counters(0).messages) >= 2 + sent as u64);
-    let counters = card.host(|host| host.counters(0));
-    assert!(counters.unsent as usize + 16 >= sent && sent > 16, "{counters:?} {sent}");
+    let (mut sent, mut limit) = (0, Limit::time("messages to be taken"));
+    while sent < 64 {
+        limit.check();
+        sent += usize::from(raw.tell(op::GET_STATS, &select) == 0);
+    }
+    until("all to be answered or lost", || {
+        card.host(|host| host.counters(0).messages + host.lost()) >= 2 + sent as u64
+    });
+    let (counters, lost) = card.host(|host| (host.counters(0), host.lost() as usize));
+    assert!(counters.unsent as usize + 16 + lost >= sent, "{counters:?} {sent}");
     works_on(&mut card, &mut honest);
     // Rings and buffers that are not there, commands that are none.
     let bad =
@@ -323,4 +189,43 @@ fn a_mailbox_that_floods_or_takes_nothing_is_bounded() {
     drop(raw);
     let rules = ["AdminBufferUnmapped", "AdminUnknownCommand", "AdminTailOutOfRange", "AdminRingUnmapped"];
     card.finish(vec![honest], &rules);
+}
+
+#[test]
+fn what_was_sent_before_a_reset_is_not_done_after_it() {
+    let mut card = Card::open(&[Policy::default(); 2]);
+    let mut honest = card.open_vf(1, &options());
+    let mut raw = Raw::open(&card.vfs[0], &card.dma);
+    raw.resources();
+    // Nobody answers meanwhile: messages wait with the host, in its queue for events, and in the device.
+    let resets = card.host(|host| {
+        let before = host.counters(0).resets;
+        // More than the device keeps.
+        let (mut taken, mut limit) = (0, Limit::time("messages to be taken"));
+        while taken < 24 {
+            limit.check();
+            taken += usize::from(raw.tell(op::RESET_VF, &[]) == 0);
+        }
+        host.reset(0).unwrap();
+        (0..100).for_each(|_| _ = host.poll().unwrap());
+        host.counters(0).resets - before
+    });
+    assert_eq!(resets, 1);
+    works_on(&mut card, &mut honest);
+    drop(raw);
+    card.finish(vec![honest], &[]);
+}
+
+#[test]
+fn tags_of_anothers_vlan_are_not_sent() {
+    let mut card = Card::open(&[Policy::default(), Policy { vlan: Some(77), ..Policy::default() }]);
+    let mut plain = card.open_vf(0, &options());
+    let mut hidden = card.open_vf(1, &options());
+    let frame = to(hidden.device.mac(), plain.device.mac(), b"foreign tag");
+    send(&mut plain.tx[0], &mut card.pool, &tagged(&frame, 77), TxOffload::default());
+    // The frame behind it comes through the wire's other end: all before it have been dealt with.
+    works_on(&mut card, &mut plain);
+    assert!(receive(&mut hidden.rx, &mut card.pool).is_empty());
+    assert_eq!(plain.device.stats().lost(port::Reason::TxSpoofed), 1);
+    card.finish(vec![plain, hidden], &[]);
 }

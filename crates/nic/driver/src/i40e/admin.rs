@@ -273,6 +273,13 @@ impl AdminQueue {
         len & PF_ARQLEN::ENABLE != 0
     }
 
+    /// Disables both queues.
+    pub fn disable(&self) {
+        for registers in [self.registers.send, self.registers.receive] {
+            self.bar.write32(registers[LENGTH], 0);
+        }
+    }
+
     /// Keeps the memory for ever: the firmware may still reach it.
     pub fn leak(&self) {
         std::mem::forget(self.region.clone());

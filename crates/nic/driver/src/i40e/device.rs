@@ -14,7 +14,7 @@ use super::admin::{self, AdminQueue};
 use super::context::Contexts;
 use super::filter::Filters;
 use super::flow::Director;
-use super::host::Mail;
+use super::host::Inbox;
 use super::info::{INFO, RSS_TABLE};
 use super::stats::{Places, Totals};
 use super::{Fault, NAME, layout};
@@ -54,7 +54,7 @@ pub(super) struct State {
     /// An event told that the link has changed, and it was not asked for since.
     pub link_changed: bool,
     /// Messages of virtual functions that nobody has looked at yet.
-    pub mail: Mail,
+    pub inbox: Inbox,
     /// What was counted since the device was opened, and where it is.
     pub totals: Totals,
     pub places: Places,
@@ -158,7 +158,7 @@ impl Chip {
         let mut state = self.state();
         admin.events(|event, bytes| match event.opcode {
             opcode::GET_LINK_STATUS => state.link_changed = true,
-            opcode::SEND_MSG_TO_PF => state.mail.put(event, bytes),
+            opcode::SEND_MSG_TO_PF => state.inbox.put(event, bytes),
             _ => {}
         });
     }

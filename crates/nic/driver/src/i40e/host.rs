@@ -12,6 +12,7 @@ mod queues;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Instant;
 
 use port::{Link, Port as _};
 use regs::i40e::admin::{Descriptor, capability, error, opcode, vsi};
@@ -19,6 +20,7 @@ use regs::virtchnl::{self, event, message::Event, op, status};
 
 use super::device::Chip;
 use super::filter::Filters;
+use super::stats::OfVf;
 use super::{Fault, I40e, MOST_QUEUES};
 use crate::Result;
 
@@ -26,8 +28,9 @@ use crate::Result;
 const FIRST_QUEUE: usize = MOST_QUEUES + 1;
 /// Queue pairs of a virtual function.
 pub const VF_QUEUES: usize = 4;
-/// Messages that wait to be looked at; those that come then are lost, and counted.
-const MOST_MAIL: usize = 256;
+/// Messages of a virtual function that wait to be looked at; those that come then are lost, and
+/// counted. Its driver sends one and waits for the answer.
+const MOST_WAITING: usize = 16;
 /// Messages answered in a poll.
 const AT_ONCE: usize = 64;
 
@@ -63,32 +66,52 @@ pub struct VfCounters {
     pub not_trusted: u64,
     /// Its resets, whoever asked for them.
     pub resets: u64,
+    /// Those after which it could not be brought up at once.
+    pub not_brought_up: u64,
 }
 
 /// Messages of virtual functions, as they came.
 #[derive(Debug, Default)]
-pub struct Mail {
-    waiting: VecDeque<Letter>,
+pub struct Inbox {
+    waiting: VecDeque<Message>,
     lost: u64,
 }
 
 /// A message, and from whom it is.
 #[derive(Debug)]
-pub(super) struct Letter {
+pub(super) struct Message {
+    /// The virtual function's number on the card.
     vf: usize,
     opcode: u32,
     bytes: Vec<u8>,
 }
 
-impl Mail {
+impl Inbox {
     /// Keeps what an event brought.
     pub(super) fn put(&mut self, event: &Descriptor, bytes: Vec<u8>) {
-        if self.waiting.len() >= MOST_MAIL {
+        let vf = usize::from(event.retval);
+        // A bound for each, so that one that floods loses its own alone.
+        if self.waiting.iter().filter(|message| message.vf == vf).count() >= MOST_WAITING {
             self.lost += 1;
             return;
         }
-        self.waiting.push_back(Letter { vf: event.retval.into(), opcode: event.cookie as u32, bytes });
+        self.waiting.push_back(Message { vf, opcode: event.cookie as u32, bytes });
     }
+
+    /// Throws away what came from a virtual function, by its number on the card.
+    fn forget(&mut self, vf: usize) {
+        self.waiting.retain(|message| message.vf != vf);
+    }
+}
+
+/// The address of a virtual function that was given none: a local one, made of the port's.
+fn own_address(port: [u8; 6], n: usize) -> [u8; 6] {
+    let mut own = port;
+    own[0] = own[0] & !1 | 2;
+    // Unlike the port's, and unlike any other's.
+    own[4] ^= 0x40;
+    own[5] ^= n as u8;
+    own
 }
 
 /// The VSI of a virtual function.
@@ -113,6 +136,10 @@ struct Vf {
     /// Queues whose rings are known, and those that run, a bit each: receive, transmit.
     configured: [u32; 2],
     running: [u32; 2],
+    /// It could not be brought up, and when it is tried again.
+    again: Option<Instant>,
+    /// What its VSI has counted.
+    counted: OfVf,
     counters: VfCounters,
 }
 
@@ -141,21 +168,16 @@ impl Host {
         let (first, vectors) = chip.has_vfs(policies.len())?;
         let mac = port.mac();
         let bridge = chip.open_bridge()?;
-        let own = |n: usize| {
-            // A local address of each, unlike the port's.
-            let mut own = mac;
-            own[0] = own[0] & !1 | 2;
-            own[4] ^= 0x40 | n as u8;
-            own
-        };
         let vf = |(n, policy): (usize, &Policy)| Vf {
             policy: *policy,
-            mac: policy.mac.unwrap_or(own(n)),
+            mac: policy.mac.unwrap_or(own_address(mac, n)),
             vsi: None,
             filters: Filters::default(),
             active: false,
             configured: [0; 2],
             running: [0; 2],
+            again: None,
+            counted: OfVf::default(),
             counters: VfCounters::default(),
         };
         let vfs = policies.iter().enumerate().map(vf).collect();
@@ -173,7 +195,7 @@ impl Host {
     /// # Errors
     /// When the device itself fails.
     pub fn poll(&mut self) -> Result<usize> {
-        let mut done = self.take_resets()?;
+        let mut done = self.take_resets()? + self.try_again()?;
         let link = self.chip.link_by_events();
         if link != self.link {
             self.link = link;
@@ -182,10 +204,11 @@ impl Host {
             done += 1;
         }
         for _ in 0..AT_ONCE {
-            let Some(letter) = self.chip.state().mail.waiting.pop_front() else { break };
+            let Some(message) = self.chip.state().inbox.waiting.pop_front() else { break };
             done += 1;
-            if letter.vf < self.vfs.len() {
-                self.serve(&letter)?;
+            match message.vf.checked_sub(self.first.into()).filter(|vf| *vf < self.vfs.len()) {
+                Some(vf) => self.serve(vf, &message)?,
+                None => self.chip.state().inbox.lost += 1,
             }
         }
         Ok(done)
@@ -194,7 +217,7 @@ impl Host {
     /// Resets a virtual function, whose driver is told before.
     ///
     /// # Errors
-    /// [`Fault::FewVfs`] when there is none of that number; when it cannot be brought up again.
+    /// [`Fault::FewVfs`] when there is none of that number; when the device itself fails.
     pub fn reset(&mut self, vf: usize) -> Result<()> {
         if vf >= self.vfs.len() {
             let (device, has) = (self.chip.name.clone(), self.vfs.len());
@@ -203,7 +226,7 @@ impl Host {
         let impending =
             Event { event: event::RESET_IMPENDING, link: (0, false), severity: event::SEVERITY_CERTAIN };
         self.send(vf, op::EVENT, status::SUCCESS, &impending.encode());
-        self.bring_up(vf, true)
+        self.bring_back(vf, true)
     }
 
     /// The address of a virtual function; `None` when there is none of that number.
@@ -216,9 +239,9 @@ impl Host {
         self.vfs.get(vf).map(|vf| vf.counters).unwrap_or_default()
     }
 
-    /// Messages that came while too many waited.
+    /// Messages that came while too many of the same virtual function waited.
     pub fn lost(&self) -> u64 {
-        self.chip.state().mail.lost
+        self.chip.state().inbox.lost
     }
 
     /// Sends a message to a virtual function. One that takes none loses it, which is counted.
@@ -316,5 +339,20 @@ impl Chip {
         let mut command = Descriptor::new(opcode::DELETE_ELEMENT);
         command.set_param(0, &seid.to_le_bytes());
         self.with_admin(|admin| admin.command_unless(command, &[error::ENOENT]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::own_address;
+
+    #[test]
+    fn addresses_that_are_made_are_local_and_all_different() {
+        let port = [0, 0x1B, 0x21, 1, 2, 3];
+        let made: BTreeSet<[u8; 6]> = (0..128).map(|n| own_address(port, n)).chain([port]).collect();
+        assert_eq!(made.len(), 129);
+        assert!(made.iter().all(|mac| *mac == port || mac[0] & 3 == 2));
     }
 }

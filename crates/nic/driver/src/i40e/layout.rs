@@ -1,4 +1,4 @@
-//! What the words of descriptors mean (datasheet chapter 8): receive descriptors of 16 bytes,
+//! What the words of descriptors mean (datasheet chapter 8): receive descriptors of 16 and 32 bytes,
 //! and transmit descriptors whose type the device overwrites when it is done.
 
 use std::sync::atomic::AtomicU64;
@@ -78,6 +78,33 @@ impl RxLayout for RxXl710 {
         let bad = BAD.iter().filter(|(error, _)| high & error != 0).fold(0, |bits, (_, bad)| bits | bad);
         let [low, high] = Self::good([low, high]);
         [low, high | u64::from(bad)]
+    }
+}
+
+/// The XL710's receive descriptors of 32 bytes, which virtual functions have, for
+/// virtchnl knows no others: the first two words are those of the shorter ones.
+#[derive(Debug)]
+pub struct RxXl710Long;
+
+impl RxLayout for RxXl710Long {
+    type Descriptor = [AtomicU64; 4];
+    const DONE: u64 = RxXl710::DONE;
+    const EOP: u64 = RxXl710::EOP;
+    const ERROR: u64 = RxXl710::ERROR;
+    const SUSPECT: u64 = RxXl710::SUSPECT;
+
+    #[inline(always)]
+    fn len(status: u64) -> u16 {
+        RxXl710::len(status)
+    }
+
+    #[inline(always)]
+    fn good(words: [u64; 2]) -> [u64; 2] {
+        RxXl710::good(words)
+    }
+
+    fn any(words: [u64; 2]) -> [u64; 2] {
+        RxXl710::any(words)
     }
 }
 

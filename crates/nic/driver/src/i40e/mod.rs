@@ -25,7 +25,7 @@ mod stats;
 use crate::intel;
 pub use device::Chip;
 pub use fault::Fault;
-pub use layout::{RxXl710, TxXl710};
+pub use layout::{RxXl710, RxXl710Long, TxXl710};
 
 /// A port of the family.
 pub type I40e = intel::Port<Chip>;

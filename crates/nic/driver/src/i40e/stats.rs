@@ -7,6 +7,7 @@ use bus::Bar;
 use port::{Counter, Reason};
 use regs::Register;
 use regs::i40e::*;
+use regs::virtchnl::message::Counters;
 
 /// A counter: name, registers, loss, meaning.
 struct Source {
@@ -95,6 +96,21 @@ sources! {
     FDDROP GLQF_PCNT, RxFlowFilter, "frames that a filter for their flow dropped";
 }
 
+sources! {
+    OF_VF:
+    GORC GLV_GORCL GLV_GORCH, , "bytes received";
+    UPRC GLV_UPRCL GLV_UPRCH, , "unicast frames received";
+    MPRC GLV_MPRCL GLV_MPRCH, , "multicast frames received";
+    BPRC GLV_BPRCL GLV_BPRCH, , "broadcast frames received";
+    RDPC GLV_RDPC, , "frames dropped because a queue had no descriptor";
+    RUPP GLV_RUPP, , "frames of an unknown protocol";
+    GOTC GLV_GOTCL GLV_GOTCH, , "bytes sent";
+    UPTC GLV_UPTCL GLV_UPTCH, , "unicast frames sent";
+    MPTC GLV_MPTCL GLV_MPTCH, , "multicast frames sent";
+    BPTC GLV_BPTCL GLV_BPTCH, , "broadcast frames sent";
+    TEPC GLV_TEPC, , "frames that the virtual function may not send";
+}
+
 /// Packets of either direction: name, what is added up, what is taken off, meaning.
 const SUMS: [(&str, [&str; 3], &[&str], &str); 2] = [
     ("PRC", ["VUPRC", "VMPRC", "VBPRC"], &["RDPC", "FDDROP"], "frames that the function received"),
@@ -171,10 +187,7 @@ impl Totals {
     }
 
     fn add(&mut self, now: Vec<u64>) {
-        for (((source, sum), last), now) in sources().zip(&mut self.sums).zip(&self.last).zip(&now) {
-            *sum = sum.wrapping_add(source.since(*last, *now));
-        }
-        self.last = now;
+        add(sources(), &mut self.sums, &mut self.last, now);
     }
 
     /// Every counter, and the sums of some.
@@ -193,6 +206,43 @@ impl Totals {
         }
         counters
     }
+}
+
+/// What was counted of a virtual function's VSI since it was made.
+#[derive(Debug, Clone, Default)]
+pub(super) struct OfVf {
+    /// Where the VSI's registers are.
+    vsi: usize,
+    last: Vec<u64>,
+    sums: Vec<u64>,
+}
+
+impl OfVf {
+    /// Counts from now on.
+    pub fn new(bar: &Bar, vsi: usize) -> OfVf {
+        let last: Vec<u64> = OF_VF.iter().map(|source| source.read(bar, vsi)).collect();
+        OfVf { vsi, sums: vec![0; last.len()], last }
+    }
+
+    /// Adds what was counted since the last time; all of it, as its driver is told. Nothing is added
+    /// if the device turns out to be gone (`is_there`). The device has no counter of its own for
+    /// packets that were not sent (TDPC).
+    pub fn update(&mut self, bar: &Bar, is_there: impl Fn() -> bool) -> Counters {
+        let now = OF_VF.iter().map(|source| source.read(bar, self.vsi)).collect();
+        if is_there() {
+            add(OF_VF.iter(), &mut self.sums, &mut self.last, now);
+        }
+        let of = |name| OF_VF.iter().position(|source| source.name == name).map_or(0, |at| self.sums[at]);
+        Counters(Counters::NAMES.map(of))
+    }
+}
+
+/// Adds what registers have counted since they were `last`, each with its width.
+fn add<'a>(sources: impl Iterator<Item = &'a Source>, sums: &mut [u64], last: &mut Vec<u64>, now: Vec<u64>) {
+    for (((source, sum), last), now) in sources.zip(sums).zip(&*last).zip(&now) {
+        *sum = sum.wrapping_add(source.since(*last, *now));
+    }
+    *last = now;
 }
 
 fn sources() -> impl Iterator<Item = &'static Source> {

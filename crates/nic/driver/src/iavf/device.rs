@@ -13,12 +13,28 @@ use super::filter::Filters;
 use super::info::INFO;
 use super::mailbox::Mailbox;
 use super::{Fault, NAME};
-use crate::i40e::{RxXl710, TxXl710};
+use crate::i40e::{RxXl710Long, TxXl710};
 use crate::intel::{self, ChipInfo, Device, Queues};
 use crate::{Error, Result};
 
 /// How long a reset that the driver asks for in the end may take.
 const RESET: Duration = Duration::from_secs(1);
+
+/// What each of [`Counters::NAMES`] counts, and which loss it is.
+const WHAT: [(&str, Option<Reason>); Counters::NAMES.len()] = [
+    ("bytes received", None),
+    ("unicast frames received", None),
+    ("multicast frames received", None),
+    ("broadcast frames received", None),
+    ("frames dropped because a queue had no descriptor", Some(Reason::RxNoDescriptor)),
+    ("frames of an unknown protocol", None),
+    ("bytes sent", None),
+    ("unicast frames sent", None),
+    ("multicast frames sent", None),
+    ("broadcast frames sent", None),
+    ("frames that were not sent", None),
+    ("frames that the virtual function may not send", Some(Reason::TxSpoofed)),
+];
 
 /// A virtual function, as its port and queues share it. Whoever locks both takes the mailbox first.
 pub struct Chip {
@@ -40,9 +56,14 @@ pub(super) struct State {
     pub started: bool,
     pub stopped: bool,
     pub filters: Filters,
-    /// Counters as they were when the device was opened, and as they were seen last.
-    pub start: Counters,
+    /// When a reset that was announced is not waited for any more.
+    reset_by: Option<Instant>,
+    /// Counters as they were told last, and what was counted since the device was opened.
     pub last: Counters,
+    pub sums: Counters,
+    /// The most frames that were told as received: one may be counted as dropped after it was read
+    /// as come.
+    received: u64,
 }
 
 impl Deref for Chip {
@@ -54,7 +75,7 @@ impl Deref for Chip {
 }
 
 impl intel::Chip for Chip {
-    type Rx = RxXl710;
+    type Rx = RxXl710Long;
     type Tx = TxXl710;
     const DRIVER: &'static str = NAME;
     const INFO: &'static ChipInfo = &INFO;
@@ -118,12 +139,13 @@ impl intel::Chip for Chip {
 
     /// As the physical function tells them; what it told last while it does not.
     fn counters(&self) -> Vec<Counter> {
-        match self.read_counters() {
-            Ok(now) => self.state().last = now,
+        let told = self.read_counters();
+        let mut state = self.state();
+        match told {
+            Ok(now) => state.count(now),
             Err(error) => tracing::debug!(port = self.name, "{error}"),
         }
-        let state = self.state();
-        since(&state.start, &state.last)
+        state.counters()
     }
 
     fn set_modes(&self, unicast: bool, multicast: bool) -> Result<()> {
@@ -170,6 +192,8 @@ impl Chip {
     pub(super) fn read_counters(&self) -> Result<Counters> {
         let select = Select { vsi: self.resources()?.vsi, rx: 0, tx: 0 };
         self.with_mailbox(|mailbox| {
+            // Whoever asks for counters asks often: not in vain each time.
+            mailbox.answers(op::GET_STATS)?;
             let answer = mailbox.ask(op::GET_STATS, &select.encode())?;
             Counters::decode(&answer).ok_or_else(|| mailbox.nonsense(op::GET_STATS, "its length is wrong"))
         })
@@ -186,16 +210,33 @@ impl Chip {
         self.ask(op::DISABLE_QUEUES, &select.encode()).map(|_| ())
     }
 
-    /// Whether the device has let go of a ring: it was stopped, or all were by a reset.
+    /// Whether the device has let go of a ring: it was stopped, or all were by a reset. One that was
+    /// announced only has stopped none yet.
     fn has_let_go(&self, stopped: Result<()>) -> bool {
         match stopped {
-            Ok(()) | Err(Error::Iavf(Fault::Reset { .. })) => true,
+            Ok(()) => true,
+            Err(Error::Iavf(Fault::Reset { .. })) if self.is_reset_in_time() => true,
             // A device that is gone does no DMA.
             Err(_) if self.pci.health().is_err() => true,
             Err(error) => {
                 tracing::error!("{error}");
                 false
             }
+        }
+    }
+
+    /// Waits for a reset that was announced; all queues together wait no longer than for one.
+    fn is_reset_in_time(&self) -> bool {
+        let end = *self.state().reset_by.get_or_insert_with(|| Instant::now() + RESET);
+        loop {
+            // A mailbox that cannot be asked is a device's that is gone.
+            if self.with_mailbox(|mailbox| Ok(mailbox.is_disabled())).unwrap_or(true) {
+                return true;
+            }
+            if Instant::now() >= end {
+                return false;
+            }
+            std::thread::sleep(Duration::from_micros(100));
         }
     }
 
@@ -217,33 +258,30 @@ impl Chip {
     }
 }
 
-/// Every counter since it was as `before` says.
-fn since(before: &Counters, now: &Counters) -> Vec<Counter> {
-    const WHAT: [(&str, Option<Reason>); Counters::NAMES.len()] = [
-        ("bytes received", None),
-        ("unicast frames received", None),
-        ("multicast frames received", None),
-        ("broadcast frames received", None),
-        ("frames dropped because a queue had no descriptor", Some(Reason::RxNoDescriptor)),
-        ("frames of an unknown protocol", None),
-        ("bytes sent", None),
-        ("unicast frames sent", None),
-        ("multicast frames sent", None),
-        ("broadcast frames sent", None),
-        ("frames that were not sent", None),
-        ("frames that the virtual function may not send", Some(Reason::TxSpoofed)),
-    ];
-    let values: Vec<u64> =
-        before.0.iter().zip(now.0).map(|(before, now)| now.wrapping_sub(*before)).collect();
-    let sum = |from: usize| values[from..from + 3].iter().fold(0, |sum: u64, value| sum.wrapping_add(*value));
-    let all = Counters::NAMES.iter().zip(WHAT).zip(&values);
-    let mut counters: Vec<Counter> =
-        all.map(|((name, (what, loss)), value)| Counter { name, value: *value, loss, what }).collect();
-    // What had no descriptor came, too.
-    let received = sum(1).saturating_sub(values[4]);
-    counters.push(Counter { name: "PRC", value: received, loss: None, what: "frames received" });
-    counters.push(Counter { name: "PTC", value: sum(7), loss: None, what: "frames sent" });
-    counters
+impl State {
+    /// Adds what was counted since the last time. A counter that went back was begun anew, and the
+    /// physical function may tell anything: no sum goes back.
+    fn count(&mut self, now: Counters) {
+        for ((sum, last), now) in self.sums.0.iter_mut().zip(self.last.0).zip(now.0) {
+            *sum = sum.saturating_add(now.saturating_sub(last));
+        }
+        self.last = now;
+    }
+
+    /// Every counter, and the sums of some.
+    fn counters(&mut self) -> Vec<Counter> {
+        let values = &self.sums.0;
+        let sum =
+            |from: usize| values[from..from + 3].iter().fold(0, |sum: u64, value| sum.saturating_add(*value));
+        // What had no descriptor came, too.
+        self.received = sum(1).saturating_sub(values[4]).max(self.received);
+        let all = Counters::NAMES.iter().zip(WHAT).zip(values);
+        let mut counters: Vec<Counter> =
+            all.map(|((name, (what, loss)), value)| Counter { name, value: *value, loss, what }).collect();
+        counters.push(Counter { name: "PRC", value: self.received, loss: None, what: "frames received" });
+        counters.push(Counter { name: "PTC", value: sum(7), loss: None, what: "frames sent" });
+        counters
+    }
 }
 
 impl Queues for Chip {
@@ -271,8 +309,26 @@ impl Drop for Chip {
                 "the virtual function was not reset: its memory is kept for good"
             );
             let mailbox = self.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
-            mailbox.iter().for_each(Mailbox::leak);
+            mailbox.iter().for_each(Mailbox::give_up);
         }
         self.release_bus();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_never_go_back_whatever_is_told() {
+        let mut state = State { last: Counters([5; _]), ..State::default() };
+        for (told, sum) in [(7, 2), (3, 2), (4, 3), (u64::MAX, u64::MAX - 1), (0, u64::MAX - 1)] {
+            state.count(Counters([told; _]));
+            assert_eq!(state.sums, Counters([sum; _]), "after {told}");
+        }
+        let counters = state.counters();
+        let of =
+            |name: &str| counters.iter().find(|counter| counter.name == name).map(|counter| counter.value);
+        assert_eq!((of("PRC"), of("PTC")), (Some(1), Some(u64::MAX)));
     }
 }

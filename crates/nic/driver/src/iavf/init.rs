@@ -8,7 +8,9 @@ use memory::DATA_ROOM;
 use port::Options;
 use regs::i40e::reset_state;
 use regs::iavf::*;
-use regs::virtchnl::message::{Classes, QueuePair, Queues, Resources, Rss, Select, Vector, Vectors, Version};
+use regs::virtchnl::message::{
+    Classes, Counters, QueuePair, Queues, Resources, Rss, Select, Vector, Vectors, Version,
+};
 use regs::virtchnl::{self, capability, op};
 
 use super::device::Chip;
@@ -112,7 +114,7 @@ impl Init for Chip {
     fn start_link(&self) -> Result<()> {
         let now = self.read_counters()?;
         let mut state = self.state();
-        (state.start, state.last) = (now, now);
+        (state.last, state.sums) = (now, Counters::default());
         Ok(())
     }
 }
@@ -177,10 +179,15 @@ impl Chip {
     /// Key, table and classes of the hash.
     fn spread_flows(&self, resources: &Resources, options: &Options) -> Result<()> {
         let sizes = (resources.key_size as usize, resources.lut_size as usize) == (KEY, RSS_TABLE);
+        let offered = resources.capabilities & capability::RSS_PF != 0;
         if options.rx_queues < 2 {
-            return Ok(());
+            // A table of before may lead to queues that do not run.
+            return match offered {
+                true => self.ask(op::SET_RSS_HENA, &Classes(0).encode()).map(|_| ()),
+                false => Ok(()),
+            };
         }
-        if resources.capabilities & capability::RSS_PF == 0 || !sizes {
+        if !offered || !sizes {
             let (device, what) = (self.name.clone(), "spreading flows over several queues");
             return Err(Fault::NotOffered { device, what, fix: "open it with one receive queue" }.into());
         }

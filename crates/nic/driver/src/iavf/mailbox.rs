@@ -1,6 +1,7 @@
 //! The mailbox: messages to the physical function, one at a time, each with a limit of time for its
 //! answer; and what it tells unasked. The queues are those of the XL710's admin queue.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bus::Bar;
@@ -37,15 +38,25 @@ pub(super) struct Mailbox {
     pub link: Link,
     /// A reset was announced, or has come.
     reset: bool,
+    /// Answers that were not waited for any longer, by their kind: they may come yet, and belong to
+    /// no later message.
+    owed: BTreeMap<u32, u32>,
     /// Messages that nobody had asked for.
-    pub strays: u64,
+    strays: u64,
 }
 
 impl Mailbox {
     /// Enables both queues.
     pub fn new(bar: &Bar, device: &str, dma: &Dma) -> Result<Mailbox> {
         let queue = AdminQueue::new(bar, REGISTERS, device, dma)?;
-        Ok(Mailbox { queue, device: device.to_owned(), link: Link::DOWN, reset: false, strays: 0 })
+        Ok(Mailbox {
+            queue,
+            device: device.to_owned(),
+            link: Link::DOWN,
+            reset: false,
+            owed: BTreeMap::new(),
+            strays: 0,
+        })
     }
 
     /// Whether the physical function has reset this one since, or says that it will.
@@ -61,7 +72,7 @@ impl Mailbox {
 
     /// Takes what was told; answers to `wanted` among it.
     fn take(&mut self, wanted: u32) -> Option<Answer> {
-        let Mailbox { queue, link, reset, strays, .. } = self;
+        let Mailbox { queue, link, reset, owed, strays, .. } = self;
         let mut answer = None;
         queue.events(|event, bytes| {
             let (kind, status) = (event.cookie as u32, (event.cookie >> 32) as i32);
@@ -73,6 +84,7 @@ impl Mailbox {
                     Some(told) if told.event == event::PF_DRIVER_CLOSE => *reset = true,
                     _ => *strays += 1,
                 },
+                _ if is_owed(owed, kind) => {}
                 _ if kind == wanted && answer.is_none() => answer = Some((kind, status, bytes)),
                 _ => *strays += 1,
             }
@@ -118,7 +130,22 @@ impl Mailbox {
                     known.map_or(("no status", "and nothing known"), |(_, name, what)| (*name, *what));
                 Err(Fault::Refused { device, message, opcode: kind, status, meaning }.into())
             }
-            Err(Late(waited_ms)) => Err(Fault::NoAnswer { device, message, opcode: kind, waited_ms }.into()),
+            Err(Late(waited_ms)) => {
+                *self.owed.entry(kind).or_default() += 1;
+                Err(Fault::NoAnswer { device, message, opcode: kind, waited_ms }.into())
+            }
+        }
+    }
+
+    /// Whether all messages of a kind were answered so far.
+    pub fn answers(&mut self, kind: u32) -> Result<()> {
+        self.take_events();
+        match self.owed.contains_key(&kind) {
+            false => Ok(()),
+            true => {
+                let (device, message) = (self.device.clone(), virtchnl::name(kind));
+                Err(Fault::NoAnswer { device, message, opcode: kind, waited_ms: 0 }.into())
+            }
         }
     }
 
@@ -127,10 +154,22 @@ impl Mailbox {
         Fault::Nonsense { device: self.device.clone(), message: virtchnl::name(kind), why }.into()
     }
 
-    /// Keeps its memory for ever: the device may still reach it.
-    pub fn leak(&self) {
+    /// Disables it: late messages find no memory. What it had is kept for ever, for the device may be
+    /// at it just now.
+    pub fn give_up(&self) {
+        self.queue.disable();
         self.queue.leak();
     }
+}
+
+/// Whether an answer of a kind is owed to an earlier message; then it is not any more.
+fn is_owed(owed: &mut BTreeMap<u32, u32>, kind: u32) -> bool {
+    let Some(count) = owed.get_mut(&kind) else { return false };
+    *count -= 1;
+    if *count == 0 {
+        owed.remove(&kind);
+    }
+    true
 }
 
 /// What an event tells of the link.

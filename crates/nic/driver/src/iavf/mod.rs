@@ -13,7 +13,7 @@ mod info;
 mod init;
 mod mailbox;
 
-use crate::i40e::{RxXl710, TxXl710};
+use crate::i40e::{RxXl710Long, TxXl710};
 use crate::intel;
 pub use device::Chip;
 pub use fault::Fault;
@@ -21,7 +21,7 @@ pub use fault::Fault;
 /// A port that is a virtual function.
 pub type Iavf = intel::Port<Chip>;
 /// Its receive queues.
-pub type RxQueue = intel::RxQueue<RxXl710>;
+pub type RxQueue = intel::RxQueue<RxXl710Long>;
 /// Its transmit queues.
 pub type TxQueue = intel::TxQueue<TxXl710>;
 

@@ -37,6 +37,8 @@ const BURST: usize = 64;
 #[derive(Debug)]
 pub(super) struct Sriov {
     pub vfs: Vec<Member>,
+    /// Whose messages are looked for first.
+    pub first: usize,
 }
 
 /// A virtual function.
@@ -57,7 +59,7 @@ pub(super) struct Offered {
 impl Sriov {
     pub fn new(slots: &[SharedSlot]) -> Sriov {
         let member = |slot: &SharedSlot| Member { slot: slot.clone(), vsi: None };
-        Sriov { vfs: slots.iter().map(member).collect() }
+        Sriov { vfs: slots.iter().map(member).collect(), first: 0 }
     }
 
     /// As a reset of the physical function leaves them: without queues and VSIs.

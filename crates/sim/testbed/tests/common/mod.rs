@@ -13,6 +13,7 @@ pub mod hasty;
 pub mod hollow;
 pub mod i40e;
 pub mod limit;
+pub mod mailbox;
 pub mod recorder;
 pub mod vf;
 pub mod virtio;

@@ -1,16 +1,22 @@
 //! Resetting a virtual function and giving it what it has (datasheet chapters 4, 7 and 10): a VSI
 //! with its filters, queues, vectors, what its hash spreads.
 
+use std::time::{Duration, Instant};
+
 use regs::i40e::admin::{Descriptor, opcode, promiscuous, vsi};
 use regs::i40e::*;
-use regs::iavf::QUEUES;
+use regs::iavf::{QUEUES, VFQF_HKEY, VFQF_HLUT};
 
+use super::super::Fault;
 use super::super::filter::Filters;
 use super::super::init::CLASSES;
 use super::super::interrupt::NO_QUEUE;
-use super::super::Fault;
+use super::super::stats::OfVf;
 use super::{FIRST_QUEUE, Host, Policy, VF_QUEUES, Vf, Vsi};
-use crate::Result;
+use crate::{Error, Result};
+
+/// After which a virtual function that could not be brought up is tried again.
+const AGAIN: Duration = Duration::from_millis(100);
 
 impl Host {
     /// The function's queue that is the `n`-th of a virtual one.
@@ -21,17 +27,47 @@ impl Host {
     /// Brings up the virtual functions that their own drivers have reset (FLR); how many.
     pub(super) fn take_resets(&mut self) -> Result<usize> {
         let mut done = 0;
-        for block in 0..self.vfs.len().div_ceil(32) {
-            let bits = self.chip.bar.read32(GLGEN_VFLRSTAT::at(block));
+        for n in 0..self.vfs.len() {
+            // The bits are those of all virtual functions of the card.
+            let (block, bit) =
+                ((usize::from(self.first) + n) / 32, 1 << ((usize::from(self.first) + n) % 32));
+            if block >= GLGEN_VFLRSTAT::COUNT || self.chip.bar.read32(GLGEN_VFLRSTAT::at(block)) & bit == 0 {
+                continue;
+            }
             // All ones from a device that is gone are no resets.
             self.chip.pci.health()?;
-            for n in (32 * block..self.vfs.len()).take(32).filter(|n| bits >> (n % 32) & 1 != 0) {
-                self.chip.bar.write32(GLGEN_VFLRSTAT::at(block), 1 << (n % 32));
-                self.bring_up(n, false)?;
-                done += 1;
-            }
+            self.chip.bar.write32(GLGEN_VFLRSTAT::at(block), bit);
+            self.bring_back(n, false)?;
+            done += 1;
         }
         Ok(done)
+    }
+
+    /// As [`Host::bring_up`], for one that was up. When it fails, that is this virtual function's
+    /// alone: it stays in reset, is counted, and is tried again after a while.
+    ///
+    /// # Errors
+    /// When the device itself fails.
+    pub(super) fn bring_back(&mut self, n: usize, reset: bool) -> Result<()> {
+        self.vfs[n].again = None;
+        let Err(error) = self.bring_up(n, reset) else { return Ok(()) };
+        self.chip.pci.health()?;
+        if let Error::I40e(Fault::Stuck { .. } | Fault::NoAnswer { .. }) = error {
+            return Err(error);
+        }
+        tracing::warn!(port = self.chip.name, vf = n, "the virtual function stays in reset: {error}");
+        let vf = &mut self.vfs[n];
+        vf.counters.not_brought_up += 1;
+        vf.again = Some(Instant::now() + AGAIN);
+        Ok(())
+    }
+
+    /// Brings up those that could not be, when it is time; how many were tried.
+    pub(super) fn try_again(&mut self) -> Result<usize> {
+        let due = |vf: &Vf| vf.again.is_some_and(|again| again <= Instant::now());
+        let due: Vec<usize> = (0..self.vfs.len()).filter(|n| due(&self.vfs[*n])).collect();
+        due.iter().try_for_each(|n| self.bring_back(*n, true))?;
+        Ok(due.len())
     }
 
     /// Resets a virtual function, unless it is so already, and gives it what it has.
@@ -45,6 +81,12 @@ impl Host {
         }
         let (done, meaning) = (VPGEN_VFRSTAT::VFRD, "the virtual function does not come out of reset");
         chip.wait(100, "VPGEN_VFRSTAT", VPGEN_VFRSTAT::at(n), done, done, meaning)?;
+        // What it sent before is not the next one's, who may have other memory.
+        chip.with_admin(|admin| {
+            chip.take_events(admin);
+            Ok(())
+        })?;
+        chip.state().inbox.forget(usize::from(self.first) + n);
         bar.write32(VFGEN_RSTAT1::at(n), reset_state::COMPLETED);
         bar.write32(VPGEN_VFRTRIG::at(n), trigger & !VPGEN_VFRTRIG::VFSWR);
         bar.write32(VP_MDET_TX::at(n), VP_MDET_TX::VALID);
@@ -58,6 +100,7 @@ impl Host {
         let vsi = self.add_vsi(n)?;
         let vf = &mut self.vfs[n];
         vf.vsi = Some(vsi);
+        vf.counted = OfVf::new(bar, vsi.counters);
         vf.filters = Vf::filters(&vf.policy, vf.mac, chip.state().api >= promiscuous::RX_ONLY_SINCE);
         let filters = &mut vf.filters;
         chip.with_admin(|admin| filters.tell(admin, vsi.seid, &chip.name))?;
@@ -80,7 +123,7 @@ impl Host {
             put(vsi::QUEUE_MAPPING + 2 * queue, Host::queue(n, queue) as u16);
         }
         put(vsi::TC_MAPPING, (VF_QUEUES.ilog2() as u16) << vsi::TC_NUMBER_SHIFT);
-        properties[vsi::SECURITY] = if spoof_check { vsi::ENABLE_MAC_CHK } else { 0 };
+        properties[vsi::SECURITY] = if spoof_check { vsi::ENABLE_MAC_CHK | vsi::ENABLE_VLAN_CHK } else { 0 };
         properties[vsi::PORT_VLAN_FLAGS] = port_vlan_flags(vlan, false);
         let mut add = Descriptor::new(opcode::ADD_VSI);
         add.set_param(0, &self.bridge.to_le_bytes());
@@ -128,6 +171,14 @@ impl Host {
             bar.write32(QINT_RQCTL::at(queue), 0);
             bar.write32(QINT_TQCTL::at(queue), 0);
         }
+        // No reset of a virtual function clears its hash: nothing of the one before stays. Until its
+        // driver sets a key, there is one that spreads.
+        let key = port::Options::default().rss.key;
+        let mut words = key.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word));
+        for at in 0..VFQF_HKEY::COUNT {
+            bar.write32(VFQF_HKEY1::at(row(at, n)), words.next().unwrap_or(0));
+        }
+        (0..VFQF_HLUT::COUNT).for_each(|at| bar.write32(VFQF_HLUT1::at(row(at, n)), 0));
         let classes = default_classes();
         chip.write_receive_register(VFQF_HENA1::at(row(0, n)), classes as u32)?;
         chip.write_receive_register(VFQF_HENA1::at(row(1, n)), (classes >> 32) as u32)

@@ -9,7 +9,7 @@ use regs::virtchnl::message::{
 use regs::virtchnl::{self, capability, op, promiscuous, status};
 
 use super::bring_up::{default_classes, port_vlan_flags};
-use super::{Host, Letter, VF_QUEUES, Vsi};
+use super::{Host, Message, VF_QUEUES, Vsi};
 use crate::Result;
 
 /// What a virtual function is offered.
@@ -50,14 +50,14 @@ fn by_firmware(told: Result<()>) -> Result<Answer> {
 
 impl Host {
     /// Answers a message.
-    pub(super) fn serve(&mut self, letter: &Letter) -> Result<()> {
-        let (n, opcode) = (letter.vf, letter.opcode);
+    pub(super) fn serve(&mut self, n: usize, message: &Message) -> Result<()> {
+        let opcode = message.opcode;
         self.vfs[n].counters.messages += 1;
         if opcode == op::RESET_VF {
             // Nobody answers: the reset itself is seen.
-            return self.bring_up(n, true);
+            return self.bring_back(n, true);
         }
-        let answer = self.answer(n, opcode, &letter.bytes)?;
+        let answer = self.answer(n, opcode, &message.bytes)?;
         let name = virtchnl::name(opcode);
         match answer {
             Ok(bytes) => {
@@ -104,7 +104,7 @@ impl Host {
             op::ADD_VLAN | op::DEL_VLAN => return self.vlans(n, opcode, vsi, bytes),
             op::CONFIG_PROMISCUOUS_MODE => return self.promiscuous(n, vsi, bytes),
             op::GET_STATS => match Select::decode(bytes) {
-                Some(select) if select.vsi == vsi.number => Ok(self.statistics(vsi).encode()),
+                Some(select) if select.vsi == vsi.number => Ok(self.statistics(n).encode()),
                 Some(_) => PARAM,
                 None => Err(LENGTH),
             },
@@ -247,33 +247,10 @@ impl Host {
         })
     }
 
-    /// The counters of a VSI, as the device has them.
-    fn statistics(&self, vsi: Vsi) -> Counters {
-        let bar = &self.chip.bar;
-        let n = vsi.counters;
-        let wide = |low: u32, high: u32| {
-            let upper = bar.read32(high);
-            let lower = bar.read32(low);
-            let again = bar.read32(high);
-            // The upper half may take a carry between two reads.
-            let lower = if again == upper { lower } else { bar.read32(low) };
-            u64::from(again & 0xFFFF) << 32 | u64::from(lower)
-        };
-        let narrow = |at: u32| u64::from(bar.read32(at));
-        Counters([
-            wide(GLV_GORCL::at(n), GLV_GORCH::at(n)),
-            wide(GLV_UPRCL::at(n), GLV_UPRCH::at(n)),
-            wide(GLV_MPRCL::at(n), GLV_MPRCH::at(n)),
-            wide(GLV_BPRCL::at(n), GLV_BPRCH::at(n)),
-            narrow(GLV_RDPC::at(n)),
-            narrow(GLV_RUPP::at(n)),
-            wide(GLV_GOTCL::at(n), GLV_GOTCH::at(n)),
-            wide(GLV_UPTCL::at(n), GLV_UPTCH::at(n)),
-            wide(GLV_MPTCL::at(n), GLV_MPTCH::at(n)),
-            wide(GLV_BPTCL::at(n), GLV_BPTCH::at(n)),
-            0, // the device has no counter of its own for packets that were not sent
-            narrow(GLV_TEPC::at(n)),
-        ])
+    /// What was counted of a virtual function since its last reset.
+    fn statistics(&mut self, n: usize) -> Counters {
+        let chip = &self.chip;
+        self.vfs[n].counted.update(&chip.bar, || chip.pci.health().is_ok())
     }
 
     /// The key of the hash, or its table.

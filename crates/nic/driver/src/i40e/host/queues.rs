@@ -71,6 +71,8 @@ impl Host {
             (context::rx::BASE, pair.rx_ring / UNIT),
             (context::rx::QLEN, pair.rx_len.into()),
             (context::rx::DBUFF, u64::from(pair.rx_buffer) / UNIT),
+            // virtchnl has no word for the size of descriptors: they have 32 bytes, with any host.
+            (context::rx::DSIZE, 1),
             (context::rx::CRCSTRIP, 1),
             (context::rx::L2TSEL, 1),
             (context::rx::RXMAX, pair.rx_max.into()),
@@ -151,16 +153,22 @@ impl Host {
         for at in (0..VF_QUEUES).filter(|at| rx >> at & 1 != 0) {
             let (chip, queue) = (&self.chip, Host::queue(n, at));
             chip.bar.write32(QRX_ENA::at(queue), QRX_ENA::QENA_REQ);
+            if let Err(error) = chip.wait(100, "QRX_ENA", QRX_ENA::at(queue), on, on, meaning) {
+                chip.bar.write32(QRX_ENA::at(queue), 0);
+                return Err(error);
+            }
             self.vfs[n].running[0] |= 1 << at;
-            chip.wait(100, "QRX_ENA", QRX_ENA::at(queue), on, on, meaning)?;
         }
         for at in (0..VF_QUEUES).filter(|at| tx >> at & 1 != 0) {
             let (chip, queue) = (&self.chip, Host::queue(n, at));
             chip.bar.write32(QTX_HEAD::at(queue), 0);
             chip.announce_tx(queue, GLLAN_TXPRE_QDIS::CLEAR_QDIS);
             chip.bar.write32(QTX_ENA::at(queue), QTX_ENA::QENA_REQ);
+            if let Err(error) = chip.wait(100, "QTX_ENA", QTX_ENA::at(queue), on, on, meaning) {
+                chip.bar.write32(QTX_ENA::at(queue), 0);
+                return Err(error);
+            }
             self.vfs[n].running[1] |= 1 << at;
-            chip.wait(100, "QTX_ENA", QTX_ENA::at(queue), on, on, meaning)?;
         }
         Ok(())
     }
@@ -176,7 +184,9 @@ impl Host {
         for at in queues(tx & self.vfs[n].running[1]) {
             self.chip.announce_tx(Host::queue(n, at), GLLAN_TXPRE_QDIS::SET_QDIS);
         }
-        sleep(PREPARED);
+        if tx & self.vfs[n].running[1] != 0 {
+            sleep(PREPARED);
+        }
         for at in queues(tx & self.vfs[n].running[1]) {
             let queue = Host::queue(n, at);
             self.chip.bar.write32(QTX_ENA::at(queue), 0);

@@ -112,9 +112,12 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         let I40e { host, sriov: Some(sriov), registers, .. } = self else { return };
         for _ in 0..MESSAGES {
             let waits = |vf: &super::Member| vf.slot.lock().has_messages().0;
-            let Some(n) = sriov.vfs.iter().position(waits) else { return };
+            let count = sriov.vfs.len();
+            let mut turn = (0..count).map(|n| (sriov.first + n) % count);
+            let Some(n) = turn.find(|n| waits(&sriov.vfs[*n])) else { return };
             let Some((place, lent)) = RECEIVE.take(registers, &host.dma, &mut host.counters) else { return };
             // The next time another is first.
+            sriov.first = n + 1;
             let Some(message) = sriov.vfs[n].slot.lock().next_for_pf() else { return };
             let opcode = opcode::SEND_MSG_TO_PF;
             let event = message.event(opcode, n as u16, &lent, &host.dma, &mut host.counters);

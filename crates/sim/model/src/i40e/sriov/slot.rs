@@ -81,6 +81,8 @@ pub(in crate::i40e) struct Slot {
     pub refused: u64,
     /// Frames for which there was no room here.
     pub full: u64,
+    /// Frames that a reset has lost on their way.
+    pub lost_by_reset: u64,
     to_vf: VecDeque<Message>,
     to_pf: VecDeque<Message>,
     to_host: VecDeque<Vec<u8>>,
@@ -97,6 +99,7 @@ impl Slot {
         (self.failed, self.malicious, self.stale) = (false, false, true);
         self.to_vf.clear();
         self.to_pf.clear();
+        self.lost_by_reset += (self.to_host.len() + self.from_host.len()) as u64;
         self.to_host.clear();
         self.from_host.clear();
     }

@@ -180,9 +180,15 @@ impl<D: Dma, P: Pages> Vf<D, P> {
         let mut slot = slot.lock();
         if frames.len() + taken > 0 {
             slot.statistics = host.counters.statistics.clone();
-            slot.malicious |= host.counters.malicious;
         }
-        slot.send(sent);
+        match slot.resets == self.resets {
+            true => {
+                slot.malicious |= std::mem::take(&mut host.counters.malicious);
+                slot.send(sent);
+            }
+            // What was sent before a reset does not leave after it.
+            false => slot.lost_by_reset += sent.len() as u64,
+        }
         frames.len() + taken
     }
 
@@ -231,8 +237,14 @@ impl<D: Dma, P: Pages> Vf<D, P> {
     fn command(&mut self, command: &Descriptor) -> Answer {
         let host = &mut self.host;
         let sent = match command.opcode {
-            opcode::SEND_MSG_TO_PF => Message::of(command, &host.dma, &mut host.counters)
-                .and_then(|message| self.slot.lock().tell_pf(message).then_some(()).ok_or(error::EBUSY)),
+            opcode::SEND_MSG_TO_PF => {
+                Message::of(command, &host.dma, &mut host.counters).and_then(|message| {
+                    let mut slot = self.slot.lock();
+                    // Likewise a message of before a reset.
+                    let told = slot.resets == self.resets && slot.tell_pf(message);
+                    told.then_some(()).ok_or(error::EBUSY)
+                })
+            }
             opcode::QUEUE_SHUTDOWN => return Ok(()),
             other => {
                 host.counters.report(Rule::AdminUnknownCommand, Location::Command(other), 0);
@@ -378,7 +390,7 @@ where
 
     fn drops(&self) -> Vec<(&'static str, u64)> {
         let slot = self.slot.lock();
-        let own = [("tx_spoofed", slot.refused), ("rx_vf_full", slot.full)];
+        let own = [("tx_spoofed", slot.refused), ("rx_vf_full", slot.full), ("vf_reset", slot.lost_by_reset)];
         let others =
             self.host.counters.drops.iter().filter(|(name, _)| own.iter().all(|(own, _)| own != name));
         others.chain(own).collect()
