@@ -20,6 +20,7 @@ const INIT: &str = include_str!("guest/init.sh");
 const MODULES: &[&str] = &[
     "ixgbe",
     "i40e",
+    "iavf",
     "igb",
     "e1000e",
     "virtio_pci",

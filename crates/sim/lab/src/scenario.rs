@@ -10,11 +10,13 @@ mod forward;
 mod guest_vfio;
 mod igb;
 mod linux_i40e;
+mod linux_iavf;
 mod linux_ixgbe;
 mod linux_pair;
 mod linux_virtio;
 mod numa;
 mod ovs;
+mod pf;
 mod served;
 mod soak;
 mod xdp;
@@ -111,6 +113,12 @@ pub const ALL: &[Scenario] = &[
         about: "Linux's i40e on the XL710 model: TCP, RSS, VLANs, resets, self-test",
         packages: &[],
         run: linux_i40e::qsfp,
+    },
+    Scenario {
+        name: "linux-iavf",
+        about: "Linux's iavf on virtual functions of the XL710 model, which our driver hosts; its host restarted",
+        packages: &[],
+        run: linux_iavf::hosted,
     },
     Scenario {
         name: "dpdk-ixgbe",

@@ -19,5 +19,6 @@ const EXPLAINED: &[(&str, &str)] = &[
 /// As an adapter with QSFP+ cages.
 pub fn qsfp(bench: &Bench, name: &str) -> Result<Outcome> {
     let script = include_str!("linux_i40e.sh");
-    Pair { model: &["xl710"], environment: String::new(), script, explained: EXPLAINED }.run(bench, name)
+    let (model, environment): (&[&str], _) = (&["xl710"], String::new());
+    Pair { model, environment, script, explained: EXPLAINED, hosted: None }.run(bench, name)
 }

@@ -35,7 +35,9 @@ tagged
 long
 filtered
 steered
+of_the_card
 queried '(crc|length|csum|oversize|undersize)_(errors|error|bad): [1-9]'
+resized a ethtool -G eth0 rx 1024 tx 1024
 check "negotiation anew" a ethtool -r eth0
 check "link after that" await 40 carrier a eth0
 for kind in pfr corer globr; do

@@ -52,5 +52,6 @@ pub fn kx4(bench: &Bench, name: &str) -> Result<Outcome> {
 }
 
 fn pair(model: &'static [&'static str], id: &str) -> Pair {
-    Pair { model, environment: format!("ID={id}\n"), script: SCRIPT, explained: EXPLAINED }
+    let environment = format!("ID={id}\n");
+    Pair { model, environment, script: SCRIPT, explained: EXPLAINED, hosted: None }
 }

@@ -5,7 +5,9 @@ spread 'rx_queue_[0-9]+_packets: [1-9]'
 tagged
 long
 filtered
+of_the_card
 queried '(crc|length|csum_offload|long_length|short_length)_errors: [1-9]'
+resized a ethtool -G eth0 rx 1024 tx 1024
 if [ $ID = 10fb ]; then
     check "module" sh -c 'ip netns exec a ethtool -m eth0 | grep -q "Vendor name"'
 fi

@@ -4,6 +4,9 @@
 //! in `linux_pair.sh`, what with one of them in its own script; the linter's report of the
 //! whole run up to the driver's own diagnosis is a check, too.
 
+use std::path::Path;
+
+use super::pf::Host;
 use super::{Bench, Served};
 use crate::Result;
 use crate::vm::{Outcome, Vm};
@@ -22,6 +25,9 @@ pub struct Pair {
     /// Rules of the linter that the driver breaks at a register, each with the
     /// reason why it works all the same beside it.
     pub explained: &'static [(&'static str, &'static str)],
+    /// The guest has the first virtual function of each NIC instead, and our driver hosts it;
+    /// its policy, as `ixora pf --vf` is given it.
+    pub hosted: Option<&'static str>,
 }
 
 impl Pair {
@@ -34,9 +40,25 @@ impl Pair {
         words.extend(["--socket", &paths[0], "--socket", &paths[1], "--wire", "pair"]);
         let mut served = Served::start(bench.ixora(), &words, &directory.join("model.log"))?;
         let script = [COMMON, self.script].concat();
-        let mut vm = Vm::new(&bench.guest, bench.log(name), &script).served(&sockets[0]).served(&sockets[1]);
+        let mut vm = Vm::new(&bench.guest, bench.log(name), &script);
+        let mut hosts = Vec::new();
+        for path in &paths {
+            vm = match self.hosted {
+                None => vm.served(Path::new(path)),
+                Some(policy) => {
+                    hosts.push(Host::start(bench.ixora(), path, policy)?);
+                    vm.served(Path::new(&format!("{path}.vf0")))
+                }
+            };
+        }
         vm.files.file("lab/environment", self.environment.as_bytes());
         let mut running = vm.told().start()?;
+        if self.hosted.is_some() && running.says("LAB: hosts") {
+            for host in &mut hosts {
+                host.restart()?;
+            }
+            running.tell()?;
+        }
         let ended = !running.says("LAB: judge"); // then the report is all there is
         let findings = served.findings(self.explained)?;
         if !ended {

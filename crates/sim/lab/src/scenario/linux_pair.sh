@@ -92,15 +92,25 @@ filtered() {
     b ip link set eth1 promisc off
 }
 
+# of_the_card: what only a driver of a whole card tells.
+of_the_card() {
+    check "EEPROM" a ethtool -e eth0 offset 0 length 64
+    check "pause parameters" a ethtool -a eth0
+}
+
 # queried PATTERN: what the driver tells and takes; errors are what the pattern finds.
 queried() {
     check "statistics" a ethtool -S eth0
     check "no errors counted" sh -c "! ip netns exec b ethtool -S eth1 | grep -E '$1'"
-    check "EEPROM" a ethtool -e eth0 offset 0 length 64
     check "driver's information" a ethtool -i eth0
-    check "pause parameters" a ethtool -a eth0
     check "coalescing" a ethtool -C eth0 rx-usecs 50
-    check "ring sizes" a ethtool -G eth0 rx 1024 tx 1024
+}
+
+# resized COMMAND…: other rings, after the command that asks for them.
+rings() { a ethtool -g eth0 | tail -n 5 | grep -q '^RX:.*1024'; }
+resized() {
+    check "ring sizes" "$@"
+    check "ring sizes told" await 20 rings
     answered 10.0.0.2
     check "ping after new rings" a ping -c 3 -i 0.2 -W 2 10.0.0.2
 }

@@ -1,0 +1,32 @@
+//! Linux's iavf driver, unmodified, on the virtual functions of two XL710 models joined by a
+//! cable, which our driver hosts.
+
+use super::Bench;
+use super::linux_pair::Pair;
+use crate::Result;
+use crate::vm::Outcome;
+
+/// Rules of the linter that Linux 6.1 breaks at a register, each with the reason why it works all the
+/// same.
+const EXPLAINED: &[(&str, &str)] = &[
+    // A reset by the host comes at any time: the driver moves the tail of a queue that has just been
+    // turned off, and sees the reset later.
+    ("AdminQueueOff", "VF_ATQT1"),
+    ("AdminQueueOff", "VF_ARQT1"),
+];
+
+/// Each receives all frames if its driver asks for them.
+const POLICY: &str = "0,trust";
+
+/// A virtual function of each card.
+pub fn hosted(bench: &Bench, name: &str) -> Result<Outcome> {
+    let script = include_str!("linux_iavf.sh");
+    let pair = Pair {
+        model: &["xl710", "--vfs", "1"],
+        environment: String::new(),
+        script,
+        explained: EXPLAINED,
+        hosted: Some(POLICY),
+    };
+    pair.run(bench, name)
+}
