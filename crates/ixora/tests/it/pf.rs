@@ -60,7 +60,7 @@ fn what_cannot_be_hosted_is_refused() {
         ("pf model:xl710 --vfs 1 --vf 3,trust", 2, "--vf 3 is given, and 1 are hosted"),
         ("pf model:xl710 --vf 0,rate=5", 2, "\"rate=5\" is unknown"),
         ("model 82599 --socket x --vfs 1", 2, "82599 has 0 virtual functions, not 1"),
-        ("model xl710 --socket x --vfs 17", 2, "xl710 has 16 virtual functions, not 17"),
+        ("model xl710 --socket x --vfs 16", 2, "xl710 has 15 virtual functions, not 16"),
     ] {
         let done = run(place.path(), arguments);
         assert_eq!(done.code(), Some(code), "{arguments}: {done:#?}");
