@@ -74,6 +74,35 @@ fn an_interface_that_is_not_there_is_made_and_goes_with_the_port() {
     });
 }
 
+/// What the last user of an interface asked the kernel to leave out is the interface's as long as
+/// it is there.
+#[test]
+fn one_that_stays_has_no_offloads_of_its_last_user() {
+    in_namespace(|| {
+        ip("tuntap add mode tap name t0");
+        ip("link set t0 addrgenmode none");
+        let long = TapPort::open("t0,gso", &Options::default()).expect("it opens");
+        End::new(Box::new(long), &dma()).end();
+        let mut tap = open(&Options::default());
+        ip("addr add 10.9.9.1/24 dev t0");
+        ip("neigh add 10.9.9.2 lladdr 02:00:00:00:00:02 dev t0 nud permanent");
+        let socket = std::net::UdpSocket::bind("10.9.9.1:0").expect("an address");
+        socket.send_to(b"hello", "10.9.9.2:9").expect("a way");
+        let mut datagram = None;
+        until("datagram", || {
+            datagram = tap.receive(0).into_iter().find(|frame| (&frame[12..14], frame[23]) == (&[8, 0], 17));
+            datagram.is_some()
+        });
+        let frame = datagram.expect("it came");
+        let (ip, udp) = frame[14..].split_at(20);
+        let ends = wire::ipv4::Header::of(ip).expect("a header").addresses();
+        let pseudo = ends.pseudo_header(wire::ip::Protocol::UDP, udp.len());
+        let sum = wire::checksum::combine(pseudo, wire::checksum::sum(udp));
+        assert_eq!(sum, 0xFFFF, "the kernel has filled the checksum in");
+        tap.end();
+    });
+}
+
 #[test]
 fn long_frames_span_buffers_and_longer_ones_are_refused_by_name() {
     in_namespace(|| {

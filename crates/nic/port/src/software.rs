@@ -83,6 +83,11 @@ pub fn complete_checksum(packet: &mut Packet, start: usize, offset: usize) -> bo
     true
 }
 
+/// Bytes of payload of a piece, at least: TCP's segments have so many where the path is the narrowest
+/// that Linux believes in (tcp(7), `tcp_min_snd_mss` without the headers). With less, one packet
+/// would become as many as it has bytes.
+pub const LEAST_SEGMENT: usize = 48;
+
 /// What became of a packet that was to be cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
@@ -99,7 +104,7 @@ pub fn cut(packet: &Packet, pool: &mut Pool, mut give: impl FnMut(&mut Pool, Pac
     let asked = packet.tx_offload();
     let (end, size) = (asked.header_len() as usize, usize::from(asked.segment_size));
     let mut cut = Cut { pieces: 0, is_whole: false };
-    let headers = packet.get(..end).filter(|_| asked.has(TxOffload::SEGMENT) && size > 0);
+    let headers = packet.get(..end).filter(|_| asked.has(TxOffload::SEGMENT) && size >= LEAST_SEGMENT);
     let (network, transport) = (asked.l2_len.into(), asked.transport_offset());
     let long = headers.and_then(|it| Long::of(it, asked.has(TxOffload::TUNNEL), network, transport));
     let (Some(headers), Some(long)) = (headers, long) else { return cut };

@@ -4,6 +4,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use super::vnet;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::ioctl::{IntegerSetter, Opcode, Setter, Updater, ioctl, opcode};
@@ -27,6 +28,8 @@ const TUNSETOFFLOAD: Opcode = opcode::write::<libc::c_uint>(b'T', 208);
 /// versions of IP that are longer than a frame (linux/if_tun.h: TUN_F_CSUM, TUN_F_TSO4,
 /// TUN_F_TSO6).
 const LONG_SEGMENTS: usize = 0x01 | 0x02 | 0x04;
+/// Takes the length of the header in front of each frame.
+const TUNSETVNETHDRSZ: Opcode = opcode::write::<libc::c_int>(b'T', 216);
 const TUNATTACHFILTER: Opcode = opcode::write::<libc::sock_fprog>(b'T', 213);
 
 /// A queue of the interface `name`, which is made if there is none: `several`
@@ -44,9 +47,14 @@ pub(super) fn open(name: &str, several: bool, long: bool) -> io::Result<OwnedFd>
     // SAFETY: TUNSETIFF reads and writes one `struct ifreq`, whose size and
     // layout `Request` has, and keeps no pointer to it.
     unsafe { ioctl(&file, Setter::<TUNSETIFF, Request>::new(request))? };
+    // Both are an interface's, not a file's: one that stays has them as its last user said.
+    let taken = if long { LONG_SEGMENTS } else { 0 };
+    // SAFETY: TUNSETOFFLOAD takes an integer of these bits, and no pointer.
+    unsafe { ioctl(&file, IntegerSetter::<TUNSETOFFLOAD>::new_usize(taken))? };
     if long {
-        // SAFETY: TUNSETOFFLOAD takes an integer of these bits, and no pointer.
-        unsafe { ioctl(&file, IntegerSetter::<TUNSETOFFLOAD>::new_usize(LONG_SEGMENTS))? };
+        let len = vnet::LEN as libc::c_int;
+        // SAFETY: TUNSETVNETHDRSZ reads one `int`, and keeps no pointer to it.
+        unsafe { ioctl(&file, Setter::<TUNSETVNETHDRSZ, libc::c_int>::new(len))? };
     }
     Ok(file)
 }

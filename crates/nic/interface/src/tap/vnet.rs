@@ -3,6 +3,7 @@
 //! (linux/virtio_net.h; Virtio 1.2, 5.1.6.1).
 
 use memory::{Packet, TxOffload};
+use port::software;
 use regs::virtio::net::header;
 use wire::ethernet::{self, EtherType};
 use wire::ip::Protocol;
@@ -22,37 +23,58 @@ pub(super) fn apply(bytes: &[u8; LEN], packet: &mut Packet) -> Option<()> {
     if !needs_sum {
         return (kind == header::GSO_NONE).then_some(());
     }
-    let (l2_len, is_v6) = network(packet)?;
-    let l3_len = word(header::CSUM_START).checked_sub(l2_len)?;
-    let mut asked = TxOffload {
-        flags: match word(header::CSUM_OFFSET) {
-            tcp::offset::CHECKSUM => TxOffload::TCP_CHECKSUM,
-            udp::offset::CHECKSUM => TxOffload::UDP_CHECKSUM,
-            _ => return None,
-        },
-        l2_len: u8::try_from(l2_len).ok()?,
-        l3_len: u8::try_from(l3_len).ok()?,
-        ..TxOffload::default()
-    };
-    if is_v6 {
-        asked.flags |= TxOffload::IPV6;
-    }
+    let (start, offset) = (word(header::CSUM_START), word(header::CSUM_OFFSET));
+    let asked = checksum(packet, start, offset);
+    let is_v6 = asked.is_some_and(|asked| asked.has(TxOffload::IPV6));
     match (kind, is_v6) {
-        (header::GSO_NONE, _) => {}
+        (header::GSO_NONE, _) => match asked {
+            Some(asked) => packet.set_tx_offload(asked),
+            // Of another protocol, or not where headers end: nobody behind us could be asked.
+            None => return software::complete_checksum(packet, start, offset).then_some(()),
+        },
         (header::GSO_TCPV4, false) | (header::GSO_TCPV6, true) => {
-            if !asked.has(TxOffload::TCP_CHECKSUM) {
-                return None;
-            }
-            let l4_len = tcp::Header::of(packet.get(l2_len + l3_len..)?)?.header_len();
-            asked.flags |= TxOffload::SEGMENT | if is_v6 { 0 } else { TxOffload::IP_CHECKSUM };
-            asked.l4_len = u8::try_from(l4_len).ok()?;
-            asked.segment_size = u16::try_from(word(header::GSO_SIZE)).ok().filter(|size| *size > 0)?;
-            leave_length_out(packet, (l2_len, l3_len), is_v6)?;
+            let asked = asked.filter(|asked| asked.has(TxOffload::TCP_CHECKSUM))?;
+            let size = word(header::GSO_SIZE);
+            let l4_len = tcp::Header::of(packet.get(start..)?)?.header_len();
+            let version = if is_v6 { 0 } else { TxOffload::IP_CHECKSUM };
+            leave_length_out(packet, (asked.l2_len.into(), asked.l3_len.into()), is_v6)?;
+            packet.set_tx_offload(TxOffload {
+                flags: asked.flags | TxOffload::SEGMENT | version,
+                l4_len: u8::try_from(l4_len).ok()?,
+                segment_size: u16::try_from(size).ok().filter(|_| size >= software::LEAST_SEGMENT)?,
+                ..asked
+            });
         }
         _ => return None,
     }
-    packet.set_tx_offload(asked);
     Some(())
+}
+
+/// What a frame asks for whose checksum is not filled in that is TCP's or UDP's; `None` of all
+/// others.
+fn checksum(packet: &Packet, start: usize, offset: usize) -> Option<TxOffload> {
+    let (l2_len, is_v6) = network(packet)?;
+    let ip = packet.get(l2_len..)?;
+    let (protocol, l3_len) = match is_v6 {
+        true => {
+            let upper =
+                ipv6::upper_layer(ipv6::Header::of(ip)?.next_header(), &ip[ipv6::HEADER_LEN..]).ok()?;
+            (upper.protocol, upper.offset + ipv6::HEADER_LEN)
+        }
+        false => ipv4::Header::of(ip).map(|header| (header.protocol(), header.header_len()))?,
+    };
+    let flag = match (protocol, offset) {
+        (Protocol::TCP, tcp::offset::CHECKSUM) => TxOffload::TCP_CHECKSUM,
+        (Protocol::UDP, udp::offset::CHECKSUM) => TxOffload::UDP_CHECKSUM,
+        _ => return None,
+    };
+    (l2_len + l3_len == start).then_some(())?;
+    Some(TxOffload {
+        flags: flag | if is_v6 { TxOffload::IPV6 } else { 0 },
+        l2_len: u8::try_from(l2_len).ok()?,
+        l3_len: u8::try_from(l3_len).ok()?,
+        ..TxOffload::default()
+    })
 }
 
 /// Where the IP header begins, and whether it is one of IPv6.
@@ -83,4 +105,82 @@ fn leave_length_out(packet: &mut Packet, (l2_len, l3_len): (usize, usize), is_v6
     let sum = ends.pseudo_header(Protocol::TCP, 0);
     tcp::Header::of_mut(packet.get_mut(l2_len + l3_len..)?)?.set_checksum(sum);
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use memory::{Dma, HEADROOM, Pool};
+
+    use super::*;
+
+    /// A frame of IPv4 with a TCP header and payload.
+    fn frame(pool: &mut Pool, protocol: u8) -> Packet {
+        let mut bytes = vec![2; 12];
+        bytes.extend([8, 0]);
+        let ip = [0x45, 0, 0x10, 0, 0, 0, 0x40, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        bytes.extend(ip);
+        let mut tcp = [0; 20];
+        tcp[12] = 5 << 4;
+        bytes.extend(tcp);
+        bytes.resize(600, 7);
+        let mut packet = pool.alloc().expect("a buffer");
+        packet.copy_at(HEADROOM, &bytes).expect("room");
+        packet
+    }
+
+    fn header(flags: u8, kind: u8, [size, start, offset]: [u16; 3]) -> [u8; LEN] {
+        let mut bytes = [0; LEN];
+        (bytes[header::FLAGS], bytes[header::GSO_TYPE]) = (flags, kind);
+        for (at, value) in
+            [(header::GSO_SIZE, size), (header::CSUM_START, start), (header::CSUM_OFFSET, offset)]
+        {
+            bytes[at..at + 2].copy_from_slice(&value.to_ne_bytes());
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_header_is_believed_as_far_as_the_frame_bears_it_out() {
+        let mut pool = Pool::new(&Dma::new(memory::Options::default()), 8).expect("memory");
+        const SUM: u8 = header::NEEDS_CSUM;
+        const TCP: u8 = header::GSO_TCPV4;
+        let mut asked = |protocol, of| {
+            let mut packet = frame(&mut pool, protocol);
+            let is_taken = apply(&of, &mut packet).is_some();
+            let asked = packet.tx_offload();
+            let sum = u16::from_be_bytes([packet[34 + 16], packet[34 + 17]]);
+            pool.free(packet);
+            is_taken.then_some((asked.flags, asked.header_len(), sum))
+        };
+        let plain = TxOffload::TCP_CHECKSUM;
+        let long = plain | TxOffload::SEGMENT | TxOffload::IP_CHECKSUM;
+        assert_eq!(asked(6, header(0, 0, [0; 3])), Some((0, 0, 0)));
+        assert_eq!(asked(6, header(SUM, 0, [0, 34, 16])), Some((plain, 34, 0)));
+        let taken = asked(6, header(SUM, TCP | header::GSO_ECN, [500, 34, 16])).expect("a long segment");
+        assert_eq!((taken.0, taken.1), (long, 54));
+        // Where nobody else could, the sum is made at once.
+        for of in [header(SUM, 0, [0, 35, 15]), header(SUM, 0, [0, 34, 17])] {
+            assert!(asked(6, of).is_some_and(|(flags, ..)| flags == 0));
+        }
+        assert!(
+            asked(132, header(SUM, 0, [0, 34, 16])).is_some_and(|(flags, _, sum)| flags == 0 && sum != 0)
+        );
+        // A piece must be worth it, and headers be where they are said to be.
+        for size in [0, 1, 47] {
+            assert_eq!(asked(6, header(SUM, TCP, [size, 34, 16])), None, "{size}");
+        }
+        assert!(asked(6, header(SUM, TCP, [48, 34, 16])).is_some());
+        for of in [
+            header(0, TCP, [500, 34, 16]),
+            header(SUM, TCP, [500, 33, 16]),
+            header(SUM, TCP, [500, 34, 6]),
+            header(SUM, header::GSO_TCPV6, [500, 34, 16]),
+            header(SUM, 99, [500, 34, 16]),
+            header(SUM, 0, [0, 599, 16]),
+            header(SUM, 0, [0, u16::MAX, u16::MAX]),
+        ] {
+            assert_eq!(asked(6, of), None, "{of:?}");
+        }
+        assert_eq!(asked(17, header(SUM, TCP, [500, 34, 16])), None);
+    }
 }
