@@ -5,6 +5,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::hop::{Hop, State, TunnelId};
 use crate::reason::Reason;
@@ -38,6 +39,8 @@ impl From<Tunnel> for Member {
 #[derive(Debug)]
 pub(crate) struct Group {
     members: Vec<Member>,
+    /// A number of each member that is its own, wherever it stands.
+    seeds: Vec<u32>,
     /// The member that each bucket belongs to, whatever its state.
     buckets: [u8; BUCKETS],
     /// The hops that entries lead to, one for each layer and owner.
@@ -55,7 +58,8 @@ impl Group {
 
     /// A group that [can be](Self::is_possible).
     pub(crate) fn new(members: Vec<Member>) -> Group {
-        let mut group = Group { members: Vec::new(), buckets: [0; BUCKETS], hops: BTreeSet::new() };
+        let mut group =
+            Group { members: Vec::new(), seeds: Vec::new(), buckets: [0; BUCKETS], hops: BTreeSet::new() };
         group.replace(members);
         group
     }
@@ -84,6 +88,7 @@ impl Group {
             *bucket = Some(most);
         }
         self.buckets = buckets.map(|place| place.unwrap_or(0) as u8); // below MAX_MEMBERS
+        self.seeds = members.iter().map(|member| seed(&member.tunnel)).collect();
         self.members = members;
     }
 
@@ -113,7 +118,8 @@ impl Group {
     /// and Schomaker, 2005).
     fn order(&self, bucket: usize, member: u8) -> f64 {
         let weight = self.members.get(usize::from(member)).map_or(1, |member| member.weight);
-        let mixed = mix(bucket as u32 + 1, u32::from(member) + 1);
+        let seed = self.seeds.get(usize::from(member)).copied().unwrap_or(0);
+        let mixed = mix(bucket as u32 + 1, seed);
         -((f64::from(mixed) + 1.0) / (f64::from(u32::MAX) + 2.0)).ln() / f64::from(weight)
     }
 }
@@ -140,6 +146,13 @@ fn shares(members: &[Member], held: &[usize]) -> Vec<usize> {
         shares[most] -= 1;
     }
     shares
+}
+
+/// A number that is a tunnel's own.
+fn seed(tunnel: &Tunnel) -> u32 {
+    let mut hasher = DefaultHasher::new();
+    tunnel.hash(&mut hasher);
+    hasher.finish() as u32
 }
 
 /// A number that is another one for each pair (rendezvous hashing: Thaler and Ravishankar,

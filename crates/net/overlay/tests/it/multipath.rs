@@ -147,7 +147,23 @@ fn a_member_has_flows_by_its_weight() {
     here.set_group(GROUP, &weighed(&light)).unwrap();
     assert_eq!(here.group(GROUP).unwrap()[39].weight, 1);
     here.publish();
-    assert!(shares(&ways(&mut sender)).len() > 30);
+    let shares = shares(&ways(&mut sender));
+    assert!(shares.len() > 30 && shares.contains_key(&40), "{shares:?}");
+}
+
+/// What a lost member's flows went by stays when another member leaves.
+#[test]
+fn a_member_that_leaves_moves_no_flows_of_one_that_is_lost() {
+    let (mut here, mut sender) = with_group(&[1, 2, 3, 4]);
+    here.set_port(9, Some(port()));
+    here.set_route((end(1), 32), Some(overlay::Route { port: 9, gateway: None })).unwrap();
+    here.publish();
+    let before = ways(&mut sender);
+    here.set_group(GROUP, &members(&[1, 3, 4])).unwrap();
+    here.publish();
+    let after = ways(&mut sender);
+    assert!(before.contains(&2) && !after.contains(&2));
+    assert!(before.iter().zip(&after).all(|(was, is)| was == is || *was == 2));
 }
 
 #[test]
