@@ -202,6 +202,10 @@ impl Program {
             Some((_, Value::Several(several))) => self.groups.set_several(overlay, &key, several).map(Some),
             wanted => Ok(wanted.and_then(|(_, value)| tunnel(value)).map(Target::from)),
         };
+        let made = match &target {
+            Ok(Some(Target::Group(number))) => Some(*number),
+            _ => None,
+        };
         let put = target.and_then(|target| match (wanted, target) {
             (Some((owner, _)), Some(target)) => place.insert(overlay, owner, target),
             _ => place.remove(overlay),
@@ -209,6 +213,7 @@ impl Program {
         if put.is_err() {
             // An entry that is refused must not leave the one before it.
             place.remove(overlay)?;
+            self.groups.release(overlay, made);
         }
         self.groups.release(overlay, before);
         put

@@ -157,7 +157,6 @@ protocol = "vxlan"
 [[network.entry]]
 key = "02:00:00:00:0b:01"
 group = "segment1"
-dscp = 46
 
 [[network.entry]]
 key = "02:00:00:00:0b:02"
@@ -190,7 +189,7 @@ fn entries_are_prefixes_and_lead_to_several_far_ends() {
     let members = several(&desired.prefixes[&(7, ("fd00::".parse().unwrap(), 8))]);
     assert_eq!(members, (name.clone(), vec![is(2, 7, 64, 0, 1), is(3, 7, 7, 0, 3)]));
     let members = several(&desired.entries[&(100, 0x0200_0000_0b01)]);
-    assert_eq!(members, (name, vec![is(2, 100, 64, 46, 1), is(3, 100, 7, 46, 3)]));
+    assert_eq!(members, (name, vec![is(2, 100, 64, 0, 1), is(3, 100, 7, 0, 3)]));
     let members = several(&desired.entries[&(100, 0x0200_0000_0b02)]);
     assert_eq!(members, (None, vec![is(5, 100, 64, 0, 1), is(6, 9, 64, 0, 1)]));
     let mut held = Held::default();
@@ -242,8 +241,14 @@ fn what_is_wrong_with_prefixes_and_groups_has_its_place() {
     assert_eq!((place.0, cause.as_str()), (16, "vxlan does not carry such packets"));
     let (place, cause, fix) = changed("group = \"segment1\"", "group = \"segment2\"");
     assert_eq!((place, fix.as_str()), ((22, 10), "name one of segment1"), "{cause}");
-    let (place, cause, fix) = changed("dscp = 46", "remote = \"192.0.2.2\"");
+    let entry = "key = \"02:00:00:00:0b:01\"\ngroup = \"segment1\"";
+    let (place, cause, fix) = changed(entry, &format!("{entry}\nremote = \"192.0.2.2\""));
     assert_eq!((place, fix.as_str()), ((30, 10), "leave group out"), "{cause}");
+    let (place, cause, _) = changed(entry, &format!("{entry}\nidentifier = 200"));
+    assert_eq!(place, (31, 14), "{cause}");
+    assert!(cause.contains("identifier is this one's"), "{cause}");
+    let (place, _, fix) = changed("af_packet:eth1", "tap:up,gso");
+    assert_eq!((place, fix.as_str()), ((4, 9), "write \"tap:up\""));
     let (place, cause, _) = changed("weight = 3", "weight = 257");
     assert_eq!((place, cause.as_str()), ((9, 58), "257 is not possible here"));
     let (place, cause, _) = changed("{ remote = \"192.0.2.3\", weight = 3, ttl = 7 }", "\"192.0.2.2\"");
@@ -252,12 +257,12 @@ fn what_is_wrong_with_prefixes_and_groups_has_its_place() {
     assert_eq!(place, (9, 13), "{cause}");
     assert!(cause.starts_with("for network 7: no port of the underlay"), "{cause}");
     let (place, cause, _) = changed("[\"192.0.2.5\", { remote = \"192.0.2.6\", identifier = 9 }]", "[]");
-    assert_eq!((place, cause.as_str()), ((35, 11), "0 far ends cannot share flows"));
+    assert_eq!((place, cause.as_str()), ((34, 11), "0 far ends cannot share flows"));
     let (place, cause, _) = changed("name = \"segment1\"", "name = \"segment1\"\nwieght = 1");
     assert_eq!((place, cause.as_str()), ((9, 1), "a group has no `wieght`"));
     let twice = format!("{SEVERAL}[[group]]\nname = \"segment1\"\nremotes = [\"192.0.2.9\"]\n");
     let error = refused(&twice);
-    assert_eq!((error.line, error.column), (37, 9), "{error:?}");
+    assert_eq!((error.line, error.column), (36, 9), "{error:?}");
     assert!(error.cause.contains("from line 8"), "{error:?}");
 }
 

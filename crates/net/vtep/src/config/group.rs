@@ -52,6 +52,11 @@ impl Reading<'_> {
             Some(&"remotes") => (None, far_ends(entry)?, None),
             Some(&"group") => {
                 let name = entry.need("group", "\"segment1\"", text)?;
+                if let Some(key) = tunnel::KEYS.iter().find(|key| entry.has(key)) {
+                    let cause = format!("entries that name a group change together, and {key} is this one's");
+                    let fix = format!("say {key} in the group, or for the whole network");
+                    return Err(Problem::new(entry.span_of(key), cause, fix));
+                }
                 let far_ends = self.groups.get(&name).cloned();
                 let far_ends = far_ends.ok_or_else(|| self.no_group(&name, entry.span_of("group")))?;
                 (Some(name), far_ends, Some(draft.number))

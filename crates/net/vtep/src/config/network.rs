@@ -12,6 +12,7 @@ use wire::MacAddress;
 use super::group::destination;
 use super::read::{Problem, Read, Table, flag, number, parsed, text, word};
 use super::tunnel::{self, Options};
+use super::underlay::device;
 use super::{Reading, usual};
 use crate::desired::{End, EndKey, Way};
 
@@ -147,7 +148,7 @@ impl Reading<'_> {
             return Err(Problem::new(table.span_of("inner"), cause, "leave inner out"));
         }
         if !port.starts_with("model:") {
-            self.once(format!("the port {port}"), table.span_of("inner"))?;
+            self.once(format!("the port {}", device(&port)), table.span_of("inner"))?;
         }
         if layer != Layer::Ethernet && peer.is_none() {
             let cause = "packets of this network have no Ethernet header, and nobody to go to";

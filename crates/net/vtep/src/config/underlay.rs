@@ -47,7 +47,11 @@ impl Reading<'_> {
         self.once(format!("the port of the underlay {name:?}"), table.span_of("name"))?;
         let port = self.port(&table, "port", "\"af_packet:eth1\"")?.unwrap_or_default();
         if self.has_ports && !port.starts_with("model:") {
-            self.once(format!("the port {port}"), table.span_of("port"))?;
+            self.once(format!("the port {}", device(&port)), table.span_of("port"))?;
+        }
+        if device(&port) != port {
+            let cause = "long segments are cut where they go into tunnels, not where they come out";
+            return Err(Problem::new(table.span_of("port"), cause, format!("write {:?}", device(&port))));
         }
         let place = self.config.underlay.len() as u16;
         let mut addresses = Vec::new();
@@ -159,6 +163,14 @@ impl Reading<'_> {
         let mut ports = self.config.underlay.iter();
         let of_version = |(address, _): &&(IpAddr, u8)| address.is_ipv4() == gateway.is_ipv4();
         ports.position(|port| port.addresses.iter().filter(of_version).any(is_there)).map(|at| at as u16)
+    }
+}
+
+/// A port's name without what is said of long segments.
+pub(super) fn device(port: &str) -> &str {
+    match port.starts_with("tap:") {
+        true => port.strip_suffix(",gso").unwrap_or(port),
+        false => port,
     }
 }
 
