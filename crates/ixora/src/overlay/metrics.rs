@@ -71,8 +71,16 @@ const COUNTED: [Series; 6] = [
     ("ixora_overlay_forwarded_packets_total", "Frames that went into a tunnel or out of one.", |t| {
         t.forwarded
     }),
-    ("ixora_overlay_copies_total", "Copies of frames for flood lists.", |t| t.copies),
-    ("ixora_overlay_answered_total", "Requests for addresses and pings that were answered.", |t| t.answered),
+    (
+        "ixora_overlay_copies_total",
+        "Copies for flood lists, pieces of long segments but the first, and answers to what is too long.",
+        |t| t.copies,
+    ),
+    (
+        "ixora_overlay_answered_total",
+        "Requests for addresses, pings and packets that are too long that were answered.",
+        |t| t.answered,
+    ),
     ("ixora_overlay_taken_total", "Answers of neighbours that were taken.", |t| t.taken),
 ];
 

@@ -1,10 +1,12 @@
 //! `ixora overlay run` between real hosts: Linux's own vxlan device at the far end of a
 //! tunnel, and two instances with a VLAN and IPv6 between them.
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::host::{Host, ip};
+use crate::common::host::{Host, accept, connect, ip};
 use crate::common::{Done, IXORA, Running, may_make_interfaces, start_command, until};
 use crate::router_hosts::probe;
 use rustix::process::Signal;
@@ -149,5 +151,100 @@ fn two_endpoints_join_hosts_over_ipv6_in_a_vlan() {
             "a neighbour was answered: {overlay:#}"
         );
         assert_eq!(overlay["drops"].get("overlay_outer_checksum"), None, "{overlay:#}");
+    }
+}
+
+/// Bytes of a stream, and of a part of it that is compared at once.
+const STREAM: usize = 50 << 20;
+const PART: usize = 1 << 16;
+
+/// A part of a stream: other bytes in each.
+fn part(number: usize) -> Vec<u8> {
+    (0..PART).map(|n| (n * 31 + n / 251 + number * 7) as u8).collect()
+}
+
+/// A stream from one host to another at this address, of which every byte is compared.
+fn stream(from: &Host, to: &Host, address: &'static str) {
+    let listener = to.run(move || TcpListener::bind((address, 0)).expect("an address of this host's"));
+    let port = listener.local_addr().expect("a socket").port();
+    let arrived = to.begin(move || {
+        let (mut stream, mut bytes) = (accept(&listener), vec![0; PART]);
+        for number in 0..STREAM / PART {
+            stream.read_exact(&mut bytes).expect("all of the stream");
+            assert!(bytes == part(number), "other bytes than were sent, in part {number}");
+        }
+        stream.write_all(b"all").expect("a connection");
+    });
+    from.run(move || {
+        let address: std::net::IpAddr = address.parse().expect("an address");
+        let mut stream = connect((address, port));
+        (0..STREAM / PART).for_each(|number| stream.write_all(&part(number)).expect("a connection"));
+        stream.read_exact(&mut [0; 3]).expect("an answer");
+    });
+    arrived.recv().expect("it did not panic");
+}
+
+/// Segments that are longer than frames come by a TAP interface and reach Linux's device in pieces:
+/// with the tunnel's headers from the start (over IPv4), and each with its own, whose checksum is
+/// over all of the piece (over IPv6: RFC 6935). Where the underlay's packets are shorter than the
+/// interface's, the kernel is told and makes shorter pieces (RFC 1191).
+#[test]
+fn long_segments_of_a_tap_interface_are_cut() {
+    if !may_make_interfaces() {
+        return;
+    }
+    let (v4, v6) = (("192.0.2.1", "192.0.2.2"), ("2001:db8::1", "2001:db8::2"));
+    for ((local, remote), mtu) in [(v4, 1500), (v6, 1500), (v4, 1400)] {
+        let place = tempfile::tempdir().expect("a directory");
+        let (inside, far) = (Host::new(), Host::new());
+        let file = place.path().join("overlay.toml");
+        let is_v6 = local.contains(':');
+        let length = if is_v6 { 64 } else { 24 };
+        let text = format!(
+            "[[underlay]]\nname = \"up\"\nport = \"tap:ul0\"\naddresses = [\"{local}/{length}\"]\n\
+             mtu = {mtu}\n[[network]]\nnumber = 100\nprotocol = \"vxlan\"\ninner = \"tap:in0,gso\"\n\
+             flood = [\"{remote}\"]\n\
+             [[network.entry]]\nkey = \"02:00:00:00:0b:01\"\nremote = \"{remote}\"\n"
+        );
+        std::fs::write(&file, text).expect("a file");
+        let endpoint = run(&inside, place.path(), &file);
+        inside.run(|| {
+            let is_there = |name: &str| {
+                Command::new("ip").args(["link", "show", name]).output().is_ok_and(|it| it.status.success())
+            };
+            until("interfaces", || is_there("in0") && is_there("ul0"));
+        });
+        cable(&inside, "wire", &far, "wire");
+        address(&inside, "in0", "10.1.0.1/24");
+        inside.run(|| {
+            // A TAP interface without offloads lets the kernel cut what comes the other way.
+            ip("link add br0 type bridge");
+            ip("link set ul0 master br0");
+            ip("link set wire master br0");
+            ["br0", "ul0"].iter().for_each(|name| ip(&format!("link set {name} addrgenmode none up")));
+        });
+        far.run(move || {
+            let nodad = if is_v6 { " nodad" } else { "" };
+            ip(&format!("addr add {remote}/{length} dev wire{nodad}"));
+            ip(&format!("link add vx type vxlan id 100 remote {local} local {remote} dstport 4789"));
+            ip("link set vx address 02:00:00:00:0b:01 mtu 1400 addrgenmode none");
+            ip("addr add 10.1.0.2/24 dev vx");
+            ip("link set vx up");
+        });
+        until("answer through the tunnel", || answers(&inside, "10.1.0.2", 56));
+        stream(&inside, &far, "10.1.0.2");
+        stream(&far, &inside, "10.1.0.1");
+        let done = end(endpoint);
+        let overlay = &done.json()["overlay"];
+        let network = &overlay["networks"][0];
+        let count = |what: &str| network[what].as_u64().expect("a number");
+        // A frame has 1,348 bytes of a stream; all but the first of a segment are counted as copies.
+        let frames = (STREAM / 1348) as u64;
+        assert!(count("forwarded") > frames && count("copies") > frames / 2, "{overlay:#}");
+        for reason in ["overlay_not_cut", "overlay_offload", "overlay_outer_checksum"] {
+            assert_eq!(overlay["drops"].get(reason), None, "{overlay:#}");
+        }
+        let is_told = overlay["drops"]["overlay_too_long"].as_u64() > Some(0) && count("answered") > 0;
+        assert_eq!(is_told, mtu < 1450, "{overlay:#}");
     }
 }

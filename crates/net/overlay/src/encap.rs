@@ -224,12 +224,15 @@ impl Encapsulator {
             }
             Match::Exact => settings.key(birth, packet).ok().and_then(|key| self.entries.fib().lookup(key)),
         };
-        let Some(hop) = hop else { return false };
-        let Ok((ready, _)) = way(hop, packet, &settings) else { return false };
-        let longest = ready.max_len();
-        let limit = &mut self.limit;
-        packet.total_len() > longest
-            && answer::too_long(packet, settings.layer, longest, || limit.allows(now))
+        hop.is_some_and(|hop| answer_for(hop, packet, &settings, (&mut self.limit, now)))
+    }
+
+    /// As [`answer`](Self::answer), to a packet that a place of the flood list did not take.
+    pub fn answer_flood(&mut self, network: u32, place: u32, packet: &mut Packet, now: Duration) -> bool {
+        let published = self.networks.fib().lookup(network_key(network));
+        let Some(&Published { network: settings, birth, .. }) = published else { return false };
+        let hop = self.floods.fib().lookup(flood_key(birth, place));
+        hop.is_some_and(|hop| answer_for(hop, packet, &settings, (&mut self.limit, now)))
     }
 
     /// Tunnels to which copies of a packet go that nothing is known of. Each place has its
@@ -259,6 +262,18 @@ impl Encapsulator {
         }
         sent
     }
+}
+
+/// Puts what its sender is to be told in the place of a packet that was too long for where it goes.
+fn answer_for(
+    hop: &Hop,
+    packet: &mut Packet,
+    settings: &Network,
+    (limit, now): (&mut Limit, Duration),
+) -> bool {
+    let Ok((ready, _)) = way(hop, packet, settings) else { return false };
+    let longest = ready.max_len();
+    packet.total_len() > longest && answer::too_long(packet, settings.layer, longest, || limit.allows(now))
 }
 
 /// The entry of all packets of a network with one far end, but of those that are too short for

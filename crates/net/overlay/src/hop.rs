@@ -104,6 +104,9 @@ pub(crate) struct Ready {
     tells_flow: bool,
     /// Whether anything is in `finish`.
     is_plain: bool,
+    /// Whether one copy of the headers may be for all that a packet is cut into. Where packets may
+    /// be fragmented on their way each has a number of its own (RFC 6864).
+    is_for_long: bool,
     finish: Finish,
 }
 
@@ -140,6 +143,7 @@ impl Ready {
             inherits_dscp: tunnel.dscp == Dscp::Inherit,
             tells_flow: first.1.tells_flow() || second.1.tells_flow(),
             is_plain: finish == Finish::default(),
+            is_for_long: finish == Finish::default() && (tunnel.dont_fragment || tunnel.remote.is_ipv6()),
             finish,
         })
     }
@@ -201,11 +205,11 @@ impl Ready {
         number: u32,
     ) -> Result<(), Reason> {
         let asked = packet.tx_offload();
-        if !self.is_plain || self.layer == Layer::Service {
-            return Err(Reason::Offload);
-        }
         if asked.header_len() + u64::from(asked.segment_size) > u64::from(self.max_len) {
             return Err(Reason::TooLong);
+        }
+        if !self.is_for_long || self.layer == Layer::Service {
+            return Err(Reason::Offload);
         }
         let (headers, values) = self.headers_for(inner, self.layer, number);
         headers.push(packet, packet.total_len(), values)

@@ -5,17 +5,26 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::Duration;
 
-use memory::{Batch, DATA_ROOM, Packet, Pool, TxOffload};
+use memory::{Batch, DATA_ROOM, Packet, Pool};
 use neighbor::Responder;
-use overlay::{Decapsulator, Encapsulator, Layer, Overlay, Reason, Received, Sent};
-use port::{Capabilities, RxQueue, TxQueue, software};
+use overlay::{Decapsulator, Encapsulator, Layer, Overlay, Received, Sent};
+use port::{Capabilities, RxQueue, TxQueue};
 use runtime::{Instant, Poller, Queue};
 use wire::{MacAddress, ethernet, vlan};
 
 use crate::config::{Inner, UnderlayPort};
-use crate::counters::{Counters, Loss, Side};
+use crate::counters::{Counters, Loss};
 use crate::gateway::{Entered, Gateway};
 use crate::mail::Frame;
+use send::Sending;
+
+mod send;
+
+/// Segments longer than a frame that are taken at once: what they are cut into leaves within one turn,
+/// and the least rings have 512 places.
+const FEW: usize = 8;
+/// Bytes of a frame, at most; what is longer is a segment to be cut.
+const LONGEST_FRAME: usize = 16 << 10;
 
 /// A port's queues, and the frames that are to leave by it.
 struct Ends {
@@ -31,6 +40,8 @@ pub struct InnerQueues {
     gateway: Gateway,
     /// Buffers of the longest frame that it gives.
     chain: usize,
+    /// Where these are segments longer than a frame: the few that are taken at once.
+    few: Option<Batch>,
 }
 
 /// Queues of a port of the underlay.
@@ -79,7 +90,9 @@ impl InnerQueues {
         let host = Responder { mac, addresses: inner.gateway.clone() };
         let gateway = Gateway { host, layer: inner.layer, peer: inner.peer };
         let chain = can.max_frame.div_ceil(DATA_ROOM).max(1);
-        InnerQueues { ends: Ends::new(rx, tx), network: inner.network, gateway, chain }
+        let is_long = can.max_frame > LONGEST_FRAME;
+        let few = is_long.then(|| Batch::with_limit(FEW));
+        InnerQueues { ends: Ends::new(rx, tx), network: inner.network, gateway, chain, few }
     }
 }
 
@@ -110,6 +123,8 @@ pub struct Lane {
     requests: Option<Receiver<Frame>>,
     /// Packets of a batch that go on.
     hand: Batch,
+    /// The time of this turn, since any moment.
+    now: Duration,
 }
 
 impl Lane {
@@ -139,6 +154,7 @@ impl Lane {
             to_control,
             requests,
             hand: Batch::with_limit(Batch::MAX),
+            now: Duration::ZERO,
         };
         (lane, counters)
     }
@@ -168,7 +184,14 @@ impl Lane {
     /// From the port of a network into tunnels; how many frames came.
     fn enter(&mut self, place: usize, pool: &mut Pool, batch: &mut Batch) -> usize {
         let (inner, counters) = (&mut self.inner[place], &self.counters.inner[place]);
-        let received = inner.ends.rx.recv(pool, batch);
+        let received = match &mut inner.few {
+            None => inner.ends.rx.recv(pool, batch),
+            Some(few) => {
+                let received = inner.ends.rx.recv(pool, few);
+                batch.take_from(few, received);
+                received
+            }
+        };
         if received == 0 {
             return 0;
         }
@@ -192,25 +215,10 @@ impl Lane {
             batch.take_from(&mut self.hand, kept);
         }
         let mut sent = [Sent::Punt; Batch::MAX];
-        let network = inner.network;
-        self.sender.encapsulate(network, batch, &mut sent);
-        for (packet, sent) in batch.drain().zip(sent) {
-            match sent {
-                Sent::Port(port) => leave(counters, &mut self.underlay, port, packet, pool),
-                Sent::Drop(Reason::Offload) if packet.tx_offload().has(TxOffload::SEGMENT) => {
-                    send_pieces(&mut self.sender, (network, counters), &mut self.underlay, packet, pool);
-                }
-                Sent::Drop(reason) => {
-                    counters.drop(reason);
-                    pool.free(packet);
-                }
-                Sent::Punt => {
-                    counters.lose(Loss::Punted);
-                    pool.free(packet);
-                }
-                Sent::Flood => flood(&mut self.sender, (network, counters), &mut self.underlay, packet, pool),
-            }
-        }
+        self.sender.encapsulate(inner.network, batch, &mut sent);
+        let (sender, underlay) = (&mut self.sender, &mut self.underlay[..]);
+        let mut sending = Sending { sender, inner, underlay, counters, now: self.now };
+        batch.drain().zip(sent).for_each(|(packet, sent)| sending.end(packet, sent, pool));
         received
     }
 
@@ -270,109 +278,6 @@ impl Lane {
     }
 }
 
-/// Lets a packet with its outer headers leave by a port of the underlay.
-#[inline]
-fn leave(counters: &Side, underlay: &mut [UnderlayQueues], port: u16, packet: Packet, pool: &mut Pool) {
-    match underlay.get_mut(usize::from(port)) {
-        Some(port) => match packet.tx_offload().has(TxOffload::SEGMENT) {
-            false => {
-                counters.forward();
-                port.ends.push(packet, pool);
-            }
-            true => leave_cut(counters, port, packet, pool),
-        },
-        None => {
-            counters.lose(Loss::NoPort);
-            pool.free(packet);
-        }
-    }
-}
-
-/// Lets a long segment leave in pieces.
-#[cold]
-fn leave_cut(counters: &Side, port: &mut UnderlayQueues, packet: Packet, pool: &mut Pool) {
-    cut(counters, packet, pool, |pool, piece| {
-        counters.forward();
-        port.ends.push(piece, pool);
-    });
-}
-
-/// Cuts a long segment; what is more than one piece is counted as copies are.
-fn cut(counters: &Side, packet: Packet, pool: &mut Pool, give: impl FnMut(&mut Pool, Packet)) {
-    let cut = software::cut(&packet, pool, give);
-    (1..cut.pieces + usize::from(!cut.is_whole)).for_each(|_| counters.copy());
-    if !cut.is_whole {
-        counters.lose(Loss::NotCut);
-    }
-    pool.free(packet);
-}
-
-/// Sends a long segment in pieces into a tunnel whose headers are for one packet each.
-#[cold]
-fn send_pieces(
-    sender: &mut Encapsulator,
-    (network, counters): (u32, &Side),
-    underlay: &mut [UnderlayQueues],
-    packet: Packet,
-    pool: &mut Pool,
-) {
-    cut(counters, packet, pool, |pool, mut piece| {
-        let mut sent = [Sent::Punt];
-        sender.encapsulate(network, std::slice::from_mut(&mut piece), &mut sent);
-        match sent[0] {
-            Sent::Port(port) => leave(counters, underlay, port, piece, pool),
-            Sent::Drop(reason) => {
-                counters.drop(reason);
-                pool.free(piece);
-            }
-            // The entry was removed a moment ago.
-            Sent::Punt | Sent::Flood => {
-                counters.lose(Loss::Punted);
-                pool.free(piece);
-            }
-        }
-    });
-}
-
-/// Sends copies of a packet to all of a flood list; the packet itself is the last of them.
-#[cold]
-fn flood(
-    sender: &mut Encapsulator,
-    (network, counters): (u32, &Side),
-    underlay: &mut [UnderlayQueues],
-    packet: Packet,
-    pool: &mut Pool,
-) {
-    let places = sender.flood_len(network);
-    let mut left = Some(packet);
-    for place in 0..places {
-        if place > 0 {
-            counters.copy();
-        }
-        let copy = match place + 1 == places {
-            true => left.take(),
-            false => left.as_ref().and_then(|packet| packet.copy_with(0, || pool.alloc())),
-        };
-        let Some(mut copy) = copy else {
-            counters.lose(Loss::NoCopy);
-            continue;
-        };
-        match sender.flood(network, place, &mut copy) {
-            Sent::Port(port) => {
-                leave(counters, underlay, port, copy, pool);
-                continue;
-            }
-            Sent::Drop(reason) => counters.drop(reason),
-            Sent::Punt | Sent::Flood => counters.lose(Loss::NoCopy), // which a place never gives
-        }
-        pool.free(copy);
-    }
-    if let Some(packet) = left {
-        counters.lose(Loss::NoCopy); // an empty list
-        pool.free(packet);
-    }
-}
-
 /// What a frame that is no tunnel's is to a port of the underlay.
 enum Own {
     /// It is the answer to what it asked.
@@ -427,7 +332,8 @@ fn tag(packet: &mut Packet, id: Option<u16>) -> bool {
 
 impl Poller for Lane {
     fn turn(&mut self, now: Instant, pool: &mut Pool, batch: &mut Batch) -> usize {
-        self.sender.set_time(Duration::from_nanos(now.as_ns().unsigned_abs()));
+        self.now = Duration::from_nanos(now.as_ns().unsigned_abs());
+        self.sender.set_time(self.now);
         self.ask(pool);
         let mut moved = 0;
         for place in 0..self.inner.len() {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use overlay::{Encapsulator, Layer, Network, Reason, Sent};
+use overlay::{Encapsulator, Layer, Network, Reason, Sent, Unknown};
 use wire::ip::Protocol as IpProtocol;
 use wire::{ethernet, icmpv4, icmpv6, ipv4, ipv6};
 
@@ -92,6 +92,33 @@ fn frames_are_answered() {
     let mtu = usize::from(port().mtu) - 20 - 8 - 8 - ethernet::HEADER_LEN - 4;
     assert_eq!(answer[44..46], (mtu as u16).to_be_bytes());
     assert_eq!(answer[46..], tagged[4..4 + 576 - 28]);
+}
+
+/// Where nothing is known of a destination each far end's tunnel has its own longest packet.
+#[test]
+fn a_place_of_the_flood_list_is_answered_for() {
+    let mut here = table();
+    here.add_network(NETWORK, Network { unknown: Unknown::Flood, ..Network::bridged() }).unwrap();
+    let [short, long] = [tunnel("geneve", true), tunnel("gretap", false)];
+    here.set_flood(NETWORK, &[short, long]).unwrap();
+    let mut sender = here.encapsulator();
+    here.publish();
+    let bytes = frame(1, 0x0800, &long_v4(1550));
+    let mut mtu = |place| {
+        let mut packet = Buffers::new().packet(&bytes);
+        assert_eq!(encapsulate(&mut sender, &mut packet), Sent::Flood);
+        if sender.flood(NETWORK, place, &mut packet) != Sent::Drop(Reason::TooLong) {
+            return None;
+        }
+        assert!(sender.answer_flood(NETWORK, place, &mut packet, Duration::ZERO));
+        Some(u16::from_be_bytes([packet[40], packet[41]]))
+    };
+    // Outer IPv6, UDP and Geneve, and the inner Ethernet header.
+    assert_eq!((mtu(0), mtu(1)), (Some(port().mtu - 40 - 8 - 8 - 14), None));
+    let mut packet = Buffers::new().packet(&bytes);
+    assert!(!sender.answer_flood(NETWORK, 1, &mut packet, Duration::ZERO), "it is not too long there");
+    assert!(!sender.answer_flood(NETWORK, 2, &mut packet, Duration::ZERO), "no such place");
+    assert!(packet[..] == bytes, "as it was");
 }
 
 /// RFC 1122, section 3.2.2; RFC 4443, section 2.4.
