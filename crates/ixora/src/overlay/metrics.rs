@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
 use control::api::http::{Method, Request, Response};
-use control::api::server::Server;
+use control::api::server::{ApiCounters, Server};
 use overlay::{Overlay, Target};
 use serde_json::json;
 use vtep::{Tellers, Totals};
@@ -33,8 +33,15 @@ impl FromStr for Place {
     }
 }
 
+/// How long an answer is the same for all who ask: to make it takes the control's time.
+const SAME_NS: i64 = 100_000_000;
+
 /// The port at which metrics are served.
-pub struct Metrics(Server);
+pub struct Metrics {
+    server: Server,
+    /// The last answer, and when it was made.
+    last: Option<(i64, String)>,
+}
 
 impl Metrics {
     /// Listens at a place, if there is one.
@@ -47,18 +54,41 @@ impl Metrics {
         if let Some(address) = server.address() {
             tracing::info!("metrics at http://{address}/metrics");
         }
-        Ok(Some(Metrics(server)))
+        Ok(Some(Metrics { server, last: None }))
     }
 
     /// Answers those who asked meanwhile.
     pub fn turn(&mut self, host: &Host, tellers: Option<&Tellers>) {
+        let (now, counters, last) = (now_ns(), self.server.counters(), &mut self.last);
+        last.take_if(|(made, _)| now.saturating_sub(*made) >= SAME_NS);
         let answer = &mut |request: &Request<'_>| match (request.method, request.path) {
-            (Method::Get, "/metrics" | "/") => Response::metrics(text(host, tellers)),
+            (Method::Get, "/metrics" | "/") => {
+                let (_, text) = last.get_or_insert_with(|| (now, text(host, tellers) + &own(counters)));
+                Response::metrics(text.clone())
+            }
             (Method::Get, _) => Response::json(404, &json!({ "error": "see /metrics" })),
             _ => Response::json(405, &json!({ "error": "this can be read only: GET" })),
         };
-        self.0.turn_with(now_ns(), answer);
+        self.server.turn_with(now, answer);
     }
+}
+
+/// What the server of the metrics counted itself.
+fn own(counters: ApiCounters) -> String {
+    let mut out = String::new();
+    let name = "ixora_overlay_metrics_clients_total";
+    head(&mut out, name, "counter", "Who came for metrics, and what became of it.");
+    let ApiCounters { accepted, refused, stalled, answered, errors } = counters;
+    for (what, count) in [
+        ("accepted", accepted),
+        ("refused", refused),
+        ("stalled", stalled),
+        ("answered", answered),
+        ("errors", errors),
+    ] {
+        let _ = writeln!(out, "{name}{{what=\"{what}\"}} {count}");
+    }
+    out
 }
 
 /// A series: its name, its kind, what it tells, and its value of a port.
