@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use control::api::http::{Method, Request, Response};
 use control::api::server::{ApiCounters, Server};
-use overlay::{Overlay, Target};
+use overlay::{LearningCounts, Overlay, Target};
 use serde_json::json;
 use vtep::{Tellers, Totals};
 
@@ -139,6 +139,21 @@ pub fn text(host: &Host, tellers: Option<&Tellers>) -> String {
     for (label, totals) in &all {
         for (reason, count) in &totals.drops {
             let _ = writeln!(out, "ixora_overlay_drops_total{{{label},reason=\"{reason}\"}} {count}");
+        }
+    }
+    let name = "ixora_overlay_learning_total";
+    head(&mut out, name, "counter", "What became of stations that were heard of behind tunnels.");
+    for network in table.networks().filter(|network| table.learns(*network).is_some()) {
+        let LearningCounts { learned, moved, evicted, aged, refused } = table.learning(network);
+        let label = of_network(network);
+        for (what, count) in [
+            ("learned", learned),
+            ("moved", moved),
+            ("evicted", evicted),
+            ("aged", aged),
+            ("refused", refused),
+        ] {
+            let _ = writeln!(out, "{name}{{{label},what=\"{what}\"}} {count}");
         }
     }
     let mut one = |name: &str, kind: &str, help: &str, value: u64| {

@@ -38,10 +38,10 @@ struct Entry {
     tunnel: String,
     /// `ready`, or why its packets cannot be sent now.
     state: String,
-    /// Who told of it: `static` (the file), `api`, `fpm` or `kernel`.
+    /// Who told of it: `static` (the file), `api`, `fpm`, `kernel` or `learned`.
     owner: String,
-    /// How long ago, in seconds.
-    age: f64,
+    /// How long ago, in seconds; of what was learned from packets that is not known.
+    age: Option<f64>,
     /// Packets that went by it since it is there; what goes by prefixes is not counted so.
     packets: Option<u64>,
     /// Their bytes, without outer headers.
@@ -96,9 +96,10 @@ pub fn run(arguments: &Show) -> Result<(), Failure> {
             None => "-".to_owned(),
             Some(_) => used.map_or("never".to_owned(), |used| format!("{used:.1} s")),
         };
+        let age = age.map_or("-".to_owned(), |age| format!("{age:.1} s"));
         let packets = packets.map_or("-".to_owned(), |packets| packets.to_string());
         println!(
-            "{network:<10} {key:<20} {tunnel:<52} {owner:<8} {age:>8.1} s {packets:>12} {used:>10}  {state}"
+            "{network:<10} {key:<20} {tunnel:<52} {owner:<8} {age:>10} {packets:>12} {used:>10}  {state}"
         );
     }
     if state.more > 0 {
@@ -169,7 +170,7 @@ fn entries_of(host: &Host, network: u32) -> impl Iterator<Item = Entry> + '_ {
             tunnel: describe_target(table, target),
             state: problem.map_or("ready", |reason| reason.name()).to_owned(),
             owner: owner.name().to_owned(),
-            age: host.control.told(&at, now).map_or(0.0, |(_, age)| age),
+            age: host.control.told(&at, now).map(|(_, age)| age),
             packets: None,
             bytes: None,
             used: None,

@@ -1,5 +1,5 @@
 //! `ixora overlay run` whose entries are others' than the file's: what `bridge fdb` wrote into
-//! the kernel, and what a controller wrote by the API.
+//! the kernel, what a controller wrote by the API, and what frames say that come.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -62,7 +62,6 @@ impl Fabric {
 
     /// Runs an endpoint that learns from somebody, with an API at a socket.
     fn endpoint(&self, place: &Path, learn: &str) -> Running {
-        let file = place.join("overlay.toml");
         let link = if learn == "kernel" { "link = \"ul0\"\n" } else { "" };
         let text = format!(
             "learn = \"{learn}\"\n[api]\nlisten = \"{}\"\n\
@@ -70,8 +69,13 @@ impl Fabric {
              [[network]]\nnumber = 100\nprotocol = \"vxlan\"\ninner = \"af_packet:in0\"\n",
             place.join("api").display()
         );
+        self.start(place, &text)
+    }
+
+    /// Runs an endpoint with this configuration.
+    fn start(&self, place: &Path, text: &str) -> Running {
+        let (file, place) = (place.join("overlay.toml"), place.to_owned());
         std::fs::write(&file, text).expect("a file");
-        let place = place.to_owned();
         self.middle.run(move || {
             let mut command = Command::new(IXORA);
             command
@@ -183,5 +187,45 @@ fn entries_of_a_controller_are_used_and_hide_those_of_the_kernel() {
         fabric.reconcile(place.path(), &format!("--config {}", place.path().join("overlay.toml").display()));
     assert_eq!(done.json()["differences"][0]["kind"], "missing", "{done:#?}");
     assert_eq!(done.json()["differences"].as_array().map(Vec::len), Some(1), "{done:#?}");
+    end(endpoint);
+}
+
+/// The only entry of an endpoint, if it has one: whose it is, where it leads, and packets by it.
+fn entry(place: &Path) -> Option<(String, String, u64)> {
+    let control = place.join("control");
+    let mut show = Command::new(IXORA);
+    let shown = start_command(show.args(["overlay", "show", "--json"]).arg(control), place).wait(20);
+    let entries = (shown.code() == Some(0)).then(|| shown.json()["entries"].clone())?;
+    let entry = entries.as_array().filter(|entries| entries.len() == 1)?.first()?;
+    let text = |name: &str| entry[name].as_str().map(str::to_owned);
+    Some((text("owner")?, text("tunnel")?, entry["packets"].as_u64()?))
+}
+
+/// RFC 7348, section 4.1: a station is where its frames come from, also when it moved.
+#[test]
+fn stations_are_learned_from_what_they_send() {
+    if !may_make_interfaces() {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a directory");
+    let fabric = Fabric::new();
+    Fabric::be_at(&fabric.one, &fabric.other);
+    let endpoint = fabric.start(
+        place.path(),
+        "[[underlay]]\nname = \"up\"\nport = \"af_packet:ul0\"\naddresses = [\"192.0.2.1/24\"]\nmtu = 1600\n\
+         [[network]]\nnumber = 100\nprotocol = \"vxlan\"\ninner = \"af_packet:in0\"\n\
+         flood = [\"192.0.2.2\", \"192.0.2.3\"]\nlearning = { ageing = 60 }\n",
+    );
+    until("answer to a copy for all", || fabric.answers());
+    let is_at = |remote: &str| {
+        entry(place.path()).is_some_and(|(owner, tunnel, packets)| {
+            (owner.as_str(), packets > 0) == ("learned", true) && tunnel.contains(&format!("> {remote},"))
+        })
+    };
+    until("packets by the entry that was learned", || fabric.answers() && is_at("192.0.2.2"));
+    Fabric::be_at(&fabric.other, &fabric.one);
+    assert!(!fabric.answers(), "it was heard of at the first far end");
+    until("answer to the station", || answers(&fabric.other, "10.1.0.1", 56));
+    until("the station at the other far end", || fabric.answers() && is_at("192.0.2.3"));
     end(endpoint);
 }

@@ -229,30 +229,31 @@ impl Overlay {
         Ok(())
     }
 
-    /// Makes an entry of what was heard, or notes that it was heard of again. `now` is the time
-    /// since any moment, the same for all calls.
-    pub fn learn(&mut self, heard: &Heard, now: Duration) {
+    /// Makes an entry of what was heard, or notes that it was heard of again; whether the table is
+    /// another one. `now` is the time since any moment, the same for all calls.
+    pub fn learn(&mut self, heard: &Heard, now: Duration) -> bool {
         let Heard { network, station, remote } = *heard;
-        let Some(learned) = self.learned.get_mut(&network) else { return };
+        let Some(learned) = self.learned.get_mut(&network) else { return false };
         let before = learned.by_station.get(&station).map(|at| learned.places[*at as usize].remote);
         let is_mine = self.entry(network, station.into()).is_some_and(|entry| entry.owner == Owner::Learned);
-        if !is_mine || before != Some(remote) {
-            let Some(learned) = self.learned.get(&network) else { return };
+        let is_new = !is_mine || before != Some(remote);
+        if is_new {
+            let Some(learned) = self.learned.get(&network) else { return false };
             let tunnel = Tunnel { remote, ..learned.settings.tunnel.clone() };
             let made = tunnel.check().is_ok()
                 && self.insert_as(Owner::Learned, network, station.into(), tunnel).is_ok();
-            let Some(learned) = self.learned.get_mut(&network) else { return };
+            let Some(learned) = self.learned.get_mut(&network) else { return false };
             match (made, before.is_some() && is_mine) {
                 (true, true) => learned.counts.moved += 1,
                 (true, false) => learned.counts.learned += 1,
                 (false, _) => {
                     learned.counts.refused += 1;
                     learned.forget(station);
-                    return;
+                    return false;
                 }
             }
         }
-        let Some(learned) = self.learned.get_mut(&network) else { return };
+        let Some(learned) = self.learned.get_mut(&network) else { return false };
         learned.touch(station, remote, now);
         while let Some(learned) = self.learned.get_mut(&network)
             && learned.by_station.len() > learned.settings.limit
@@ -261,10 +262,13 @@ impl Overlay {
             learned.counts.evicted += 1;
             self.unlearn(network, station);
         }
+        is_new
     }
 
-    /// Removes entries that were not heard of for as long as their networks let them stay.
-    pub fn age(&mut self, now: Duration) {
+    /// Removes entries that were not heard of for as long as their networks let them stay; whether
+    /// there were any.
+    pub fn age(&mut self, now: Duration) -> bool {
+        let mut is_changed = false;
         let networks: Vec<u32> = self.learned.keys().copied().collect();
         for network in networks {
             while let Some(learned) = self.learned.get_mut(&network)
@@ -273,8 +277,10 @@ impl Overlay {
             {
                 learned.counts.aged += 1;
                 self.unlearn(network, station);
+                is_changed = true;
             }
         }
+        is_changed
     }
 
     fn unlearn(&mut self, network: u32, station: u64) {
@@ -283,6 +289,11 @@ impl Overlay {
         }
         // Another owner's entry stays.
         let _ = self.remove_as(Owner::Learned, network, station.into());
+    }
+
+    /// How a network learns; `None` when it does not.
+    pub fn learns(&self, network: u32) -> Option<&Learning> {
+        self.learned.get(&network).map(|learned| &learned.settings)
     }
 
     /// What became of what a network heard.

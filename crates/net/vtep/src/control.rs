@@ -29,6 +29,8 @@ const TIMEOUT_NS: i64 = 120_000_000_000;
 
 /// Answers of neighbours that are taken in one turn.
 const ANSWERS_A_TURN: usize = 256;
+/// Stations that are learned in one turn.
+const HEARD_A_TURN: usize = 1024;
 
 /// The neighbours on one link, of one version of IP.
 #[derive(Debug)]
@@ -178,8 +180,19 @@ impl Control {
             Err(RecvTimeoutError::Timeout) => true,
             Err(RecvTimeoutError::Disconnected) => false,
         };
+        self.hear(now_ns());
         self.look(now_ns());
         there
+    }
+
+    /// Makes entries of the stations that lanes heard of, and removes those not heard of for long.
+    fn hear(&mut self, now_ns: i64) {
+        let (table, now) = (&mut self.held.table, Duration::from_nanos(now_ns.unsigned_abs()));
+        let heard = self.mail.heard.try_iter().take(HEARD_A_TURN);
+        let is_new = heard.fold(false, |is_new, heard| table.learn(&heard, now) | is_new);
+        if table.age(now) | is_new {
+            table.publish();
+        }
     }
 
     /// Learns who a next hop is, of one that was asked for; whether the table is another one.

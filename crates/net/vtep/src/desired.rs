@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use control::{Key, Settings, Several, Value};
-use overlay::{Network, Port, Prefix, Protocol, Route, Tunnel};
+use overlay::{Learning, Network, Port, Prefix, Protocol, Route, Tunnel};
 use wire::MacAddress;
 
 /// The content of a table as a configuration asks for it.
@@ -27,6 +27,8 @@ pub struct Desired {
     pub floods: BTreeMap<u32, Vec<Tunnel>>,
     /// Ends of tunnels that are here.
     pub ends: BTreeMap<EndKey, End>,
+    /// How networks learn from the frames that come out of tunnels.
+    pub learning: BTreeMap<u32, Learning>,
 }
 
 /// Where an entry leads.

@@ -54,7 +54,7 @@ impl Held {
     /// What it refuses.
     pub fn check(desired: &Desired) -> Result<()> {
         let mut held = Held::default();
-        held.replace(desired.clone(), 0);
+        held.replace(desired.clone(), 0)?;
         if let Some(error) = held.program.refused().values().next() {
             return Err(error.clone());
         }
@@ -72,20 +72,28 @@ impl Held {
     /// What a table refuses.
     pub fn apply(&mut self, desired: Desired, now_ns: i64) -> Result<Changes> {
         Held::check(&desired)?;
-        Ok(self.replace(desired, now_ns))
+        self.replace(desired, now_ns)
     }
 
-    fn replace(&mut self, mut desired: Desired, now_ns: i64) -> Changes {
+    fn replace(&mut self, mut desired: Desired, now_ns: i64) -> Result<Changes> {
         for (number, port) in &mut desired.ports {
             port.is_up &= !self.down.contains(number);
         }
         let before = self.desired.wishes(&self.followed);
         let changes = Change::between(&before, &desired.wishes(&self.followed));
         let removed = changes.iter().filter(|change| change.value.is_none()).count();
-        let counted = Changes { set: changes.len() - removed, removed };
+        let mut counted = Changes { set: changes.len() - removed, removed };
         self.change(Owner::Static, changes, now_ns);
         self.desired = desired;
-        counted
+        for number in self.desired.networks.keys() {
+            // A network that was made anew has to be told again.
+            let learning = self.desired.learning.get(number);
+            if self.table.learns(*number) != learning && self.table.network(*number).is_some() {
+                self.table.set_learning(*number, learning.cloned())?;
+                counted.set += 1;
+            }
+        }
+        Ok(counted)
     }
 
     /// Changes what an owner wants, and the table by what is different then; how many places

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use memory::{Batch, DATA_ROOM, Packet, Pool};
 use neighbor::Responder;
-use overlay::{Decapsulator, Encapsulator, Layer, Overlay, Received, Sent};
+use overlay::{Decapsulator, Encapsulator, Heard, Layer, Overlay, Received, Sent};
 use port::{Capabilities, RxQueue, TxQueue};
 use runtime::{Instant, Poller, Queue};
 use wire::{MacAddress, ethernet, vlan};
@@ -15,16 +15,21 @@ use wire::{MacAddress, ethernet, vlan};
 use crate::config::{Inner, UnderlayPort};
 use crate::counters::{Counters, Loss};
 use crate::gateway::{Entered, Gateway};
-use crate::mail::Frame;
+use crate::mail::{Frame, ToControl};
 use send::Sending;
 
 mod send;
 
+/// How often the control is told which stations were heard of: what is sent to a new one until then
+/// goes by the flood list.
+const TELL: Duration = Duration::from_millis(100);
 /// Segments longer than a frame that are taken at once: what they are cut into leaves within one turn,
 /// and the least rings have 512 places.
 const FEW: usize = 8;
 /// Bytes of a frame, at most; what is longer is a segment to be cut.
 const LONGEST_FRAME: usize = 16 << 10;
+/// Room for as many of them as a receiver notes between two looks.
+const MOST_HEARD: usize = 1024;
 
 /// A port's queues, and the frames that are to leave by it.
 struct Ends {
@@ -118,11 +123,15 @@ pub struct Lane {
     sender: Encapsulator,
     receiver: Decapsulator,
     counters: Arc<Counters>,
-    to_control: SyncSender<Frame>,
+    to_control: ToControl,
     /// Requests of the control's, for one of the lanes.
     requests: Option<Receiver<Frame>>,
     /// Packets of a batch that go on.
     hand: Batch,
+    /// Stations that were heard of, on their way to the control.
+    heard: Vec<Heard>,
+    /// When the control is told of them next.
+    tell: Duration,
     /// The time of this turn, since any moment.
     now: Duration,
 }
@@ -133,7 +142,7 @@ impl Lane {
         table: &mut Overlay,
         inner: Vec<InnerQueues>,
         underlay: Vec<UnderlayQueues>,
-        to_control: SyncSender<Frame>,
+        to_control: ToControl,
         requests: Option<Receiver<Frame>>,
     ) -> (Lane, Arc<Counters>) {
         let counters = Arc::new(Counters::new(inner.len(), underlay.len()));
@@ -154,6 +163,8 @@ impl Lane {
             to_control,
             requests,
             hand: Batch::with_limit(Batch::MAX),
+            heard: Vec::with_capacity(MOST_HEARD),
+            tell: Duration::ZERO,
             now: Duration::ZERO,
         };
         (lane, counters)
@@ -178,6 +189,20 @@ impl Lane {
             }
             self.counters.request();
             port.ends.push(packet, pool);
+        }
+    }
+
+    /// Tells the control which stations were heard of, a few times a second.
+    #[inline]
+    fn tell(&mut self) {
+        if self.now < self.tell {
+            return;
+        }
+        self.tell = self.now + TELL;
+        self.receiver.heard(&mut self.heard);
+        for heard in self.heard.drain(..) {
+            // Those for whom there is no room are heard of when they send again.
+            let _ = self.to_control.heard.try_send(heard);
         }
     }
 
@@ -256,7 +281,7 @@ impl Lane {
                     }
                 }
                 Received::Other => {
-                    match own(&mut self.underlay[place], &mut packet, place as u16, &self.to_control) {
+                    match own(&mut self.underlay[place], &mut packet, place as u16, &self.to_control.frames) {
                         Own::Answer => {
                             counters.answer();
                             self.underlay[place].ends.push(packet, pool);
@@ -335,6 +360,7 @@ impl Poller for Lane {
         self.now = Duration::from_nanos(now.as_ns().unsigned_abs());
         self.sender.set_time(self.now);
         self.ask(pool);
+        self.tell();
         let mut moved = 0;
         for place in 0..self.inner.len() {
             moved += self.enter(place, pool, batch);

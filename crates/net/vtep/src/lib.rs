@@ -30,5 +30,5 @@ pub use desired::{Desired, End, EndKey, Way};
 pub use explain::{Explanation, describe_target, describe_tunnel, explain, explain_frame};
 pub use held::{At, Changes, Held};
 pub use lane::{InnerQueues, Lane, UnderlayQueues};
-pub use mail::{Frame, Mail, post};
+pub use mail::{Frame, Mail, ToControl, post};
 pub use tellers::{TellerError, Tellers};

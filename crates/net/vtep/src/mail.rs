@@ -1,11 +1,15 @@
-//! Frames between lanes and the control: few, short and bounded.
+//! What lanes and the control tell each other: frames and stations, few, short and bounded.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use overlay::Heard;
 
 /// Bytes of a frame: the longest is an advertisement of a neighbour with a VLAN tag.
 const ROOM: usize = 128;
 /// Frames that may wait, either way.
 const WAITING: usize = 256;
+/// Stations that may wait. Those for which there is no room are told of when they send again.
+const HEARD: usize = 1024;
 
 /// A short frame that came by a port of the underlay, or is to leave by it.
 #[derive(Debug, Clone, Copy)]
@@ -35,13 +39,25 @@ impl Frame {
 pub struct Mail {
     /// Frames that came.
     pub(crate) received: Receiver<Frame>,
+    /// Stations that were heard of behind tunnels.
+    pub(crate) heard: Receiver<Heard>,
     /// Frames that are to leave.
     pub(crate) requests: SyncSender<Frame>,
 }
 
+/// A lane's way to the control.
+#[derive(Debug, Clone)]
+pub struct ToControl {
+    /// For frames that came by ports of the underlay.
+    pub frames: SyncSender<Frame>,
+    /// For stations that were heard of behind tunnels.
+    pub heard: SyncSender<Heard>,
+}
+
 /// The channels between lanes and a control: the control's ends, what lanes put frames into,
 /// and what the first lane takes requests from.
-pub fn post() -> (Mail, SyncSender<Frame>, Receiver<Frame>) {
-    let ((to_control, received), (requests, to_lane)) = (sync_channel(WAITING), sync_channel(WAITING));
-    (Mail { received, requests }, to_control, to_lane)
+pub fn post() -> (Mail, ToControl, Receiver<Frame>) {
+    let ((frames, received), (requests, to_lane)) = (sync_channel(WAITING), sync_channel(WAITING));
+    let (to_control, heard) = sync_channel(HEARD);
+    (Mail { received, heard, requests }, ToControl { frames, heard: to_control }, to_lane)
 }

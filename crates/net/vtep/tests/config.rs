@@ -344,6 +344,29 @@ fn no_file_harms_the_reader() {
     }
 }
 
+#[test]
+fn what_is_wrong_with_learning_has_its_place() {
+    let with = |learning: &str| {
+        GOOD.replacen("protocol = \"vxlan\"", &format!("protocol = \"vxlan\"\n{learning}"), 1)
+    };
+    let desired = Config::parse(&with("learning = true")).unwrap().desired(&[]);
+    let learning = &desired.learning[&100];
+    assert_eq!((learning.age.as_secs(), learning.limit, learning.tunnel.identifier), (300, 4096, Some(100)));
+    assert_eq!(Config::parse(&with("learning = false")).unwrap().desired(&[]).learning.len(), 0);
+    let cause = |learning: &str| refused(&with(learning)).cause;
+    assert_eq!(cause("learning = 5"), "this is a number");
+    assert_eq!(cause("learning = { ageing = 0 }"), "0 is not possible here");
+    assert_eq!(cause("learning = { age = 1 }"), "learning has no `age`");
+    let text = "[[underlay]]\nname = 'a'\nport = 'tap:a'\naddresses = ['192.0.2.1/24']\n\
+                [[network]]\nnumber = 5\nprotocol = 'ipip'\nlearning = true\n";
+    let error = refused(text);
+    assert_eq!((error.line, error.column), (8, 12), "{error:?}");
+    assert!(error.cause.contains("known by their destination"), "{error:?}");
+    let router = text.replace("port = 'tap:a'\n", "mac = '02:00:00:00:00:01'\n").replace("ipip", "vxlan");
+    let error = Config::parse_for_router(&router).unwrap_err();
+    assert_eq!(error.cause, "the elements of a router do not learn");
+}
+
 fn no_change_harms_the_reader(good: &str) {
     for end in 0..good.len() {
         let _ = Config::parse(&good[..end]);

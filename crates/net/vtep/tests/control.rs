@@ -2,13 +2,13 @@
 #![allow(clippy::unwrap_used)]
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use control::{Change, Far, Key, Owner, Value};
 use neighbor::arp;
-use overlay::Reason;
-use vtep::{Config, Control, Frame, post};
+use overlay::{Heard, Reason};
+use vtep::{Config, Control, Frame, ToControl, post};
 use wire::MacAddress;
 
 const MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
@@ -19,7 +19,7 @@ const TEXT: &str = "[[underlay]]\nname = 'up'\nport = 'tap:x'\naddresses = ['192
 
 struct Rig {
     control: Control,
-    to_control: SyncSender<Frame>,
+    to_control: ToControl,
     requests: Receiver<Frame>,
 }
 
@@ -45,7 +45,7 @@ impl Rig {
         let own = neighbor::Resolver::new(MAC, Ipv4Addr::new(192, 0, 2, 1));
         let asked = arp::parse(&own.request(address, None)).unwrap();
         let frame = arp::frame(&asked.reply(mac), MAC);
-        self.to_control.try_send(Frame::new(0, &frame).unwrap()).unwrap();
+        self.to_control.frames.try_send(Frame::new(0, &frame).unwrap()).unwrap();
     }
 
     fn known(&self) -> Vec<(u16, IpAddr, MacAddress)> {
@@ -111,6 +111,54 @@ fn the_file_has_its_way_and_others_have_theirs_where_it_says_nothing() {
     let flood: Vec<IpAddr> = rig.control.state().0.flood(5).map(|tunnel| tunnel.remote).collect();
     assert_eq!(flood, [IpAddr::from([192, 0, 2, 8])]);
     assert!(rig.control.program().compare_table(rig.control.state().0).is_empty());
+}
+
+/// RFC 7348, section 4.1: stations are learned behind whom they were heard of, as the file says;
+/// with others' entries in front, for a while, and no longer than the file says so.
+#[test]
+fn stations_that_were_heard_of_are_learned() {
+    let mut rig = Rig::new();
+    let config = |learning: &str| {
+        let text = format!("{TEXT}{learning}[[network.entry]]\nkey = 7\nremote = '192.0.2.2'\n");
+        Config::parse(&text).unwrap().desired(&[MAC])
+    };
+    let hear = |rig: &mut Rig, station: u64, last: u8, second: i64| {
+        let heard = Heard { network: 5, station, remote: [192, 0, 2, last].into() };
+        rig.to_control.heard.try_send(heard).unwrap();
+        rig.turn(second * SECOND);
+    };
+    let way = |rig: &Rig, key| {
+        let table = rig.control.state().0;
+        table.entry(5, key).map(|entry| (entry.owner, table.get(5, key).unwrap().remote))
+    };
+    let at = |owner, last: u8| Some((owner, [192, 0, 2, last].into()));
+    hear(&mut rig, 9, 8, 1);
+    assert_eq!(way(&rig, 9), None, "nothing is learned unasked");
+    rig.control.apply(config("learning = { ageing = 20, limit = 2 }\n"), 0).unwrap();
+    hear(&mut rig, 9, 8, 2);
+    hear(&mut rig, 7, 8, 2);
+    assert_eq!((way(&rig, 9), way(&rig, 7)), (at(Owner::Learned, 8), at(Owner::Static, 2)));
+    assert_eq!(rig.control.state().0.get(5, 9).unwrap().identifier, Some(5));
+    // It moves. The file that says the same changes nothing.
+    hear(&mut rig, 9, 6, 3);
+    let changes = rig.control.apply(config("learning = { ageing = 20, limit = 2 }\n"), 0).unwrap();
+    assert_eq!((changes.set, way(&rig, 9)), (0, at(Owner::Learned, 6)));
+    assert_eq!(rig.control.program().compare_table(rig.control.state().0), []);
+    // No more than the limit, and those heard of last.
+    hear(&mut rig, 10, 6, 4);
+    hear(&mut rig, 11, 6, 5);
+    assert_eq!([9, 10, 11].map(|key| way(&rig, key).is_some()), [false, true, true]);
+    rig.turn(24 * SECOND + SECOND / 2);
+    assert_eq!([10, 11].map(|key| way(&rig, key).is_some()), [false, true]);
+    rig.control.apply(config("learning = false\n"), 25 * SECOND).unwrap();
+    assert_eq!((way(&rig, 11), rig.control.state().0.entries(5)), (None, 1));
+    hear(&mut rig, 9, 8, 26);
+    assert_eq!(way(&rig, 9), None);
+    // A network that is another one learns as well.
+    rig.control.apply(config("learning = true\n"), 0).unwrap();
+    rig.control.apply(config("learning = true\nunknown = 'drop'\n"), 0).unwrap();
+    hear(&mut rig, 9, 8, 27);
+    assert_eq!(way(&rig, 9), at(Owner::Learned, 8));
 }
 
 /// A link that is down is a name for what would go by it, at once, and all else goes on.

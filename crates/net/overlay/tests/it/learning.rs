@@ -78,11 +78,12 @@ fn who_sends_is_found_behind_its_tunnel() {
     let notes = heard(&mut receiver);
     assert_eq!(notes, [Heard { network: NETWORK, station: 0x0200_0000_0105, remote: far(20) }]);
     assert_eq!(way(&mut here, &mut sender, 5), unknown, "nothing is learned unasked");
-    notes.iter().for_each(|note| here.learn(note, Duration::ZERO));
+    assert!(notes.iter().all(|note| here.learn(note, Duration::ZERO)));
+    assert!(!here.learn(&notes[0], Duration::ZERO), "it is known");
     assert_eq!(way(&mut here, &mut sender, 5), Ok(far(20)));
     // It moves, and is found there.
     comes(&mut receiver, 21, station(5));
-    heard(&mut receiver).iter().for_each(|note| here.learn(note, AGE / 2));
+    assert!(heard(&mut receiver).iter().all(|note| here.learn(note, AGE / 2)));
     assert_eq!(way(&mut here, &mut sender, 5), Ok(far(21)));
     // What is heard of stays, what is not goes.
     here.age(AGE + AGE / 4);

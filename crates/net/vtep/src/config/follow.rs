@@ -90,7 +90,7 @@ impl Config {
     }
 
     /// The first address of each version of IP.
-    fn locals(&self) -> impl Iterator<Item = IpAddr> {
+    pub(super) fn locals(&self) -> impl Iterator<Item = IpAddr> {
         let all = || self.underlay.iter().flat_map(|port| &port.addresses).map(|(address, _)| *address);
         [all().find(IpAddr::is_ipv4), all().find(IpAddr::is_ipv6)].into_iter().flatten()
     }

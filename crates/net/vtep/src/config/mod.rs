@@ -5,6 +5,7 @@
 
 mod follow;
 mod group;
+mod learning;
 mod network;
 mod read;
 mod tunnel;

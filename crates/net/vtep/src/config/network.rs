@@ -26,6 +26,7 @@ const KEYS: &[&str] = &[
     "gateway",
     "peer",
     "flood",
+    "learning",
     "entry",
     "end",
     "accept_zero_checksum",
@@ -80,6 +81,7 @@ impl Reading<'_> {
             self.entry(value, &draft)?;
         }
         self.flood(&table, &draft)?;
+        self.learning(&table, &draft)?;
         for value in table.list("end")? {
             let end = Table::new(value, "an end", &[&["remote"], tunnel::KEYS])?;
             let tunnel = self.tunnel(&end, &draft)?;
