@@ -105,9 +105,9 @@ impl Group {
         for (number, bucket) in buckets.iter_mut().enumerate() {
             if !alive.contains(bucket) {
                 // The same member for the same bucket, as long as that one is there.
-                let order = |member: &u8| self.order(number, *member);
-                let first = alive.iter().min_by(|a, b| order(a).total_cmp(&order(b)));
-                *bucket = first.copied().unwrap_or(0);
+                let ordered = alive.iter().map(|member| (self.order(number, *member), *member));
+                let first = ordered.min_by(|(a, _), (b, _)| a.total_cmp(b));
+                *bucket = first.map_or(0, |(_, member)| member);
             }
         }
         State::Group(Box::new(Members { buckets, hops }))

@@ -415,12 +415,13 @@ impl Overlay {
     }
 
     /// Makes the headers of tunnels anew whose way changed.
-    fn update(&mut self, tunnels: Vec<TunnelId>) {
-        for id in tunnels {
-            for hop in self.tunnels.update(id, &self.underlay) {
-                self.rewritten += 1;
-                self.refresh(hop);
-            }
+    fn update(&mut self, mut tunnels: Vec<TunnelId>) {
+        tunnels.retain(|id| self.tunnels.update(*id, &self.underlay));
+        // A group is made once, however many of its members are others.
+        let groups = self.tunnels.groups_with(&tunnels);
+        for id in tunnels.into_iter().chain(groups) {
+            self.rewritten += 1;
+            self.refresh(self.tunnels.hop(id));
         }
     }
 

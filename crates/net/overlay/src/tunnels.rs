@@ -146,19 +146,18 @@ impl Tunnels {
         }
     }
 
-    /// Looks for the way to a tunnel's far end again: its new state and that of the groups that
-    /// have it, if it is another one.
-    pub(crate) fn update(&mut self, id: TunnelId, underlay: &Underlay) -> Vec<Hop> {
+    /// Looks for the way to a tunnel's far end again: whether it is another one.
+    pub(crate) fn update(&mut self, id: TunnelId, underlay: &Underlay) -> bool {
         let Some(slot) = self.slots.get_mut(id.number as usize).and_then(Option::as_mut) else {
-            return vec![];
+            return false;
         };
         let (Target::Tunnel(tunnel), Kind::Tunnel(before)) = (&slot.used.target, &mut slot.kind) else {
-            return vec![];
+            return false;
         };
         let way = underlay.way(tunnel.remote);
         let before = std::mem::replace(before, way);
         if way == before {
-            return vec![];
+            return false;
         }
         if before.neighbor != way.neighbor {
             if let Some(neighbor) = before.neighbor {
@@ -168,8 +167,12 @@ impl Tunnels {
                 self.by_neighbor.entry(neighbor).or_default().insert(id);
             }
         }
-        let groups = self.by_member.get(&id).into_iter().flatten();
-        std::iter::once(&id).chain(groups).map(|id| self.hop(*id)).collect()
+        true
+    }
+
+    /// The groups that have any of these tunnels, each once.
+    pub(crate) fn groups_with(&self, tunnels: &[TunnelId]) -> BTreeSet<TunnelId> {
+        tunnels.iter().filter_map(|id| self.by_member.get(id)).flatten().copied().collect()
     }
 
     /// Makes a group, or gives one other members: the states that entries lead to from now on.
@@ -212,7 +215,7 @@ impl Tunnels {
     }
 
     /// A tunnel or group in its state now.
-    fn hop(&self, id: TunnelId) -> Hop {
+    pub(crate) fn hop(&self, id: TunnelId) -> Hop {
         let slot = self.slots.get(id.number as usize).and_then(Option::as_ref);
         let slot = slot.expect("a number in use has a tunnel");
         let state = match (&slot.used.target, &slot.kind) {

@@ -80,7 +80,9 @@ fn a_change_of_the_underlay_rewrites_exactly_the_tunnels_concerned() {
             here.insert(NETWORK, station, to(port_number as u8, n)).unwrap();
         }
     }
-    // A group on both ports, to which the first stations' tunnels belong.
+    // A group on one port, which is made once, and one on both.
+    here.set_group(2, &[to(1, 11), to(1, 12)]).unwrap();
+    here.insert_as(overlay::Owner::Static, NETWORK, 10, overlay::Target::Group(2)).unwrap();
     here.set_group(1, &[to(1, 1), to(2, 1)]).unwrap();
     here.insert_as(overlay::Owner::Static, NETWORK, 9, overlay::Target::Group(1)).unwrap();
     assert_eq!(here.rewritten(), 0);
@@ -88,12 +90,12 @@ fn a_change_of_the_underlay_rewrites_exactly_the_tunnels_concerned() {
     let mut rewritten = |here: &Overlay| here.rewritten() - std::mem::replace(&mut before, here.rewritten());
     let problems = |here: &Overlay| here.entries_of(NETWORK).filter(|entry| entry.problem.is_some()).count();
     here.set_port(1, Some(Port { is_up: false, ..port() }));
-    assert_eq!((rewritten(&here), problems(&here)), (u64::from(EACH) + 1, EACH.into()));
+    assert_eq!((rewritten(&here), problems(&here)), (u64::from(EACH) + 2, usize::from(EACH) + 1));
     assert!(here.entries_of(NETWORK).all(|entry| entry.problem.is_none_or(|why| why == Reason::LinkDown)));
     here.set_port(1, Some(Port { is_up: false, ..port() }));
     assert_eq!(rewritten(&here), 0, "it was down");
     here.set_port(1, Some(port()));
-    assert_eq!((rewritten(&here), problems(&here)), (u64::from(EACH) + 1, 0));
+    assert_eq!((rewritten(&here), problems(&here)), (u64::from(EACH) + 2, 0));
     here.set_neighbor(1, end(1, 7), Some(MacAddress([2, 0, 0, 0, 0, 9])));
     assert_eq!(rewritten(&here), 1);
     here.set_neighbor(2, end(2, 1), None);
