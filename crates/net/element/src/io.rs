@@ -4,6 +4,7 @@
 //! ours, a model, an interface of Linux's. [`router_ports`] opens each port once, with as
 //! many queues as threads use it.
 
+mod flow_rule;
 pub mod flow_source;
 mod from_device;
 mod kernel_tun;

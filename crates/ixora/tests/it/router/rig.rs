@@ -1,5 +1,5 @@
-//! A router on models of the 82599, one for each port `$P0`, `$P1`, …; and the hosts
-//! at their cables.
+//! A router on models of the 82599 or of another NIC, one for each port `$P0`, `$P1`, …; and
+//! the hosts at their cables.
 
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixDatagram;
@@ -13,8 +13,8 @@ use graph::lang::{self, Source};
 use graph::{Console, Router, Services};
 use memory::{Backing, Dma};
 use testbed::inprocess::{self, Handle, InProcess};
-use testbed::wire::{self, Plug};
-use testbed::{Idle, Stepper, ixgbe};
+use testbed::wire::{self, Cable, Plug};
+use testbed::{Device, Idle, Stepper, ixgbe};
 
 /// How long anything may take.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -58,16 +58,25 @@ impl Rig {
     /// A router of a configuration, with a wire for each port. The first ports of a
     /// configuration are `names`.
     pub fn new(config: &str, names: &[&str], threads: usize, wires: &[String]) -> Rig {
+        let open = |mac, cable| ixgbe::open(&ixgbe::Options::with_mac(mac), cable);
+        Rig::on(open, config, names, threads, wires)
+    }
+
+    /// On models that `open` makes, each with an address.
+    pub fn on(
+        open: impl Fn([u8; 6], Cable) -> std::io::Result<Device>,
+        config: &str,
+        names: &[&str],
+        threads: usize,
+        wires: &[String],
+    ) -> Rig {
         let plug = |(n, wire): (usize, &String)| {
             let spec = wire.parse().unwrap_or_else(|error| panic!("{wire}: {error}"));
             Plug { spec, mac: ixgbe::mac(n as u8) }
         };
         let plugs: Vec<Plug> = wires.iter().enumerate().map(plug).collect();
         let cables = wire::plug(&plugs, &Arc::default()).expect("cables");
-        let device = |(cable, plug): (_, &Plug)| {
-            let options = ixgbe::Options::with_mac(plug.mac);
-            InProcess::new(ixgbe::open(&options, cable).expect("a device"))
-        };
+        let device = |(cable, plug): (_, &Plug)| InProcess::new(open(plug.mac, cable).expect("a device"));
         let (pcis, handles): (Vec<_>, Vec<_>) = cables.into_iter().zip(&plugs).map(device).unzip();
         let stepper = inprocess::spawn(&handles, None, Idle::Yield).expect("a thread");
         let dma = Dma::new(memory::Options { backing: Backing::Memfd, ..Default::default() });

@@ -11,6 +11,7 @@ use memory::annotation::{Header, Reach};
 use memory::{Batch, Packet};
 use port::{Filters, RxQueue};
 
+use super::flow_rule;
 use super::names::{Meaning, PortNumbers};
 use super::router_ports::{Receiving, RouterPorts, settings};
 use super::thread_assignment::ThreadRequest;
@@ -40,7 +41,7 @@ const IGNORED: &[(&str, &str)] = &[
     ("PAUSE", "the port's own"),
     ("RX_INTR", "queues are polled"),
     ("RETA_SIZE", "the port's own"),
-    ("FLOW_RULES_FILE", "flows are spread by RSS, and no rule is given to the NIC"),
+    ("FLOW_RULES_FILE", "rules for flows are given to the handler rule_add"),
     ("FLOW_ISOLATE", "the port belongs to this process alone"),
     ("VF_POOLS", "each virtual function is a port of its own"),
     ("VF_VLAN", "each virtual function is a port of its own"),
@@ -138,6 +139,24 @@ pub static CLASS: Class = Class {
         write("remove_vlan", "receives no frames of a VLAN any more, with VLAN_FILTER", |from, _, value| {
             let vlan = vlan(value)?;
             from.filter("a filter of VLANs", |filters| filters.set_vlan(vlan, false))
+        }),
+        write(
+            "rule_add",
+            "leads a flow to a queue or drops it, as testpmd says it: ingress pattern eth / ipv4 src is ADDRESS \
+             dst is ADDRESS / udp src is PORT dst is PORT / end actions queue index N / end",
+            |from, _, value| {
+                let (flow, target) = flow_rule::parse(value)?;
+                let target =
+                    target.ok_or("expected 'actions queue index N / end' or 'actions drop / end'")?;
+                from.filter("filters for flows", |filters| filters.add_flow(&flow, target))
+            },
+        ),
+        write("rule_remove", "treats a flow that was added as any other", |from, _, value| {
+            let (flow, _) = flow_rule::parse(value)?;
+            match from.filter("filters for flows", |filters| filters.remove_flow(&flow))? {
+                true => Ok(()),
+                false => Err("this flow was not added".into()),
+            }
         }),
         action("reset_counts", "counts from zero", |from, _| {
             from.count.reset();
