@@ -5,7 +5,8 @@
 //!
 //! A byte now and then is no progress: an eighth must be acknowledged of what was queued when
 //! the other side made progress last, or two full segments, which is all that a slow reader's
-//! window opens by (RFC 9293, section 3.8.6.2.2).
+//! window opens by (RFC 9293, section 3.8.6.2.2). They are of the default size at least (section
+//! 3.7.1): one that wants smaller ones may not hold packets for longer.
 
 use crate::connection::{Connection, Deadline, Io, Next, Shared};
 use crate::event::Reason;
@@ -15,6 +16,9 @@ use crate::queue::NONE;
 /// How long the other side may take too little while packets are scarce, and how often that is
 /// looked at while anything is queued.
 const STALL_NS: i64 = 10 * SECOND_NS;
+
+/// What two full segments have at least, in bytes.
+const TWO_SEGMENTS: u32 = 2 * 536;
 
 /// Since when the other side takes too little.
 #[derive(Debug, Clone, Copy, Default)]
@@ -35,7 +39,7 @@ impl Connection {
     }
 
     fn begin_progress(&mut self, now_ns: i64) {
-        let share = (self.end.since(self.una) / 8).min(2 * self.payload_size());
+        let share = (self.end.since(self.una) / 8).min(TWO_SEGMENTS.max(2 * self.payload_size()));
         self.progress =
             Progress { since_ns: now_ns, goal: self.bytes_acknowledged + u64::from(share.max(1)) };
         self.set(Deadline::Progress, now_ns + STALL_NS);
