@@ -81,7 +81,7 @@ pub struct Load<W: Workload> {
     /// Requests that are under way, and were not given up.
     under_way: usize,
     results: Results,
-    /// Answers and latencies since figures were told.
+    /// Answers, misses among them, and latencies since figures were told.
     answers: u64,
     recent: hdrhistogram::Histogram<u64>,
     tell_ns: i64,
@@ -254,7 +254,12 @@ impl<W: Workload> Load<W> {
             let is_given_up = sent.is_given_up;
             match came {
                 Came::Part => return true,
-                Came::Wrong => return false,
+                Came::Wrong => {
+                    // It is counted as wrong, not as one that was not answered.
+                    connection.expected.pop_front();
+                    self.under_way -= usize::from(!is_given_up);
+                    return false;
+                }
                 Came::Right | Came::Miss => {
                     connection.expected.pop_front();
                 }
@@ -269,11 +274,9 @@ impl<W: Workload> Load<W> {
             };
             match came {
                 Came::Miss => step.misses += 1,
-                _ => {
-                    step.answers += 1;
-                    step.answers_in_time += u64::from(is_running);
-                }
+                _ => step.answers += 1,
             }
+            step.answers_in_time += u64::from(is_running);
             self.answers += 1;
             step.latency.saturating_record(latency_ns.min(LONGEST_NS));
             self.recent.saturating_record(latency_ns.min(LONGEST_NS));
@@ -281,21 +284,27 @@ impl<W: Workload> Load<W> {
         true
     }
 
-    /// A connection is no more.
+    /// The other side has ended a connection, or never opened it.
     fn lose(&mut self, number: usize, now_ns: i64) {
+        let is_open = self.connections.get(number).is_some_and(|connection| connection.is_open);
+        match self.phase {
+            Phase::Connecting if !is_open => self.results.refused += 1,
+            Phase::Connecting | Phase::Preparing if is_open => self.results.lost += 1,
+            Phase::Running(step, _) | Phase::Draining(step) if is_open => self.results.steps[step].lost += 1,
+            _ => {}
+        }
+        self.abandon(number, now_ns);
+    }
+
+    /// Counts what a connection that is no more has left without an answer.
+    fn abandon(&mut self, number: usize, now_ns: i64) {
         let Some(connection) = self.connections.get_mut(number) else { return };
         let is_open = std::mem::take(&mut connection.is_open);
         let mut left = std::mem::take(&mut connection.expected);
         left.retain(|sent| !sent.is_given_up);
         self.under_way -= left.len();
-        match self.phase {
-            Phase::Connecting if !is_open => self.results.refused += 1,
-            Phase::Connecting | Phase::Preparing if is_open => self.results.lost += 1,
-            Phase::Running(step, _) | Phase::Draining(step) if is_open => {
-                self.results.steps[step].lost += 1;
-                left.iter().for_each(|sent| self.results.steps[step].leave(now_ns - sent.since_ns));
-            }
-            _ => {}
+        if let (Phase::Running(step, _) | Phase::Draining(step), true) = (self.phase, is_open) {
+            left.iter().for_each(|sent| self.results.steps[step].leave(now_ns - sent.since_ns));
         }
     }
 
@@ -436,7 +445,7 @@ impl<W: Workload> Load<W> {
             _ => self.results.wrong += 1,
         }
         let _ = stack.abort(self.connections[number].id, io);
-        self.lose(number, io.now_ns);
+        self.abandon(number, io.now_ns);
     }
 }
 

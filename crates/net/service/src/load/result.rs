@@ -17,7 +17,7 @@ pub struct Step {
     pub elapsed_ns: i64,
     /// Right answers.
     pub answers: u64,
-    /// Right answers that came before the step's time was over.
+    /// Answers that came before the step's time was over, right ones and misses.
     pub answers_in_time: u64,
     /// Keys that were not there.
     pub misses: u64,
@@ -53,7 +53,7 @@ impl Step {
         self.latency.saturating_record((waited_ns.max(1) as u64).min(LONGEST_NS));
     }
 
-    /// Right answers in a second of the step's time.
+    /// Answers in a second of the step's time, misses among them, as the latencies have them.
     pub fn rate_seen(&self) -> f64 {
         let seconds = self.elapsed_ns as f64 / 1e9;
         if seconds > 0.0 { self.answers_in_time as f64 / seconds } else { 0.0 }
@@ -122,7 +122,7 @@ impl Results {
 /// What a load tells while it runs, once in a second, and at its end.
 #[derive(Debug, Default)]
 pub struct Live {
-    /// Right answers so far.
+    /// Answers so far, misses among them.
     pub answers: AtomicU64,
     /// Latencies of the last second: the median, 99 of 100, and the longest, in nanoseconds.
     pub median_ns: AtomicU64,
