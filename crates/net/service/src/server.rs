@@ -31,6 +31,9 @@ pub struct Taken {
     pub ends: bool,
     /// Whether a request was carried out: the client has its time for the next one.
     pub is_carried_out: bool,
+    /// Whether there is room and the protocol has more to answer, but others' turn comes first:
+    /// it is called again in the next turn.
+    pub is_paused: bool,
 }
 
 /// A protocol of requests and answers on connections.
@@ -389,8 +392,11 @@ fn run<P: Protocol>(
     let (written, is_starved) = (sender.written, sender.is_starved);
     protocol.count_bytes(0, written);
     connection.unacknowledged += written;
-    if written > 0 || taken.is_carried_out {
+    if written > 0 || taken.is_carried_out || taken.is_paused {
         connection.progressed_ns = now_ns;
+    }
+    if taken.is_paused {
+        connection.wake(now_ns, stack, io);
     }
     if is_starved {
         connection.wake(now_ns + RETRY_NS, stack, io);

@@ -504,6 +504,42 @@ fn items_are_listed() {
     assert!(some.ends_with("EN\r\nMN\r\n"));
 }
 
+/// What has no answer that fills a packet is done in pieces: others have their turns meanwhile.
+#[test]
+fn much_that_is_not_there_takes_several_turns() {
+    const COUNT: usize = 20_000;
+    let mut client = Client::new();
+    (0..COUNT).for_each(|n| _ = client.ask(format!("set key{n} 0 0 1\r\nx\r\n")));
+    client.ask("flush_all\r\n");
+    let keys: String = (0..COUNT).map(|n| format!(" key{n}")).collect();
+    for request in ["lru_crawler metadump all\r\n", "stats cachedump 1 0\r\n", &format!("get{keys}\r\n")] {
+        client.output.room = usize::MAX;
+        let mut taken = client.server.take(&mut client.session, request.as_bytes(), &mut client.output);
+        let mut turns = 1;
+        while taken.is_paused {
+            assert!(client.output.bytes.is_empty() && client.server.is_answering(&client.session));
+            taken = client.server.take(&mut client.session, &[], &mut client.output);
+            turns += 1;
+        }
+        assert!((COUNT / 1000..=COUNT).contains(&turns), "{turns} turns");
+        assert_eq!(std::mem::take(&mut client.output.bytes), b"END\r\n");
+    }
+}
+
+/// A flush that is due has taken place, whoever looks first: a list, or one who stores.
+#[test]
+fn a_flush_that_is_due_takes_what_was_stored_before() {
+    for first in ["lru_crawler mgdump all", "set b 0 0 1\r\ny"] {
+        let mut client = Client::new();
+        client.ask("set a 0 0 1\r\nx\r\nflush_all 10\r\n");
+        client.wait_s(11);
+        let answer = client.ask(format!("{first}\r\n"));
+        assert!(["EN\r\n", "STORED\r\n"].contains(&&answer[..]), "{answer}");
+        let b = if first.starts_with("set") { "VALUE b 0 1\r\ny\r\n" } else { "" };
+        dialogue(&mut client, &[("get a", "END\r\n"), ("get b", &format!("{b}END\r\n"))]);
+    }
+}
+
 #[test]
 fn the_memory_can_be_bounded_anew() {
     let mut client = Client::with(Limits { memory: 32 << 20, value: 1 << 20, threads: 1 });

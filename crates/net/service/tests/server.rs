@@ -311,3 +311,16 @@ fn those_who_keep_most_make_room_for_the_others() {
     assert!(aborted > 0 && *resets.lock().unwrap() as u64 == aborted, "{aborted}");
     assert_eq!(count(&report, "service_idle"), 6 - aborted, "the others were waited for in vain");
 }
+
+/// A list that goes on for many turns without an answer goes on by itself.
+#[test]
+fn a_list_of_what_is_gone_comes_to_its_end() {
+    let sets: String = (0..3000).map(|n| format!("set key{n} 0 0 1 noreply\r\nx\r\n")).collect();
+    let asks = "flush_all\r\nlru_crawler metadump all\r\nversion\r\nquit\r\n";
+    let sends = vec![(0, sets.into_bytes()), (SECOND, asks.as_bytes().to_vec())];
+    let (came, _) = run(cache(), script(sends), 1 << 20, 4096);
+    let came = came.lock().unwrap();
+    assert!(came.bytes.starts_with(b"OK\r\nEND\r\nVERSION "), "{}", came.bytes.escape_ascii());
+    let (_, at_ns) = came.closed.unwrap();
+    assert!(at_ns < 10 * SECOND, "nothing else has woken it for {at_ns} ns");
+}

@@ -193,12 +193,14 @@ impl Protocol for Http {
         let mut used = 0;
         loop {
             if !self.send_rest(session, output) || output.is_full() {
-                return Taken { used, ends: false, is_carried_out: false };
+                return Taken { used, ends: false, is_carried_out: false, is_paused: false };
             }
             let rest = &input[used..];
             match &mut session.state {
-                State::Ended => return Taken { used, ends: true, is_carried_out: false },
-                _ if rest.is_empty() => return Taken { used, ends: false, is_carried_out: false },
+                State::Ended => return Taken { used, ends: true, is_carried_out: false, is_paused: false },
+                _ if rest.is_empty() => {
+                    return Taken { used, ends: false, is_carried_out: false, is_paused: false };
+                }
                 State::Head => used += self.head(session, rest, output),
                 State::Content(content, limit) => match content.skip(rest, limit) {
                     Ok((count, is_over)) => {

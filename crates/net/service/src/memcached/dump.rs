@@ -9,6 +9,10 @@ use super::{Memcached, Session, State};
 use crate::output::Output;
 use crate::text::push_number;
 
+/// How often slots are looked at in a turn: where no items are there to be told, no answer that is
+/// full would end it.
+const LOOKS: usize = 32;
+
 /// What is told of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
@@ -37,12 +41,17 @@ impl Dump {
 }
 
 impl Memcached {
-    /// Goes on with a list, as far as there is room.
+    /// Goes on with a list, as far as there is room, and no further than some slots.
     pub fn more_items(&mut self, session: &mut Session, output: &mut impl Output) {
         let State::Dump(dump) = &mut session.state else { return };
         let now_s = self.now_s(output);
         let (store, lines) = (&self.shared.store, &mut self.scratch);
+        let mut looks = 0;
         while dump.shard < store.shards() && dump.form != Form::Cachedump(0) {
+            if looks == LOOKS {
+                return;
+            }
+            looks += 1;
             lines.clear();
             let form = &mut dump.form;
             let next = store.visit(dump.shard, dump.at, now_s, |item| push(item, form, lines));

@@ -5,6 +5,10 @@ use super::{Memcached, Session, State, send_value};
 use crate::output::Output;
 use crate::text::{push_number, signed, words};
 
+/// Keys that are answered in a turn: of those that are not there, no answer that is full would end
+/// it.
+const KEYS: usize = 1000;
+
 /// What is wanted of items.
 #[derive(Debug, Clone, Copy)]
 pub struct Fetch {
@@ -67,8 +71,8 @@ impl Memcached {
         }
     }
 
-    /// Answers keys while there is room, and tells of the end behind the last; how many bytes
-    /// of them are done when there was no room.
+    /// Answers some keys while there is room, and tells of the end behind the last; how many bytes
+    /// of them are done when those were not all.
     fn keys(
         &mut self,
         session: &mut Session,
@@ -76,12 +80,13 @@ impl Memcached {
         keys: &[u8],
         output: &mut impl Output,
     ) -> Option<usize> {
-        let mut at = 0;
+        let (mut at, mut answered) = (0, 0);
         while let Some(start) = keys[at..].iter().position(|byte| *byte != b' ') {
             let key = keys[at + start..].split(|byte| *byte == b' ').next().unwrap_or_default();
             at += start + key.len();
             self.item(session, fetch, key, output);
-            if session.sending.is_some() || output.is_full() {
+            answered += 1;
+            if session.sending.is_some() || output.is_full() || answered == KEYS {
                 return Some(at);
             }
         }

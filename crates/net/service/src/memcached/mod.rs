@@ -239,14 +239,14 @@ impl Protocol for Memcached {
         let (mut used, mut is_carried_out) = (0, false);
         loop {
             if !self.send_rest(session, output) || output.is_full() {
-                return Taken { used, ends: false, is_carried_out };
+                return Taken { used, ends: false, is_carried_out, is_paused: false };
             }
             let rest = &input[used..];
             match &mut session.state {
-                State::Ended => return Taken { used, ends: true, is_carried_out },
+                State::Ended => return Taken { used, ends: true, is_carried_out, is_paused: false },
                 State::Keys(_) => self.more_keys(session, output),
                 State::Dump(_) => self.more_items(session, output),
-                _ if rest.is_empty() => return Taken { used, ends: false, is_carried_out },
+                _ if rest.is_empty() => return Taken { used, ends: false, is_carried_out, is_paused: false },
                 State::Line if binary::is_binary(session.line.first().or(rest.first())) => {
                     used += self.binary(session, rest, output);
                 }
@@ -262,6 +262,10 @@ impl Protocol for Memcached {
                 }
             }
             is_carried_out |= session.is_between_requests();
+            let is_under_way = matches!(session.state, State::Keys(_) | State::Dump(_));
+            if is_under_way && session.sending.is_none() && !output.is_full() {
+                return Taken { used, ends: false, is_carried_out, is_paused: true };
+            }
         }
     }
 

@@ -174,7 +174,8 @@ impl Store {
     /// Shows the items that are there in a few slots of a shard, from a slot on; the slot behind
     /// those, or `None` at the end. One that moves meanwhile may be shown twice, or not.
     pub fn visit(&self, shard: u32, from: u32, now_s: i64, look: impl FnMut(&Item)) -> Option<u32> {
-        let shard = lock(self.shards.get(shard as usize)?);
+        let mut shard = lock(self.shards.get(shard as usize)?);
+        shard.flush_if_due(now_s);
         let count = shard.slots.slots() as u32;
         let end = from.saturating_add(VISITED).min(count);
         let items = (from..end).filter_map(|at| shard.slots.get(at));
@@ -292,6 +293,14 @@ impl Shard {
         (self.flushed, self.flush_s) = (self.sequence, None);
     }
 
+    /// Flushes when the time has come that a client gave: in front of whatever looks at items or
+    /// stores one.
+    fn flush_if_due(&mut self, now_s: i64) {
+        if self.flush_s.is_some_and(|at_s| at_s <= now_s) {
+            self.flush();
+        }
+    }
+
     /// Whether an item is there for clients.
     fn is_live(&self, item: &Item, now_s: i64) -> bool {
         item.expires_s > now_s && item.sequence >= self.flushed
@@ -300,9 +309,7 @@ impl Shard {
     /// The live item of a key; one that is expired goes.
     #[inline]
     pub fn find(&mut self, hash: u32, key: &[u8], now_s: i64) -> Option<u32> {
-        if self.flush_s.is_some_and(|at_s| at_s <= now_s) {
-            self.flush();
-        }
+        self.flush_if_due(now_s);
         let at = self.slots.find(hash, key)?;
         let item = self.slots.get(at)?;
         if self.is_live(item, now_s) {
@@ -363,6 +370,7 @@ impl Shard {
         if self.coming + self.pinned + bytes > self.memory {
             return Err(NoMemory);
         }
+        self.flush_if_due(now_s);
         let (before, mut count) = (self.used, 0);
         while self.used + bytes > self.memory && (count < EVICTED || self.used + bytes > before) {
             count += 1;
