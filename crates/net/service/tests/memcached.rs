@@ -641,6 +641,12 @@ fn meta_get_returns_what_its_flags_ask_for() {
             ("mg a C1 v c", "HD c1\r\n"),
             ("mg a C7 v c", "VA 3 c1\r\nxyz\r\n"),
             ("mg a Lpath/ Pfoo s", "HD s3\r\n"),
+            // In their order: what stands in front of T sees the time that was left.
+            ("mg a t T30", "HD t50\r\n"),
+            ("mg a T60 t", "HD t60\r\n"),
+            ("mg a T300 R70", "HD\r\n"),
+            ("mg a T60 R20", "HD\r\n"),
+            ("mg a R70 T300", "HD W\r\n"),
         ],
     );
 }
@@ -716,6 +722,12 @@ fn meta_delete_and_arithmetic() {
             ("mg a v f", "VA 0 f0\r\n\r\n"),
             ("md a q", ""),
             ("mg a", "EN\r\n"),
+            // Where nothing is, only those who store in place of it miss the number that it must have.
+            ("ms a 1 ME C5\r\nx", "HD\r\n"),
+            ("ms a 1 ME C5\r\nx", "NS\r\n"),
+            ("ms b 1 MA C5\r\nx", "NS\r\n"),
+            ("ms b 1 MR C5\r\nx", "NF\r\n"),
+            ("ms b 1 C5\r\nx", "NF\r\n"),
             ("ma n", "NF\r\n"),
             ("ma n q", "NF\r\n"),
             ("ma made N0 T30 t", "HD t30\r\n"),

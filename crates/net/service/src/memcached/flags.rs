@@ -145,6 +145,11 @@ impl<'a> Flags<'a> {
         Ok(())
     }
 
+    /// Whether a flag stands in front of another one.
+    pub fn stands_in_front(&self, flag: u8, other: u8) -> bool {
+        words(self.words).map(|word| word[0]).find(|found| [flag, other].contains(found)) == Some(flag)
+    }
+
     /// Appends the flags that are answered, in their order: those that only copy what came
     /// themselves, others by `of`.
     pub fn answer(&self, to: &mut Vec<u8>, mut of: impl FnMut(u8, &mut Vec<u8>)) {

@@ -120,11 +120,14 @@ impl Memcached {
             return;
         };
         let Some(item) = shard.get_mut(at) else { return };
-        if !is_new {
-            item.expires_s = wanted.expires_s.unwrap_or(item.expires_s);
-        }
+        // Flags are carried out in their order: those in front of `T` see the time that was left.
+        let before_s = item.expires_s;
+        let after_s = wanted.expires_s.filter(|_| !is_new).unwrap_or(before_s);
+        let seen_by = |flag| if wanted.stands_in_front(flag, b'T') { before_s } else { after_s };
+        item.expires_s = seen_by(b'R');
         let renewal = if is_new { Renewal::default() } else { Renewal::of(item, wanted, now_s) };
-        let seen = Seen::of(item);
+        item.expires_s = after_s;
+        let seen = Seen { expires_s: seen_by(b't'), ..Seen::of(item) };
         let wants_value = wanted.wants_value && wanted.compare != Some(seen.cas);
         if wants_value {
             head.extend_from_slice(b"VA ");

@@ -117,6 +117,8 @@ impl Store {
         let mut is_stale = false;
         if let Some(wanted) = update.compare {
             match found.and_then(|at| shard.get(at)).map(|item| item.cas) {
+                // There is nothing to append to, whatever number it was to have.
+                None if matches!(update.mode, Mode::Append | Mode::Prepend) => {}
                 None => {
                     shard.stats.cas_misses += 1;
                     return Outcome::NotFound;

@@ -131,7 +131,8 @@ fn parse_meta(arguments: &[u8], now_s: i64) -> Result<Line<'_>, Bad> {
         is_binary: flags.is_binary,
         flags: flags.client,
         expires_s: flags.expires_s.unwrap_or(NEVER_S),
-        compare: flags.compare,
+        // One that is only stored where there is none has no number to compare.
+        compare: flags.compare.filter(|_| mode != Mode::Add),
         invalidates: flags.invalidates,
         new_cas: flags.new_cas,
         vivify_s: flags.vivify_s,
