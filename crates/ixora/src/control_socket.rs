@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -49,21 +49,26 @@ impl Server {
         while !ended.load(Ordering::Relaxed) {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
             match rustix::net::accept_with(self.listener.as_fd(), flags) {
-                Ok(client) => self.answer(&client),
+                Ok(client) => self.answer(&client, ended),
                 Err(_) => thread::sleep(LOOK),
             }
         }
     }
 
-    /// Answers one client; one that is slow or gone is left.
-    fn answer(&self, client: &OwnedFd) {
+    /// Answers one client; one that is slow or gone is left, and all are when the run has ended.
+    fn answer(&self, client: &OwnedFd, ended: &AtomicBool) {
         let Some(request) = receive(client) else { return };
         let (say, hear) = sync_channel(1);
         if self.ask.send((request, say)).is_err() {
             return; // the run has ended
         }
-        if let Ok(answer) = hear.recv_timeout(ANSWER) {
-            send(client, answer.as_bytes());
+        let limit = Instant::now() + ANSWER;
+        while Instant::now() < limit && !ended.load(Ordering::Relaxed) {
+            match hear.recv_timeout(LOOK) {
+                Ok(answer) => return send(client, answer.as_bytes()),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
         }
     }
 }

@@ -95,12 +95,12 @@ fn details(it: &Connection) -> String {
         ("lost", it.lost.into()),
         ("sacked", it.sacked.into()),
         ("retrans", it.retransmits.into()),
-        ("backoff", it.attempts.into()),
+        ("attempts", it.attempts.into()),
         ("rcv_ooopack", it.out_of_order_packets.into()),
     ];
     let others = others.iter().filter(|(_, value)| *value > 0);
     words.extend(others.map(|(name, value)| format!("{name}:{value}")));
-    words.push(format!("lastrcv:{}", milliseconds(it.last_received_us)));
+    words.push(format!("lastack:{}", milliseconds(it.last_received_us)));
     words.push(format!("queue:{}", it.queue));
     words.join(" ")
 }

@@ -71,10 +71,11 @@ fn compare(before: &Sample, now: &Sample) -> Vec<Row> {
         .connections
         .iter()
         .map(|it| {
-            // Another one between the same ends has counted less.
+            // Another one between the same ends has counted less. One that was not listed before may
+            // be old: what it has moved in all its life is not of this time.
             let was = earlier.get(&ends(it)).filter(|was| was.bytes_received <= it.bytes_received);
             let since = |of: fn(&Connection) -> u64| {
-                of(it).saturating_sub(was.map_or(0, |was| of(was))) as f64 / seconds
+                was.map_or(0, |was| of(it).saturating_sub(of(was))) as f64 / seconds
             };
             Row {
                 connection: it.clone(),
