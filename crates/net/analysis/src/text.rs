@@ -99,6 +99,17 @@ pub(crate) fn ascii(out: &mut String, bytes: &[u8], line: Option<usize>) {
     }
 }
 
+/// The addresses of an Ethernet header, the sender's first, where the whole of it is before
+/// the packet's network header. `link` is where it begins, as an offset of the data.
+pub(crate) fn link_addresses(out: &mut String, packet: &Packet, link: isize, bytes: &[u8]) {
+    let network = packet.header_offset(Header::Network).unwrap_or(0);
+    if let Some(header) = ethernet::Header::of(bytes)
+        && link + ethernet::HEADER_LEN as isize <= network
+    {
+        let _ = write!(out, "{} > {}: ", Ethernet(header.src().0), Ethernet(header.dst().0));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{general, span};
@@ -124,16 +135,5 @@ mod tests {
         {
             assert_eq!(span(ns), text);
         }
-    }
-}
-
-/// The addresses of an Ethernet header, the sender's first, where the whole of it is before
-/// the packet's network header. `link` is where it begins, as an offset of the data.
-pub(crate) fn link_addresses(out: &mut String, packet: &Packet, link: isize, bytes: &[u8]) {
-    let network = packet.header_offset(Header::Network).unwrap_or(0);
-    if let Some(header) = ethernet::Header::of(bytes)
-        && link + ethernet::HEADER_LEN as isize <= network
-    {
-        let _ = write!(out, "{} > {}: ", Ethernet(header.src().0), Ethernet(header.dst().0));
     }
 }
