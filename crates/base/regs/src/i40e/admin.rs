@@ -302,9 +302,9 @@ pub mod veb {
     pub const CLASSES: usize = 6;
     /// Where the answer to [`super::opcode::ADD_VEB`] has the SEID.
     pub const SEID: usize = 8;
-    /// Bytes of the answers about its uplink and its traffic classes.
+    /// Bytes of the answer about its uplink.
     pub const UPLINK_LEN: usize = 64;
-    /// Likewise.
+    /// Bytes of the answer about its traffic classes.
     pub const CLASSES_LEN: usize = 32;
     /// Where the latter has the classes' shares.
     pub const SHARES: usize = 4;
@@ -313,13 +313,13 @@ pub mod veb {
 /// Properties of a VSI, 128 bytes: [`opcode::GET_VSI`], [`opcode::UPDATE_VSI`],
 /// [`opcode::ADD_VSI`].
 pub mod vsi {
-    /// Where [`super::opcode::ADD_VSI`] has the kind of connection, and that of a data port.
+    /// Where [`super::opcode::ADD_VSI`] has the kind of connection.
     pub const CONNECTION: usize = 2;
-    /// Likewise.
+    /// The kind of a data port.
     pub const CONNECTION_NORMAL: u8 = 1;
-    /// Where it has its flags, and the type among them.
+    /// Where it has its flags.
     pub const FLAGS: usize = 6;
-    /// Likewise.
+    /// The type of the VSI among the flags.
     pub const TYPE_MASK: u16 = 3;
     /// The type of a physical function's own VSI.
     pub const TYPE_PF: u16 = 2;
