@@ -20,6 +20,7 @@ mod info;
 mod janitor;
 mod live;
 mod logging;
+mod metrics_port;
 mod open;
 mod overlay;
 mod rate;

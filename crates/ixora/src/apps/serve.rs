@@ -143,7 +143,7 @@ pub fn serve(
         watches.push(host.watch());
         pollers.push(Box::new(host));
     }
-    let asking = Asking::new(arguments.control.as_deref(), watches)?;
+    let asking = Asking::new(arguments.control.as_deref(), arguments.metrics, watches)?;
     run_asked(ports, pollers, options, stop, report, asking)
 }
 
@@ -163,7 +163,7 @@ fn run_asked(
     let ended = AtomicBool::new(false);
     let mut outcome = thread::scope(|scope| {
         if let Some(asking) = &asking {
-            scope.spawn(|| asking.server.run(&ended));
+            asking.server().into_iter().for_each(|server| _ = scope.spawn(|| server.run(&ended)));
             scope.spawn(|| asking.answer(&ended));
         }
         let outcome = run::measure("serve", runtime, &mut ports, options, confinement);

@@ -53,6 +53,15 @@ pub struct ServeOptions {
     /// Listen at this path for `ixora tcp show` and `ixora tcp top`.
     #[arg(long, value_name = "SOCKET")]
     pub control: Option<PathBuf>,
+    /// Serve metrics to Prometheus over HTTP: at a port of this machine, or an address.
+    #[arg(
+        long,
+        value_name = "PORT|ADDRESS:PORT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "9464"
+    )]
+    pub metrics: Option<crate::metrics_port::Place>,
     #[command(flatten)]
     pub options: PortOptions,
 }

@@ -1,8 +1,10 @@
-//! The server's side: who asks by the control socket is told what all hosts show.
+//! The server's side: who asks by the control socket, or at the port of metrics, is told what all
+//! hosts show.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,6 +16,7 @@ use super::metrics;
 use crate::Failure;
 use crate::control_socket::{Asked, Server};
 use crate::janitor::{CleanUp, Janitor};
+use crate::metrics_port::{Metrics, Place};
 
 /// How long a host may take to show something: it may be asleep, or have much to do.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -22,28 +25,59 @@ const LOOK: Duration = Duration::from_millis(1);
 /// How long a request is waited for before it is looked whether the run has ended.
 const WAIT: Duration = Duration::from_millis(50);
 
-/// The socket, what is asked by it, and the hosts that are looked at.
+/// Where others ask, and the hosts that are looked at.
 pub struct Asking {
-    pub server: Server,
-    asked: std::sync::Mutex<Receiver<Asked>>,
+    control: Option<Control>,
+    metrics: Option<Mutex<Metrics>>,
     watches: Vec<Watch>,
+}
+
+/// The socket, and what is asked by it.
+struct Control {
+    server: Server,
+    asked: Mutex<Receiver<Asked>>,
     /// Removes the socket.
     _janitor: Option<Janitor>,
 }
 
-impl Asking {
-    /// Listens at a path, if there is one.
-    pub fn new(path: Option<&Path>, watches: Vec<Watch>) -> Result<Option<Asking>, Failure> {
-        let Some(path) = path else { return Ok(None) };
+impl Control {
+    fn new(path: &Path) -> Result<Control, Failure> {
         let (server, asked) = Server::new(path)?;
         let janitor = Janitor::call(&CleanUp { sockets: vec![path.to_owned()], ..CleanUp::default() })?;
-        Ok(Some(Asking { server, asked: asked.into(), watches, _janitor: janitor }))
+        Ok(Control { server, asked: asked.into(), _janitor: janitor })
+    }
+}
+
+impl Asking {
+    /// Listens at a path and at a port, if there is any.
+    pub fn new(
+        path: Option<&Path>,
+        port: Option<Place>,
+        watches: Vec<Watch>,
+    ) -> Result<Option<Asking>, Failure> {
+        let metrics = Metrics::open(port, metrics::CLIENTS)?;
+        let control = path.map(Control::new).transpose()?;
+        let is_asked = control.is_some() || metrics.is_some();
+        Ok(is_asked.then(|| Asking { control, metrics: metrics.map(Mutex::new), watches }))
+    }
+
+    /// What listens at the path.
+    pub fn server(&self) -> Option<&Server> {
+        self.control.as_ref().map(|control| &control.server)
     }
 
     /// Answers until the run has ended.
     pub fn answer(&self, ended: &AtomicBool) {
-        let asked = self.asked.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut metrics = self.metrics.as_ref().map(held);
+        let asked = self.control.as_ref().map(|control| held(&control.asked));
         while !ended.load(Ordering::Relaxed) {
+            if let Some(metrics) = &mut metrics {
+                metrics.turn(&|| self.metrics(ended).unwrap_or_default());
+            }
+            let Some(asked) = &asked else {
+                thread::sleep(WAIT);
+                continue;
+            };
             match asked.recv_timeout(WAIT) {
                 // One who is gone hears nothing.
                 Ok((request, say)) => _ = say.try_send(self.answer_to(&request, ended)),
@@ -53,6 +87,10 @@ impl Asking {
         }
     }
 
+    fn metrics(&self, ended: &AtomicBool) -> Result<String, String> {
+        self.look(0, ended).map(|(shown, _)| metrics::text(&shown))
+    }
+
     fn answer_to(&self, request: &str, ended: &AtomicBool) -> String {
         let words: Vec<&str> = request.split_whitespace().collect();
         let look = |limit| self.look(limit, ended);
@@ -60,7 +98,7 @@ impl Asking {
             ["show", limit] => look(limit.parse().unwrap_or(0)).map(|(shown, limit)| {
                 serde_json::to_string_pretty(&Listing::new(&shown, limit)).unwrap_or_default()
             }),
-            ["metrics"] => look(0).map(|(shown, _)| metrics::text(&shown)),
+            ["metrics"] => self.metrics(ended),
             _ => Err("ask for show LIMIT, or metrics".to_owned()),
         };
         answer.unwrap_or_else(|error| json!({ "error": error }).to_string())
@@ -88,4 +126,9 @@ impl Asking {
         }
         Ok((all, limit))
     }
+}
+
+/// What only the thread that answers takes.
+fn held<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }

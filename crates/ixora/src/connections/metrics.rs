@@ -5,6 +5,11 @@ use std::fmt::Write;
 use port::Counter;
 use tcp::Shown;
 
+use crate::metrics_port::head;
+
+/// What counts who came for metrics.
+pub const CLIENTS: &str = "ixora_host_metrics_clients_total";
+
 /// A name, what it says, and the value.
 type Gauge = (&'static str, &'static str, fn(&Shown) -> usize);
 
@@ -16,14 +21,14 @@ pub fn text(shown: &[Shown]) -> String {
         ("ixora_tcp_kept_packets", "Packets that connections keep.", |shown| shown.kept_packets),
     ];
     for (name, help, value) in gauges {
-        head(&mut out, name, help, "gauge");
+        head(&mut out, name, "gauge", help);
         for (queue, shown) in shown.iter().enumerate() {
             let _ = writeln!(out, "{name}{{queue=\"{queue}\"}} {}", value(shown));
         }
     }
     // All hosts count the same.
     let first = shown.first().map_or(&[][..], |shown| &shown.counters);
-    head(&mut out, "ixora_host_drops_total", "Packets that were lost, by reason.", "counter");
+    head(&mut out, "ixora_host_drops_total", "counter", "Packets that were lost, by reason.");
     for counter in first.iter().filter(|counter| counter.loss.is_some()) {
         for (queue, value) in values(shown, counter) {
             let name = counter.name;
@@ -32,7 +37,7 @@ pub fn text(shown: &[Shown]) -> String {
     }
     for counter in first.iter().filter(|counter| counter.loss.is_none()) {
         let name = format!("ixora_{}_total", counter.name);
-        head(&mut out, &name, &format!("How many {}.", counter.what), "counter");
+        head(&mut out, &name, "counter", &format!("How many {}.", counter.what));
         for (queue, value) in values(shown, counter) {
             let _ = writeln!(out, "{name}{{queue=\"{queue}\"}} {value}");
         }
@@ -43,8 +48,4 @@ pub fn text(shown: &[Shown]) -> String {
 fn values(shown: &[Shown], counter: &Counter) -> impl Iterator<Item = (usize, u64)> {
     let of = |shown: &Shown| shown.counters.iter().find(|it| it.name == counter.name).map(|it| it.value);
     shown.iter().enumerate().filter_map(move |(queue, shown)| Some((queue, of(shown)?)))
-}
-
-fn head(out: &mut String, name: &str, help: &str, kind: &str) {
-    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
 }

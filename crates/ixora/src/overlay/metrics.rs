@@ -3,93 +3,19 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::str::FromStr;
 
-use control::api::http::{Method, Request, Response};
-use control::api::server::{ApiCounters, Server};
 use overlay::{LearningCounts, Overlay, Target};
-use serde_json::json;
 use vtep::{Tellers, Totals};
 
-use super::host::{Host, now_ns};
-use crate::Failure;
+use super::host::Host;
+use crate::metrics_port::head;
 
 /// Entries of which is told where they lead: of more than these, a look would take too long
 /// between two turns of the control.
 const MOST_ENTRIES: usize = 10_000;
 
-/// Where metrics are served.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place(SocketAddr);
-
-impl FromStr for Place {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Place, String> {
-        let near = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let place = text.parse().map(near).ok().or_else(|| text.parse().ok());
-        place.map(Place).ok_or_else(|| format!("{text:?} is no PORT and no ADDRESS:PORT, as in 0.0.0.0:9464"))
-    }
-}
-
-/// How long an answer is the same for all who ask: to make it takes the control's time.
-const SAME_NS: i64 = 100_000_000;
-
-/// The port at which metrics are served.
-pub struct Metrics {
-    server: Server,
-    /// The last answer, and when it was made.
-    last: Option<(i64, String)>,
-}
-
-impl Metrics {
-    /// Listens at a place, if there is one.
-    pub fn open(place: Option<Place>) -> Result<Option<Metrics>, Failure> {
-        let Some(Place(address)) = place else { return Ok(None) };
-        let server = Server::public(address).map_err(|error| {
-            Failure::new(format!("cannot serve metrics at {address}: {error}"))
-                .fix("choose another: --metrics=PORT, or --metrics=ADDRESS:PORT")
-        })?;
-        if let Some(address) = server.address() {
-            tracing::info!("metrics at http://{address}/metrics");
-        }
-        Ok(Some(Metrics { server, last: None }))
-    }
-
-    /// Answers those who asked meanwhile.
-    pub fn turn(&mut self, host: &Host, tellers: Option<&Tellers>) {
-        let (now, counters, last) = (now_ns(), self.server.counters(), &mut self.last);
-        last.take_if(|(made, _)| now.saturating_sub(*made) >= SAME_NS);
-        let answer = &mut |request: &Request<'_>| match (request.method, request.path) {
-            (Method::Get, "/metrics" | "/") => {
-                let (_, text) = last.get_or_insert_with(|| (now, text(host, tellers) + &own(counters)));
-                Response::metrics(text.clone())
-            }
-            (Method::Get, _) => Response::json(404, &json!({ "error": "see /metrics" })),
-            _ => Response::json(405, &json!({ "error": "this can be read only: GET" })),
-        };
-        self.server.turn_with(now, answer);
-    }
-}
-
-/// What the server of the metrics counted itself.
-fn own(counters: ApiCounters) -> String {
-    let mut out = String::new();
-    let name = "ixora_overlay_metrics_clients_total";
-    head(&mut out, name, "counter", "Who came for metrics, and what became of it.");
-    let ApiCounters { accepted, refused, stalled, answered, errors } = counters;
-    for (what, count) in [
-        ("accepted", accepted),
-        ("refused", refused),
-        ("stalled", stalled),
-        ("answered", answered),
-        ("errors", errors),
-    ] {
-        let _ = writeln!(out, "{name}{{what=\"{what}\"}} {count}");
-    }
-    out
-}
+/// What counts who came for metrics.
+pub const CLIENTS: &str = "ixora_overlay_metrics_clients_total";
 
 /// A series: its name, its kind, what it tells, and its value of a port.
 type Series = (&'static str, &'static str, fn(&Totals) -> u64);
@@ -261,10 +187,6 @@ fn heard(out: &mut String, tellers: Option<&Tellers>) {
     }
 }
 
-fn head(out: &mut String, name: &str, kind: &str, help: &str) {
-    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
-}
-
 fn of_network(network: u32) -> String {
     format!("network=\"{network}\"")
 }
@@ -276,15 +198,6 @@ fn of_underlay(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_place_is_a_port_of_this_machine_or_an_address() {
-        let is = |text: &str| text.parse::<Place>().map(|place| place.0.to_string());
-        assert_eq!(is("9464"), Ok("127.0.0.1:9464".to_owned()));
-        assert_eq!(is("0.0.0.0:80"), Ok("0.0.0.0:80".to_owned()));
-        assert_eq!(is("[::1]:80"), Ok("[::1]:80".to_owned()));
-        assert!(is("router7").is_err() && is("99999").is_err());
-    }
 
     #[test]
     fn a_name_with_any_character_is_a_label() {

@@ -16,9 +16,10 @@ use wire::MacAddress;
 use super::accounts::Accounts;
 use super::asking::Asking;
 use super::host::{Host, Links, names, now_ns};
-use super::metrics::{Metrics, Place};
+use super::metrics;
 use crate::cli::PortOptions;
 use crate::janitor::{CleanUp, Janitor};
+use crate::metrics_port::{Metrics, Place};
 use crate::{Failure, open, run, signal};
 
 /// How long the control waits for an answer of a neighbour's before it looks for signals.
@@ -76,7 +77,7 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
     let runtime = run::threads("overlay", &ports, pollers, &options, &stop, &Arc::default())?;
     let mut asking = Asking::new(arguments.control.as_deref(), &mut host)?;
     let mut followed = Followed::open(&config)?;
-    let mut metrics = Metrics::open(arguments.metrics)?;
+    let mut metrics = Metrics::open(arguments.metrics, metrics::CLIENTS)?;
     let links = Links::new(config.inner.len(), config.underlay.len());
     let needs = needs(&config, &arguments.file, asking.is_some() || metrics.is_some());
     let confinement = ports.confine_but(&options, needs)?;
@@ -94,7 +95,8 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
                 }
                 links.tell(&mut host.control);
                 if let Some(metrics) = &mut metrics {
-                    metrics.turn(&host, followed.as_ref().map(|followed| &followed.tellers));
+                    let tellers = followed.as_ref().map(|followed| &followed.tellers);
+                    metrics.turn(&|| metrics::text(&host, tellers));
                 }
                 if let Some(asking) = &mut asking {
                     asking.answer(&mut host, followed.as_mut().map(|followed| &mut followed.tellers));

@@ -7,6 +7,8 @@ use crate::common::host::{Host, connect, ip};
 use crate::common::{may_make_interfaces, names, run, start, until};
 use rustix::process::Signal;
 
+/// Where metrics are served.
+const METRICS: u16 = 9464;
 const OURS: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 2);
 
 #[test]
@@ -17,10 +19,14 @@ fn connections_of_a_server_are_listed_while_it_runs() {
     let place = tempfile::tempdir().expect("a directory");
     let (host, control) = (Host::new(), place.path().join("control"));
     let path = control.display().to_string();
+    host.run(|| ip("link set lo up"));
     let server = {
         let (place, path) = (place.path().to_owned(), path.clone());
         host.run(move || {
-            start(&place, &format!("serve echo --port tap:t0 --addr {OURS}/24 --control {path}"))
+            start(
+                &place,
+                &format!("serve echo --port tap:t0 --addr {OURS}/24 --control {path} --metrics={METRICS}"),
+            )
         })
     };
     until("socket", || control.exists());
@@ -59,6 +65,17 @@ fn connections_of_a_server_are_listed_while_it_runs() {
     {
         assert!(metrics.contains(line), "{metrics}");
     }
+    let served = host.run(|| {
+        let mut stream = connect(SocketAddrV4::new(Ipv4Addr::LOCALHOST, METRICS));
+        stream
+            .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            .expect("a connection");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        answer
+    });
+    assert!(served.starts_with("HTTP/1.1 200 OK\r\n"), "{served}");
+    assert!(served.contains("\nixora_tcp_connections{queue=\"0\"} 1\n"), "{served}");
     let top = asked(&format!("top {path} --once --json --interval 10ms")).json();
     assert_eq!(top["connections"][0]["remote"], local, "{top:#}");
     drop(stream);

@@ -1,0 +1,105 @@
+//! The port at which a program that runs tells Prometheus of itself over HTTP (`--metrics`).
+
+use std::fmt::Write;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::str::FromStr;
+
+use control::api::http::{Method, Request, Response};
+use control::api::server::{ApiCounters, Server};
+use runtime::Instant;
+use serde_json::json;
+
+use crate::Failure;
+
+/// Where metrics are served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place(SocketAddr);
+
+impl FromStr for Place {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Place, String> {
+        let near = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let place = text.parse().map(near).ok().or_else(|| text.parse().ok());
+        place.map(Place).ok_or_else(|| format!("{text:?} is no PORT and no ADDRESS:PORT, as in 0.0.0.0:9464"))
+    }
+}
+
+/// How long an answer is the same for all who ask: to make it takes the control's time.
+const SAME_NS: i64 = 100_000_000;
+
+/// The port at which metrics are served.
+pub struct Metrics {
+    server: Server,
+    /// The name of what counts who came.
+    clients: &'static str,
+    /// The last answer, and when it was made.
+    last: Option<(i64, String)>,
+}
+
+impl Metrics {
+    /// Listens at a place, if there is one; who came is counted by the name `clients`.
+    pub fn open(place: Option<Place>, clients: &'static str) -> Result<Option<Metrics>, Failure> {
+        let Some(Place(address)) = place else { return Ok(None) };
+        let server = Server::public(address).map_err(|error| {
+            Failure::new(format!("cannot serve metrics at {address}: {error}"))
+                .fix("choose another: --metrics=PORT, or --metrics=ADDRESS:PORT")
+        })?;
+        if let Some(address) = server.address() {
+            tracing::info!("metrics at http://{address}/metrics");
+        }
+        Ok(Some(Metrics { server, clients, last: None }))
+    }
+
+    /// Answers those who asked meanwhile with a text, which is made once for all of them.
+    pub fn turn(&mut self, text: &dyn Fn() -> String) {
+        let (now, counters, last) = (Instant::now().as_ns(), self.server.counters(), &mut self.last);
+        let clients = self.clients;
+        last.take_if(|(made, _)| now.saturating_sub(*made) >= SAME_NS);
+        let answer = &mut |request: &Request<'_>| match (request.method, request.path) {
+            (Method::Get, "/metrics" | "/") => {
+                let (_, text) = last.get_or_insert_with(|| (now, text() + &own(clients, counters)));
+                Response::metrics(text.clone())
+            }
+            (Method::Get, _) => Response::json(404, &json!({ "error": "see /metrics" })),
+            _ => Response::json(405, &json!({ "error": "this can be read only: GET" })),
+        };
+        self.server.turn_with(now, answer);
+    }
+}
+
+/// What the server of the metrics counted itself.
+fn own(name: &str, counters: ApiCounters) -> String {
+    let mut out = String::new();
+    head(&mut out, name, "counter", "Who came for metrics, and what became of it.");
+    let ApiCounters { accepted, refused, stalled, answered, errors } = counters;
+    for (what, count) in [
+        ("accepted", accepted),
+        ("refused", refused),
+        ("stalled", stalled),
+        ("answered", answered),
+        ("errors", errors),
+    ] {
+        let _ = writeln!(out, "{name}{{what=\"{what}\"}} {count}");
+    }
+    out
+}
+
+/// Appends what stands in front of the values of a series.
+pub fn head(out: &mut String, name: &str, kind: &str, help: &str) {
+    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_a_port_of_this_machine_or_an_address() {
+        let is = |text: &str| text.parse::<Place>().map(|place| place.0.to_string());
+        assert_eq!(is("9464"), Ok("127.0.0.1:9464".to_owned()));
+        assert_eq!(is("0.0.0.0:80"), Ok("0.0.0.0:80".to_owned()));
+        assert_eq!(is("[::1]:80"), Ok("[::1]:80".to_owned()));
+        assert!(is("router7").is_err() && is("99999").is_err());
+    }
+}
