@@ -122,7 +122,9 @@ mod tests {
         let folders = floors.iter().flat_map(|floor| std::fs::read_dir(floor).expect("a floor"));
         for folder in folders.map(|folder| folder.expect("a folder").file_name()) {
             let name = folder.to_string_lossy().into_owned();
-            assert!(name == "regs" || TARGETS.contains(&name.as_str()), "{name}");
+            // Tables, and a library that is loaded by a program of others.
+            let is_silent = ["regs", "packetdrill"].contains(&name.as_str());
+            assert!(is_silent || TARGETS.contains(&name.as_str()), "{name}");
         }
     }
 }

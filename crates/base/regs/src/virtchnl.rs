@@ -103,7 +103,7 @@ pub mod promiscuous {
     pub const MULTICAST: u16 = 2;
 }
 
-/// Events.
+/// What an event is about.
 pub mod event {
     /// The link has changed.
     pub const LINK_CHANGE: u32 = 1;

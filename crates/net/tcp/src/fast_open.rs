@@ -48,9 +48,10 @@ impl Cookie {
                 IpAddr::V6(address) => hasher.write(&address.octets()),
             }
         }
+        let hash = hasher.finish().to_le_bytes();
         let mut bytes = [0; MAX_COOKIE_LEN];
-        bytes[..8].copy_from_slice(&hasher.finish().to_le_bytes());
-        Cookie { bytes, len: 8, is_experiment }
+        bytes[..hash.len()].copy_from_slice(&hash);
+        Cookie { bytes, len: hash.len(), is_experiment }
     }
 }
 

@@ -229,3 +229,18 @@ fn tags_of_anothers_vlan_are_not_sent() {
     assert_eq!(plain.device.stats().lost(port::Reason::TxSpoofed), 1);
     card.finish(vec![plain, hidden], &[]);
 }
+
+#[test]
+fn a_driver_that_cannot_know_of_a_reset_yet_is_not_blamed() {
+    let card = Card::open(&[Policy::default()]);
+    let raw = Raw::open(&card.vfs[0], &card.dma);
+    let findings = || card.handles[2].report().findings;
+    card.host(|host| host.reset(0)).unwrap();
+    raw.bar.write32(VF_ARQT1::AT, 1);
+    assert!(findings().is_empty(), "{:#?}", findings());
+    assert_eq!(raw.bar.read32(VF_ARQLEN1::AT), 0, "it is told of the reset");
+    raw.bar.write32(VF_ARQT1::AT, 2);
+    assert_eq!(findings().len(), 1, "{:#?}", findings());
+    drop(raw);
+    card.finish(vec![], &["AdminQueueOff"]);
+}

@@ -154,7 +154,7 @@ pub struct QueuePair {
     pub rx_max: u32,
 }
 
-/// [`super::op::CONFIG_VSI_QUEUES`].
+/// What [`super::op::CONFIG_VSI_QUEUES`] tells of a VSI and its queues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queues {
     /// The VSI.
@@ -222,7 +222,7 @@ pub struct Vector {
     pub tx_itr: u16,
 }
 
-/// [`super::op::CONFIG_IRQ_MAP`].
+/// Which causes lead to which vectors: [`super::op::CONFIG_IRQ_MAP`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vectors {
     /// The VSI.
@@ -363,7 +363,7 @@ impl Vlans {
     }
 }
 
-/// [`super::op::CONFIG_PROMISCUOUS_MODE`].
+/// Which frames of others a VSI wants: [`super::op::CONFIG_PROMISCUOUS_MODE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Promiscuous {
     /// The VSI.
@@ -457,7 +457,7 @@ impl Counters {
     }
 }
 
-/// [`super::op::EVENT`].
+/// What the physical function tells without being asked: [`super::op::EVENT`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
     /// One of [`super::event`].

@@ -188,8 +188,11 @@ impl Client {
                     self.step = Step::Whole;
                 }
                 Step::Error => {
-                    let Some(numbers) = self.came.first_chunk::<8>() else { return Ok(()) };
-                    let number = u32::from_be_bytes([numbers[0], numbers[1], numbers[2], numbers[3]]);
+                    // Its own number and the system's.
+                    let Some((number, [_, _, _, _, ..])) = self.came.split_first_chunk() else {
+                        return Ok(());
+                    };
+                    let number = u32::from_be_bytes(*number);
                     return Err(format!("the server refuses the test with iperf3's error {number}"));
                 }
                 _ => {

@@ -199,7 +199,7 @@ impl Store {
 pub struct Totals {
     /// What was counted.
     pub stats: Stats,
-    /// Items.
+    /// How many items there are.
     pub items: usize,
     /// Bytes of items and of values that are on their way.
     pub bytes: usize,

@@ -26,7 +26,7 @@ pub(super) struct FarEnd {
 }
 
 impl Reading<'_> {
-    /// `[[group]]`
+    /// A table `[[group]]`: a name, and the far ends that it stands for.
     pub(super) fn group(&mut self, value: &Value<'_>) -> Read<()> {
         let table = Table::new(value, "a group", &[GROUP_KEYS])?;
         let name = table.need("name", "\"segment1\"", text)?;

@@ -28,6 +28,8 @@ pub const POLLED: [(u32, u32); 2] = [(QTX_TAIL1::at(0), 0x1000), (QRX_TAIL1::at(
 
 /// Vectors of VFINT_ITRN1 for each of its times.
 const PER_INTERVAL: usize = 16;
+/// Registers that tell a driver of a reset, or that it writes when it has seen one.
+const TELLS_OF_RESETS: [Id; 3] = [VFGEN_RSTAT::ID, VF_ATQLEN1::ID, VF_ARQLEN1::ID];
 /// Frames that are received in a step.
 const BURST: usize = 64;
 
@@ -54,6 +56,8 @@ pub struct Vf<D: Dma, P: Pages> {
     /// Resets that were followed, and what was wanted of each queue when it was looked at.
     resets: u64,
     serials: [[u64; QUEUES]; 2],
+    /// The driver cannot know of the last reset yet: it has looked at nothing that tells it.
+    unseen_reset: bool,
     rx: Rx<D::Window>,
     tx: Tx<D::Window>,
     /// It has no filters of flows: descriptors that ask for some are refused.
@@ -74,6 +78,7 @@ impl<D: Dma, P: Pages> Vf<D, P> {
             registers: Registers(vec![0; BAR0_LEN as usize / 4].into()),
             resets: 0,
             serials: [[0; QUEUES]; 2],
+            unseen_reset: false,
             rx: Rx::new(QUEUES as u16, QRX_TAIL1::REGISTER),
             tx: Tx::new(QUEUES as u16, QTX_TAIL1::REGISTER),
             director: Director::new(),
@@ -110,6 +115,7 @@ impl<D: Dma, P: Pages> Vf<D, P> {
         let slot = &mut *guard;
         if slot.resets != self.resets {
             self.resets = slot.resets;
+            self.unseen_reset = true;
             self.reset_function();
         }
         let Vf { host, rx, tx, serials, .. } = self;
@@ -298,6 +304,7 @@ where
         if POLLED.iter().any(|&(first, len)| offset.wrapping_sub(first) < len) {
             return self.host.pages.load(offset);
         }
+        self.unseen_reset &= !TELLS_OF_RESETS.contains(&id);
         match id {
             VFGEN_RSTAT::ID => self.slot.lock().state,
             VFINT_ICR01::ID => self.host.counters.interrupts.take_causes(),
@@ -333,7 +340,10 @@ where
             _ => {}
         }
         self.registers.write(offset, value);
+        self.unseen_reset &= !TELLS_OF_RESETS.contains(&id);
         match id {
+            // The physical function turned the queue off between two steps of the driver.
+            VF_ATQT1::ID | VF_ARQT1::ID if self.unseen_reset => {}
             VF_ATQLEN1::ID => VF_SEND.check(&self.registers, &mut self.host.counters),
             VF_ARQLEN1::ID => VF_RECEIVE.check(&self.registers, &mut self.host.counters),
             VF_ATQT1::ID => self.run_commands(),
