@@ -25,7 +25,7 @@ pub struct Choices {
     /// How often the SYN is sent again; `None` for what the stack's options say.
     pub syn_retries: Option<u8>,
     /// The largest segment to send and to tell the other side of, without options; counts
-    /// before the SYN has gone out. Less than [`LEAST_SEGMENT`] counts as that.
+    /// before the SYN has gone out. Less than 88 counts as that.
     pub max_segment: Option<u16>,
 }
 
@@ -42,7 +42,7 @@ pub struct Mark {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Listener {
     /// The largest segment to send and to tell the other side of, without options. Less than
-    /// [`LEAST_SEGMENT`] counts as that.
+    /// 88 counts as that.
     pub max_segment: Option<u16>,
     /// How many connections may be open whose SYN carried data and whose end of opening has not
     /// been seen (RFC 7413, section 5.1); `None` where no data are taken from a SYN.
