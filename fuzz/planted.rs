@@ -126,8 +126,8 @@ pub const FAULTS: &[Fault] = &[
         target: "tcp",
         name: "acknowledges-what-was-not-sent",
         file: "net/tcp/src/input.rs",
-        from: "|| segment.acknowledgement.is_after(self.nxt) {",
-        to: "|| !PLANTED && segment.acknowledgement.is_after(self.nxt) {",
+        from: "let is_ahead = segment.acknowledgement.is_after(self.nxt);",
+        to: "let is_ahead = !PLANTED && segment.acknowledgement.is_after(self.nxt);",
     },
     Fault {
         target: "tcp",
