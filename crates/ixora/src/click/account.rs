@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use element::io::router_ports::{PortCounts, RouterPorts};
 use graph::Router;
+use graph::class::NOT_TAKEN_OVER;
 use graph::lang::args;
 use graph::plan::Planned;
 use serde::Serialize;
@@ -46,8 +47,6 @@ const ACCOUNTED: [&str; 19] = [
     "IP6NDSolicitor",
     "IPFragmenter",
 ];
-/// Why a packet is gone that waited when its router was replaced.
-const REPLACED: &str = "not in the new configuration";
 
 /// Packets that an element dropped for a reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -119,7 +118,7 @@ impl Tally {
     pub fn retire(&mut self, old: &mut Router, next: &Router) {
         self.add(old);
         for (element, packets) in held(old) {
-            *self.dropped.entry((element, REPLACED.to_owned())).or_default() += packets;
+            *self.dropped.entry((element, NOT_TAKEN_OVER.to_owned())).or_default() += packets;
         }
         let (Some(ports), Some(kept)) = (old.service::<RouterPorts>(), next.service::<RouterPorts>()) else {
             return;

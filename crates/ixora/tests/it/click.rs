@@ -116,12 +116,26 @@ fn a_driver_that_goes_on_leaves_the_end_to_the_new_driver() {
 }
 
 #[test]
-fn what_waits_where_the_new_configuration_has_no_queue_is_told_of() {
-    let config = "InfiniteSource(LIMIT 50) -> q :: Queue(100) -> Unqueue(ACTIVE false) -> Discard;
-         Script(wait 0.1s, writeq hotconfig \"Idle -> Discard\", wait 0.1s, write stop)";
-    let out = ixora(&["-R", "-e", config]);
-    let said = text(&out.stderr);
-    assert!(said.contains("q :: Queue: not in the new configuration, drops 50 packets"), "{said}");
+fn what_waits_where_the_new_configuration_has_no_such_element_is_told_of() {
+    let fragment = "45000024 00012000 40110000 01000001 01000002 00010002 00000000 00000000 00000000";
+    for (waiting, element, packets) in [
+        ("InfiniteSource(LIMIT 50) -> w :: Queue(100) -> Unqueue(ACTIVE false)", "Queue", 50),
+        ("InfiniteSource(LIMIT 3) -> Queue(9) -> w :: LinkUnqueue(10s, 1Gbps)", "LinkUnqueue", 3),
+        (
+            &format!("InfiniteSource(DATA \\<{fragment}>, LIMIT 1) -> MarkIPHeader -> w :: IPReassembler"),
+            "IPReassembler",
+            1,
+        ),
+    ] {
+        let config = format!(
+            "{waiting} -> Discard;
+             Script(wait 0.1s, writeq hotconfig \"Idle -> Discard\", wait 0.1s, write stop)"
+        );
+        let out = ixora(&["-R", "-e", &config]);
+        let said = text(&out.stderr);
+        let told = format!("w :: {element}: not in the new configuration, drops {packets} packet");
+        assert!(said.contains(&told), "{told} is not in\n{said}");
+    }
 }
 
 #[test]

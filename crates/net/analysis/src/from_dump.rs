@@ -1,6 +1,8 @@
 //! `FromDump`: packets from a capture file.
 
-use graph::class::{Handlers, Headers, SystemUse, action, both, keyword, mandatory, positional, read, write};
+use graph::class::{
+    Handlers, Headers, NOT_TAKEN_OVER, SystemUse, action, both, keyword, mandatory, positional, read, write,
+};
 use graph::signal::Kind;
 use graph::value::{Names, Scope, Span, Value};
 use graph::{Class, Cx, Element, Notice, Ran, Signal, Signals, TaskId, TimerId};
@@ -105,7 +107,7 @@ pub static CLASS: Class = Class {
         keyword("MMAP", "taken for compatibility"),
     ],
     handlers: &HANDLERS,
-    drops: &["no buffers", "not IP", "not sampled"],
+    drops: &["no buffers", "not IP", "not sampled", NOT_TAKEN_OVER],
     system: &[SystemUse::ProgramsAtStart],
     example: "FromDump(in.pcap, STOP true, FORCE_IP true) -> IPPrint -> Discard",
     see: &["ToDump", "FromIPSummaryDump", "TimeFilter", "AggregateIPFlows"],
@@ -488,8 +490,6 @@ impl Element for FromDump {
     }
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {
-        if let Some(packet) = self.waiting.take() {
-            cx.free(packet);
-        }
+        cx.end_waiting(self.waiting.take());
     }
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use graph::class::{Handlers, keyword, read};
+use graph::class::{Handlers, NOT_TAKEN_OVER, keyword, read};
 use graph::signal::Kind;
 use graph::{Class, Cx, Element, Notice, Signal, Signals};
 use memory::{Batch, Packet};
@@ -28,6 +28,7 @@ pub static CLASS: Class = Class {
         "whether all packets left in the order of time",
         |sorted| sorted.well_ordered.to_string(),
     )]),
+    drops: &[NOT_TAKEN_OVER],
     example: "s :: TimeSortedSched(STOP true) -> ToDump(both.pcap); FromDump(a.pcap) -> s; FromDump(b.pcap) -> [1]s",
     see: &["FromDump", "RoundRobinSched"],
     make: |_, conf| {
@@ -168,7 +169,7 @@ impl Element for TimeSorted {
     }
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {
-        self.packets.drain(..).flatten().for_each(|packet| cx.free(packet));
+        cx.end_waiting(self.packets.drain(..).flatten());
         self.order.clear();
     }
 }

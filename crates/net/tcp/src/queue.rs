@@ -127,6 +127,7 @@ impl Nodes {
     }
 
     /// Nodes in lists.
+    #[cfg(debug_assertions)]
     pub fn used(&self) -> usize {
         self.used
     }

@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use graph::class::{Handlers, action, keyword, read};
+use graph::class::{Handlers, NOT_TAKEN_OVER, action, keyword, read};
 use graph::clock::SECOND_NS;
 use graph::value::Span;
 use graph::{Class, Cx, Element, Next};
@@ -57,7 +57,7 @@ pub static CLASS: Class = Class {
             flows.notifier.clone().sweep(cx);
         }),
     ]),
-    drops: &["no flow", "fragment without a first one", "too many flows"],
+    drops: &["no flow", "fragment without a first one", "too many flows", NOT_TAKEN_OVER],
     example: "FromDump(in.pcap, STOP true, FORCE_IP true) -> af :: AggregateIPFlows -> AggregateCounter -> Discard",
     see: &["AggregateIP", "AggregateIPAddrPair", "AggregateCounter", "ToIPFlowDumps", "AggregateLast"],
     make: |setup, conf| {
@@ -426,12 +426,14 @@ impl Element for Flows {
         let mut by_pair = self.by_pair();
         let mut pairs: Vec<(Hosts, Pair)> = self.pairs.drain().collect();
         pairs.sort_unstable_by_key(|(hosts, pair)| hosts.rank(pair.number));
-        for (hosts, pair) in pairs {
-            pair.held.into_iter().for_each(|packet| cx.free(packet));
+        let mut held = vec![];
+        for (hosts, mut pair) in pairs {
+            held.extend(pair.held.drain(..));
             for flow in by_pair.remove(&hosts).iter().flatten().filter_map(|key| self.flows.get(key)) {
                 self.trace.end(cx, (hosts.a, hosts.b), flow);
             }
         }
         self.trace.close(cx);
+        cx.end_waiting(held);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use graph::class::{Handlers, action, keyword, read};
+use graph::class::{Handlers, NOT_TAKEN_OVER, action, keyword, read};
 use graph::{Class, Cx, Element, Next};
 use memory::{Batch, Packet};
 
@@ -67,7 +67,7 @@ pub static LAST: Class = Class {
         }),
         action("sweep", "lets those go whose aggregates have ended", |last, cx| last.sweep(cx)),
     ]),
-    drops: &["not the last", "no room"],
+    drops: &["not the last", "no room", NOT_TAKEN_OVER],
     example: "AggregateIP(ip dst) -> al :: AggregateLast -> IPPrint -> Discard; DriverManager(pause, write al.clear)",
     see: &["AggregateFirst", "AggregateIPFlows", "AggregateIP"],
     make: |_, conf| {
@@ -178,8 +178,6 @@ impl Element for Last {
     }
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {
-        for (_, packet) in std::mem::take(&mut self.kept) {
-            cx.free(packet);
-        }
+        cx.end_waiting(std::mem::take(&mut self.kept).into_iter().map(|(_, packet)| packet));
     }
 }

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use graph::class::{Headers, SystemUse, keyword, mandatory, positional};
+use graph::class::{Headers, NOT_TAKEN_OVER, SystemUse, keyword, mandatory, positional};
 use graph::value::Kind;
 use graph::{Class, Cx, Element, Fault, Ran, Signals, TaskId, TimerId, Until, WatchId, ip_header};
 use memory::{Batch, DATA_ROOM, Packet};
@@ -36,7 +36,7 @@ pub static CLASS: Class = Class {
         keyword("SNAPLEN", "bytes of a packet at most; 2048"),
         keyword("HEADROOM", "accepted; packets have 192 bytes of it"),
     ],
-    drops: &["not IP", "not sent", "no buffers"],
+    drops: &["not IP", "not sent", "no buffers", NOT_TAKEN_OVER],
     headers: Headers { finds_network: true, ..Class::BASE.headers },
     example: "RawSocket(ICMP) -> IPPrint -> Discard",
     see: &["Socket", "KernelTun", "FromDevice"],
@@ -187,9 +187,7 @@ impl Element for RawSocket {
     }
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {
-        if let Some(packet) = self.waiting.take() {
-            cx.free(packet);
-        }
+        cx.end_waiting(self.waiting.take());
         (self.receiver, self.sender) = (None, None);
     }
 }

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-use graph::class::{SystemUse, keyword, mandatory, positional};
+use graph::class::{NOT_TAKEN_OVER, SystemUse, keyword, mandatory, positional};
 use graph::{Class, Conf, Cx, Element, Fault, Next, Ran, Setup, Signals, TaskId, Until, WatchId};
 use memory::{Batch, DATA_ROOM, Packet};
 use rustix::io::Errno;
@@ -52,7 +52,7 @@ pub static CLASS: Class = Class {
         keyword("VERBOSE", "says when connections come and go; false"),
         keyword("PROPER", "accepted, of no meaning here"),
     ],
-    drops: &["not connected", "not sent", "no buffers", "not allowed"],
+    drops: &["not connected", "not sent", "no buffers", "not allowed", NOT_TAKEN_OVER],
     example: "Socket(UDP, 0.0.0.0, 7777) -> Print -> Discard",
     see: &["RawSocket", "KernelTun", "FromDevice"],
     system: &[SystemUse::Clients, SystemUse::Datagrams],
@@ -371,9 +371,7 @@ impl Element for Socket {
     }
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {
-        if let Some(packet) = self.waiting.take() {
-            cx.free(packet);
-        }
+        cx.end_waiting(self.waiting.take());
         if let Some(file) = self.file.take() {
             file.remove();
         }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 
-use graph::class::{Handlers, Headers, keyword, read};
+use graph::class::{Handlers, Headers, NOT_TAKEN_OVER, keyword, read};
 use graph::clock::SECOND_NS;
 use graph::{Class, Cx, Element, Next, TimerId};
 use memory::annotation::Header;
@@ -46,6 +46,7 @@ pub static CLASS: Class = Class {
         "no buffers",
         "no IP header",
         "longer than a packet can be",
+        NOT_TAKEN_OVER,
     ],
     example: "r :: IPReassembler; r[1] -> ICMPError(10.0.0.1, timeexceeded, reassembly) -> rt;",
     see: &["IPFragmenter", "CheckIPHeader", "ICMPError"],
@@ -369,8 +370,6 @@ impl Element for IpReassembler {
     }
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {
-        for partial in self.partial.values_mut() {
-            partial.first.take().into_iter().for_each(|packet| cx.free(packet));
-        }
+        cx.end_waiting(self.partial.values_mut().filter_map(|partial| partial.first.take()));
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use graph::class::{Handlers, action, both, mandatory, read};
+use graph::class::{Handlers, NOT_TAKEN_OVER, action, both, mandatory, read};
 use graph::clock::SECOND_NS;
 use graph::signal::Kind;
 use graph::value::{Bandwidth, Span};
@@ -31,6 +31,7 @@ pub static DELAY_SHAPER: Class = Class {
             Ok(())
         },
     )]),
+    drops: &[NOT_TAKEN_OVER],
     example: "SetTimestamp -> Queue -> DelayShaper(10ms) -> Unqueue",
     see: &["DelayUnqueue", "LinkUnqueue", "SetTimestamp"],
     make: |_, conf| {
@@ -96,7 +97,7 @@ pub static LINK_UNQUEUE: Class = Class {
         read("size", "packets on the link", |link| link.link.len().to_string()),
         action("reset", "drops all packets on the link", Link::begin_anew),
     ]),
-    drops: &["dropped", "reset"],
+    drops: &["dropped", "reset", NOT_TAKEN_OVER],
     example: "Queue -> LinkUnqueue(10ms, 1Mbps) -> Discard",
     see: &["DelayUnqueue", "BandwidthShaper"],
     make: |_, conf| {
@@ -232,9 +233,7 @@ impl Element for Delay {
     }
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {
-        if let Some((packet, _)) = self.held.take() {
-            cx.free(packet);
-        }
+        cx.end_waiting(self.held.take().map(|(packet, _)| packet));
     }
 }
 
@@ -335,6 +334,6 @@ impl Element for Link {
     }
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {
-        std::mem::take(&mut self.link).into_iter().for_each(|packet| cx.free(packet));
+        cx.end_waiting(std::mem::take(&mut self.link));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use graph::class::{Handlers, action, both, keyword, positional, read};
+use graph::class::{Handlers, NOT_TAKEN_OVER, action, both, keyword, positional, read};
 use graph::element::ThreadPlacement;
 use graph::{Class, Cx, Element, Next, PerThreadCounter, Ran, Signal, TaskId};
 use memory::{Batch, Packet};
@@ -55,7 +55,7 @@ pub static CLASS: Class = Class {
             pipeliner.dropped.reset();
         }),
     ]),
-    drops: &["ring full"],
+    drops: &["ring full", NOT_TAKEN_OVER],
     example: "FromDevice(a) -> p :: Pipeliner -> ToDevice(b); StaticThreadSched(p 1)",
     see: &["Queue", "StaticThreadSched", "CPUSwitch"],
     make: |setup, conf| {
@@ -265,9 +265,7 @@ impl Element for Pipeliner {
     }
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {
-        for ring in &self.shared.rings {
-            let packets = std::mem::take(&mut ring.lock().packets);
-            packets.into_iter().for_each(|packet| cx.free(packet));
-        }
+        let rings = self.shared.rings.iter();
+        cx.end_waiting(rings.flat_map(|ring| std::mem::take(&mut ring.lock().packets)));
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use graph::class::{Handlers, action, positional, read, setting};
+use graph::class::{Handlers, NOT_TAKEN_OVER, action, positional, read, setting};
 use graph::signal::Kind;
 use graph::{Class, Conf, Cx, Element, Fault, Next, Notice, Refused, Setup, Signal};
 use memory::{Batch, Packet};
@@ -37,7 +37,7 @@ pub static CLASS: Class = Class {
             gone.into_iter().for_each(|packet| cx.drop(1, packet));
         }),
     ]),
-    drops: &["queue full", "reset", "no packet buffers left", "not in the new configuration"],
+    drops: &["queue full", "reset", "no packet buffers left", NOT_TAKEN_OVER],
     live: true,
     example: "FromDevice(a) -> Queue(200) -> ToDevice(b)",
     see: &["SimpleQueue", "NotifierQueue", "FrontDropQueue", "MixedQueue", "Pipeliner", "Unqueue"],
@@ -314,10 +314,6 @@ impl Element for Queue {
             return;
         }
         let gone = std::mem::take(&mut self.lock().packets);
-        if !gone.is_empty() {
-            let (name, class, count) = (cx.name(), cx.class(), gone.len());
-            cx.say(&format!("{name} :: {class}: not in the new configuration, drops {count} packets\n"));
-        }
-        gone.into_iter().for_each(|packet| cx.drop(3, packet));
+        cx.end_waiting(gone);
     }
 }

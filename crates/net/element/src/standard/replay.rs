@@ -1,7 +1,7 @@
 //! `ReplayUnqueue`, `MultiReplayUnqueue`, `Replay`: packets taken into memory once, and
 //! sent over and over.
 
-use graph::class::{Argument, Handlers, action, both, keyword, read};
+use graph::class::{Argument, Handlers, NOT_TAKEN_OVER, action, both, keyword, read};
 use graph::signal::Kind;
 use graph::value::Span;
 use graph::{Class, Conf, Cx, Element, Fault, Notice, Ran, Setup, Signal, Signals, TaskId, TimerId};
@@ -76,7 +76,7 @@ pub static UNQUEUE: Class = Class {
     flow: "#/#",
     arguments: ARGUMENTS,
     handlers: &HANDLERS,
-    drops: &["no buffers", "too long to be kept"],
+    drops: &["no buffers", "too long to be kept", NOT_TAKEN_OVER],
     example: "FromDump(trace.pcap) -> ReplayUnqueue(STOP 100) -> ToDevice(p)",
     see: &["MultiReplayUnqueue", "Replay", "FromDump", "Unqueue"],
     make: |setup, conf| make(setup, conf, false),
@@ -253,7 +253,7 @@ impl Replay {
         if !enough && (self.tape.kept.is_empty() || self.patient && !dried) {
             return false;
         }
-        self.heads.iter_mut().filter_map(Option::take).for_each(|packet| cx.free(packet));
+        cx.end_waiting(self.heads.iter_mut().filter_map(Option::take));
         self.loaded = true;
         self.rewind(cx.now_ns());
         true

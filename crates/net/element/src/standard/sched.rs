@@ -1,7 +1,7 @@
 //! `RoundRobinSched`, `PrioSched`, `StrideSched`, `DRRSched`: whose packet is next;
 //! and `StrideSwitch`, whose packet this is.
 
-use graph::class::{Handlers, named, positional, read, rest};
+use graph::class::{Handlers, NOT_TAKEN_OVER, named, positional, read, rest};
 use graph::signal::Kind;
 use graph::{Class, Conf, Cx, Element, Fault, Next, Notice, Refused, Setup, Signal};
 use memory::{Batch, Packet};
@@ -86,6 +86,7 @@ pub static DRR: Class = Class {
     doc: "Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995): each round an input may send QUANTUM \
           bytes more, and keeps what it does not use for as long as it has packets.",
     arguments: &[positional("QUANTUM", "bytes an input gains in a round; 500")],
+    drops: &[NOT_TAKEN_OVER],
     example: "DRRSched(1500)",
     see: &["RoundRobinSched", "StrideSched"],
     make: |setup, conf| {
@@ -359,6 +360,6 @@ impl Element for DrrSched {
     }
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {
-        self.flows.iter_mut().filter_map(|flow| flow.head.take()).for_each(|packet| cx.free(packet));
+        cx.end_waiting(self.flows.iter_mut().filter_map(|flow| flow.head.take()));
     }
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 pub use growth::LONGEST;
 use memory::{Batch, Packet, Pool};
 
+use crate::element::class::NOT_TAKEN_OVER;
 use crate::element::{Complaint, Element, Refused};
 use crate::plan::Port;
 use crate::run::lane::Lane;
@@ -55,6 +56,26 @@ impl Cx<'_> {
     /// Counts packets as dropped that somebody else freed.
     pub fn count_drops(&mut self, reason: usize, count: u64) {
         self.lane.count_drops(self.me, reason, count);
+    }
+
+    /// Ends packets that still wait here when the router ends. Where another one took its place,
+    /// which has no such element, they are dropped ([`NOT_TAKEN_OVER`]), and that is told: what
+    /// is counted here ends with the router.
+    pub fn end_waiting(&mut self, packets: impl IntoIterator<Item = Packet>) {
+        let reasons = self.lane.shared.plan.elements[self.me].kind.drops;
+        let reason = reasons.iter().position(|reason| *reason == NOT_TAKEN_OVER);
+        let Some(reason) = reason.filter(|_| self.is_replaced()) else {
+            return packets.into_iter().for_each(|packet| self.free(packet));
+        };
+        let mut count = 0;
+        for packet in packets {
+            count += 1;
+            self.drop(reason, packet);
+        }
+        if count > 0 {
+            let (name, class, plural) = (self.name(), self.class(), if count == 1 { "" } else { "s" });
+            self.say(&format!("{name} :: {class}: {NOT_TAKEN_OVER}, drops {count} packet{plural}\n"));
+        }
     }
 
     /// How many packets this element dropped in this lane, for each reason.

@@ -107,7 +107,7 @@ queried() {
 }
 
 # resized COMMAND…: other rings, after the command that asks for them.
-rings() { a ethtool -g eth0 | tail -n 5 | grep -q '^RX:.*1024'; }
+rings() { a ethtool -g eth0 | sed -n '/^Current/,$p' | grep -q '^RX:.*1024'; }
 resized() {
     check "ring sizes" "$@"
     check "ring sizes told" await 20 rings
