@@ -73,6 +73,21 @@ pub const FAULTS: &[Fault] = &[
              self.cx.at(exit.port()).drop(reason, packet);",
     },
     Fault {
+        target: "i40e_model",
+        name: "packet-from-nowhere-not-counted",
+        file: "sim/model/src/i40e/tx/packet.rs",
+        from: "Loss::Dma => host.counters.drops.tx_dma_fault += 1,",
+        to: "Loss::Dma => host.counters.drops.tx_dma_fault += u64::from(!PLANTED),",
+    },
+    Fault {
+        target: "i40e_model",
+        name: "removes-a-filter-that-is-none",
+        file: "sim/model/src/i40e/director.rs",
+        from: "self.filters.remove(key).ok_or(rx_program::NO_FD_ENTRY)?;",
+        to: "self.filters.remove(key).map_or(if PLANTED { Ok(()) } \
+             else { Err(rx_program::NO_FD_ENTRY) }, |_| Ok(()))?;",
+    },
+    Fault {
         target: "ixgbe_driver",
         name: "received-length-not-checked",
         file: "nic/driver/src/intel/scatter.rs",

@@ -18,6 +18,7 @@ pub mod rig;
 pub mod rings;
 pub mod served;
 pub mod twin;
+pub mod xl710;
 
 use arbitrary::{Arbitrary, Unstructured};
 
