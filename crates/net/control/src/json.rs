@@ -89,8 +89,12 @@ pub fn value(value: Option<&Value>) -> Json {
         }
         Some(Value::Entry(far)) => far_end(far),
         Some(Value::Group(group)) => {
-            let fars: Vec<Json> = group.fars.iter().map(far_end).collect();
-            json!({ "nexthop": group.id, "far_ends": fars })
+            let fars = group.fars.iter().map(|weighted| {
+                let mut far = far_end(&weighted.far);
+                far["weight"] = weighted.weight.into();
+                far
+            });
+            json!({ "nexthop": group.id, "far_ends": fars.collect::<Vec<_>>() })
         }
         Some(Value::Flood(fars)) => json!({ "far_ends": fars.iter().map(far_end).collect::<Vec<_>>() }),
         Some(Value::Settings(settings)) => {

@@ -26,4 +26,4 @@ mod state;
 pub use mirror::{Binding, Counters, Limits, Mirror, Options, Origin, Teller, Unresolved};
 pub use overlay::Owner;
 pub use program::{Claim, OWNERS, Program};
-pub use state::{Change, ELSEWHERE, End, Far, Group, Key, Settings, Several, Value};
+pub use state::{Change, ELSEWHERE, End, Far, Group, Key, Settings, Several, Value, Weighted};

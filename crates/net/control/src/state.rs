@@ -118,7 +118,16 @@ pub struct Group {
     /// together.
     pub id: u32,
     /// In order, and each once.
-    pub fars: Vec<Far>,
+    pub fars: Vec<Weighted>,
+}
+
+/// A far end among several that share flows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Weighted {
+    /// The far end.
+    pub far: Far,
+    /// How many flows it gets in proportion to the others, from 1 to [`overlay::MAX_WEIGHT`].
+    pub weight: u16,
 }
 
 /// A place, and what should be there from now on.
@@ -321,11 +330,22 @@ impl fmt::Display for Far {
     }
 }
 
+impl fmt::Display for Weighted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.far, in_words(self.weight))
+    }
+}
+
 /// A member in words.
 fn member(Member { tunnel, weight }: &Member) -> String {
+    format!("{}{}", tunnel.remote, in_words(*weight))
+}
+
+/// A weight behind what has it, where it is not the usual one.
+fn in_words(weight: u16) -> String {
     match weight {
-        1 => tunnel.remote.to_string(),
-        _ => format!("{} (weight {weight})", tunnel.remote),
+        1 => String::new(),
+        weight => format!(" (weight {weight})"),
     }
 }
 
@@ -346,7 +366,7 @@ impl fmt::Display for Value {
             Value::Network(end) => write!(f, "ends at {end}"),
             Value::Entry(far) => write!(f, "to {far}"),
             Value::Group(Group { id, fars }) => {
-                let fars: Vec<String> = fars.iter().map(Far::to_string).collect();
+                let fars: Vec<String> = fars.iter().map(Weighted::to_string).collect();
                 write!(f, "by nexthop {id} to {}", fars.join(" or "))
             }
             Value::Flood(fars) => {

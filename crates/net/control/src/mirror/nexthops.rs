@@ -3,7 +3,7 @@
 use super::fdb::FdbKey;
 use super::routes::RouteKey;
 use super::{Held, Mirror, Origin, Teller};
-use crate::netlink::nexthop::Nexthop;
+use crate::netlink::nexthop::{GroupMember, Nexthop};
 use crate::state::Key;
 
 impl Mirror {
@@ -19,7 +19,7 @@ impl Mirror {
             return;
         }
         self.unindex_nexthop(id);
-        self.groups_by_member.extend(nexthop.group.iter().map(|member| (*member, id)));
+        self.groups_by_member.extend(nexthop.group.iter().map(|member| (member.id, id)));
         self.nexthops_by_link.extend(nexthop.link.map(|link| (link, id)));
         self.nexthops.insert(id, Held { stamp, what: nexthop });
         self.touch_nexthop(id);
@@ -28,7 +28,7 @@ impl Mirror {
     fn unindex_nexthop(&mut self, id: u32) {
         let Some(Held { what, .. }) = self.nexthops.get(&id) else { return };
         for member in &what.group {
-            self.groups_by_member.remove(&(*member, id));
+            self.groups_by_member.remove(&(member.id, id));
         }
         if let Some(link) = what.link {
             self.nexthops_by_link.remove(&(link, id));
@@ -53,7 +53,7 @@ impl Mirror {
                 self.groups_by_member.remove(&(id, group));
                 let Some(Held { what, .. }) = self.nexthops.get_mut(&group) else { continue };
                 let before = what.group.len();
-                what.group.retain(|member| *member != id);
+                what.group.retain(|member| member.id != id);
                 self.parts -= before - what.group.len();
                 if what.group.is_empty() {
                     leaving.push(group);
@@ -103,12 +103,13 @@ impl Mirror {
         }
     }
 
-    /// The nexthops behind a number: itself, or the known members of the group that it is.
-    pub(super) fn members(&self, id: u32) -> impl Iterator<Item = &Nexthop> {
+    /// The nexthops behind a number, with their weights: itself, or the known members of the group
+    /// that it is.
+    pub(super) fn members(&self, id: u32) -> impl Iterator<Item = (&Nexthop, u32)> {
         let named = self.nexthops.get(&id).map(|held| &held.what);
         let group = named.map_or(&[][..], |nexthop| &nexthop.group);
         let itself = named.filter(|nexthop| nexthop.group.is_empty());
-        let known = |member: &u32| Some(&self.nexthops.get(member)?.what);
-        itself.into_iter().chain(group.iter().filter_map(known))
+        let known = |member: &GroupMember| Some((&self.nexthops.get(&member.id)?.what, member.weight));
+        itself.into_iter().map(|nexthop| (nexthop, 1)).chain(group.iter().filter_map(known))
     }
 }

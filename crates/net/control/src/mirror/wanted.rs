@@ -1,16 +1,17 @@
 //! What an overlay should have at a place, as all that is known says now.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 
-use overlay::{Port, Prefix, Route};
+use overlay::{MAX_MEMBERS, MAX_WEIGHT, Port, Prefix, Route};
 use wire::MacAddress;
 
 use super::fdb::{Destination, FLOOD, FdbKey, Remote};
 use super::routes::{RouteKey, Way};
 use super::{Held, Mirror};
 use crate::netlink::link::{Kind, Link, Vxlan};
-use crate::state::{ELSEWHERE, End, Far, Group, Key, Value, own_port};
+use crate::state::{ELSEWHERE, End, Far, Group, Key, Value, Weighted, own_port};
 
 /// Why an entry of a forwarding database is not in the overlay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +93,8 @@ impl Mirror {
                 plain.filter_map(|hop| self.way(hop.link, hop.gateway)).collect()
             }
             Way::Nexthop(id) => {
-                let plain = self.members(*id).filter(|it| !it.is_blackhole && !it.is_encapsulated);
+                let plain = self.members(*id).map(|(nexthop, _)| nexthop);
+                let plain = plain.filter(|it| !it.is_blackhole && !it.is_encapsulated);
                 plain.filter_map(|nexthop| self.way(nexthop.link?, nexthop.gateway)).collect()
             }
             Way::Nowhere => Vec::new(),
@@ -153,7 +155,9 @@ impl Mirror {
                 }
                 Some(Destination::Remote(remote)) => fars.extend(self.far(key, remote, &vxlan)),
                 // The hosts of a segment get one copy together.
-                Some(Destination::Nexthop(id)) => fars.extend(self.fars(key, *id, &vxlan).next()),
+                Some(Destination::Nexthop(id)) => {
+                    fars.extend(self.fars(key, *id, &vxlan).next().map(|(far, _)| far))
+                }
                 None => {}
             }
         }
@@ -178,23 +182,24 @@ impl Mirror {
         })
     }
 
-    /// The far ends behind a nexthop object: its own, or those of its members.
-    fn fars(&self, key: FdbKey, id: u32, vxlan: &Vxlan) -> impl Iterator<Item = Far> {
+    /// The far ends behind a nexthop object, with their weights: its own, or those of its members.
+    fn fars(&self, key: FdbKey, id: u32, vxlan: &Vxlan) -> impl Iterator<Item = (Far, u32)> {
         let far = move |gateway| self.far(key, &Remote { dst: gateway, vni: None, port: None }, vxlan);
-        let members = self.members(id).filter(|nexthop| nexthop.is_fdb);
-        members.filter_map(move |nexthop| far(nexthop.gateway?).ok())
+        let members = self.members(id).filter(|(nexthop, _)| nexthop.is_fdb);
+        members.filter_map(move |(nexthop, weight)| Some((far(nexthop.gateway?).ok()?, weight)))
     }
 
     /// Where a nexthop object leads: to one far end, or to those of a group.
     fn by_nexthop(&self, key: FdbKey, id: u32, vxlan: &Vxlan) -> Result<Value, Unresolved> {
-        let mut fars: Vec<Far> = self.fars(key, id, vxlan).collect();
-        fars.sort_unstable();
-        fars.dedup();
-        fars.truncate(overlay::MAX_MEMBERS);
+        let mut weights: BTreeMap<Far, u64> = BTreeMap::new();
+        for (far, weight) in self.fars(key, id, vxlan) {
+            *weights.entry(far).or_default() += u64::from(weight);
+        }
+        let fars = weighted(weights.into_iter().take(MAX_MEMBERS).collect());
         let is_group = self.nexthops.get(&id).is_some_and(|held| !held.what.group.is_empty());
         match fars.as_slice() {
             [] => Err(Unresolved::NoNexthop(id)),
-            [far] if !is_group => Ok(Value::Entry(*far)),
+            [single] if !is_group => Ok(Value::Entry(single.far)),
             _ => Ok(Value::Group(Group { id, fars })),
         }
     }
@@ -224,4 +229,13 @@ impl Mirror {
             Destination::Nexthop(id) => self.by_nexthop(key, *id, &vxlan).err().into_iter().collect(),
         }
     }
+}
+
+/// Far ends with weights that a group of the overlay's can have, in the same proportion.
+fn weighted(fars: Vec<(Far, u64)>) -> Vec<Weighted> {
+    let (limit, most) = (u64::from(MAX_WEIGHT), fars.iter().map(|(_, weight)| *weight).max());
+    let most = most.unwrap_or(1).max(limit);
+    // At most `limit`, as none is more than `most`.
+    let weight = |weight: u64| ((weight * limit / most) as u16).max(1);
+    fars.into_iter().map(|(far, is)| Weighted { far, weight: weight(is) }).collect()
 }

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use overlay::{Member, Overlay, Result, Target};
 
-use crate::state::{Far, Group, Key, Several};
+use crate::state::{Far, Group, Key, Several, Weighted};
 
 /// By what a group of a network is known. The first is the first in their order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,7 +24,7 @@ enum Name {
 
 impl Name {
     fn nexthop(group: &Group) -> Option<Name> {
-        let Far { local, port, .. } = *group.fars.first()?;
+        let Far { local, port, .. } = group.fars.first()?.far;
         Some(Name::Nexthop(group.id, local, port))
     }
 
@@ -107,5 +107,6 @@ impl Groups {
 
 /// A nexthop object's far ends: they are alike.
 fn members(group: &Group) -> Vec<Member> {
-    group.fars.iter().map(|far| far.tunnel().into()).collect()
+    let member = |Weighted { far, weight }: &Weighted| Member { tunnel: far.tunnel(), weight: *weight };
+    group.fars.iter().map(member).collect()
 }

@@ -4,7 +4,7 @@ use overlay::{LocalEnd, Member, Network, Protocol};
 use wire::MacAddress;
 
 use super::*;
-use crate::state::{End, Group, Several, bits};
+use crate::state::{End, Group, Several, Weighted, bits};
 
 const MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 7]);
 
@@ -195,7 +195,8 @@ fn what_the_overlay_refuses_is_named_and_leaves_nothing_stale() {
 /// A wish for a station behind the hosts of a segment.
 fn behind(last: u8, id: u32, remotes: &[u8]) -> Change {
     let far = |remote: &u8| Far { remote: address(*remote), local: address(1), vni: 10, port: None };
-    let group = Group { id, fars: remotes.iter().map(far).collect() };
+    let fars = remotes.iter().map(|remote| Weighted { far: far(remote), weight: 1 });
+    let group = Group { id, fars: fars.collect() };
     Change { key: Key::Entry(10, MacAddress([2, 0, 0, 0, 0, last])), value: Some(Value::Group(group)) }
 }
 
@@ -235,13 +236,33 @@ fn stations_of_a_segment_share_a_group_that_goes_with_the_last_of_them() {
     assert_eq!(members(&overlay, 1), [address(2), address(4)]);
 }
 
+/// The shares of a segment's hosts are changed without a host that comes or goes.
+#[test]
+fn a_segments_hosts_have_flows_by_their_weights() {
+    let (mut overlay, mut program) = (Overlay::new(), Program::new());
+    let weights = |overlay: &Overlay| {
+        let members = overlay.group(1).into_iter().flatten();
+        members.map(|member| member.weight).collect::<Vec<u16>>()
+    };
+    for weight in [7, 1, 256] {
+        let mut change = behind(1, 500, &[2, 3]);
+        let Some(Value::Group(group)) = &mut change.value else { panic!("a group") };
+        group.fars[1].weight = weight;
+        assert_eq!(
+            program.apply(&mut overlay, Owner::Kernel, vec![network(), change], 0),
+            1 + usize::from(weight == 7)
+        );
+        assert_eq!((weights(&overlay), program.compare_table(&overlay)), (vec![1, weight], vec![]));
+    }
+}
+
 /// Two devices of a network may send to other UDP ports by the same nexthop object.
 #[test]
 fn stations_of_devices_with_other_ports_share_no_group() {
     let (mut overlay, mut program) = (Overlay::new(), Program::new());
     let mut other = behind(2, 500, &[2, 3]);
     let Some(Value::Group(group)) = &mut other.value else { panic!("a group") };
-    group.fars.iter_mut().for_each(|far| far.port = Some(8472));
+    group.fars.iter_mut().for_each(|weighted| weighted.far.port = Some(8472));
     program.apply(&mut overlay, Owner::Kernel, vec![network(), behind(1, 500, &[2, 3]), other], 0);
     let port = |last: u8| match overlay.entry(10, bits(MacAddress([2, 0, 0, 0, 0, last])))?.target {
         Target::Group(number) => overlay.group(*number)?.first()?.tunnel.port,

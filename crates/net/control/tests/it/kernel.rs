@@ -116,7 +116,17 @@ impl Rig {
     /// The far ends of a group.
     fn remotes(&self, vni: u32, mac: &str) -> Vec<String> {
         match self.have.get(&Key::Entry(vni, mac.parse().unwrap())) {
-            Some(Value::Group(group)) => group.fars.iter().map(|far| far.remote.to_string()).collect(),
+            Some(Value::Group(group)) => {
+                group.fars.iter().map(|weighted| weighted.far.remote.to_string()).collect()
+            }
+            _ => vec![],
+        }
+    }
+
+    /// Their weights.
+    fn weights(&self, vni: u32, mac: &str) -> Vec<u16> {
+        match self.have.get(&Key::Entry(vni, mac.parse().unwrap())) {
+            Some(Value::Group(group)) => group.fars.iter().map(|weighted| weighted.weight).collect(),
             _ => vec![],
         }
     }
@@ -268,6 +278,9 @@ fn far_ends_that_share_a_segment_are_followed() {
     ip("nexthop add id 10 group 1/2 fdb");
     bridge(&format!("fdb add {HOST} dev vx10 nhid 10"));
     rig.until("both", |rig| rig.remotes(10, HOST) == ["192.0.2.2", "192.0.2.3"]);
+    assert_eq!(rig.weights(10, HOST), [1, 1]);
+    ip("nexthop replace id 10 group 1,20/2,255 fdb");
+    rig.until("weights", |rig| rig.weights(10, HOST) == [20, 255]);
     ip("nexthop del id 1");
     rig.until("the other one", |rig| rig.remotes(10, HOST) == ["192.0.2.3"]);
     // The group goes with its last member, and entries go with the group, without a message.

@@ -191,7 +191,10 @@ pub fn del_route(message: RouteMessage) -> Vec<u8> {
 #[derive(Debug, Clone, Default)]
 pub struct Nexthop {
     pub id: u32,
-    pub group: Vec<u32>,
+    /// Members with their weights.
+    pub group: Vec<(u32, u32)>,
+    /// Whether the kernel says that it knows weights of two bytes.
+    pub has_high_weights: bool,
     pub link: Option<u32>,
     pub gateway: Option<IpAddr>,
     pub fdb: bool,
@@ -203,7 +206,11 @@ impl Nexthop {
     }
 
     pub fn group(id: u32, group: &[u32]) -> Nexthop {
-        Nexthop { id, group: group.to_vec(), fdb: true, ..Nexthop::default() }
+        Nexthop::weighted(id, &group.iter().map(|id| (*id, 1)).collect::<Vec<_>>())
+    }
+
+    pub fn weighted(id: u32, group: &[(u32, u32)]) -> Nexthop {
+        Nexthop { id, group: group.to_vec(), has_high_weights: true, fdb: true, ..Nexthop::default() }
     }
 
     pub fn message(&self, kind: u16) -> Vec<u8> {
@@ -215,8 +222,9 @@ impl Nexthop {
             });
             if !self.group.is_empty() {
                 body.attribute(2, |members| {
-                    for id in &self.group {
-                        members.put(&id.to_ne_bytes()).put(&[0; 4]);
+                    for (id, weight) in &self.group {
+                        let [low, high, ..] = (weight - 1).to_le_bytes();
+                        members.put(&id.to_ne_bytes()).put(&[low, high, 0, 0]);
                     }
                 });
             }
@@ -235,6 +243,11 @@ impl Nexthop {
             }
             if self.fdb {
                 body.attribute(11, |_| {});
+            }
+            if self.has_high_weights {
+                body.attribute(14, |flags| {
+                    flags.put(&(1u32 << 31).to_ne_bytes());
+                });
             }
         });
         writer.finish()

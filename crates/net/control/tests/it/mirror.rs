@@ -64,7 +64,7 @@ impl Watched {
     /// The far ends of a group.
     fn remotes(&self, vni: u32, mac: [u8; 6]) -> Vec<IpAddr> {
         match self.have.get(&Key::Entry(vni, MacAddress(mac))) {
-            Some(Value::Group(group)) => group.fars.iter().map(|far| far.remote).collect(),
+            Some(Value::Group(group)) => group.fars.iter().map(|weighted| weighted.far.remote).collect(),
             Some(other) => panic!("{other} is no group"),
             None => vec![],
         }
@@ -232,6 +232,33 @@ fn a_shared_segment_has_all_far_ends_that_there_are() {
     watched.take(&Nexthop::far(1, ip(2)).removed()).take(&Nexthop::far(3, ip(4)).removed());
     watched.take(&Nexthop::far(1, ip(2)).added()).take(&Nexthop::group(500, &[1]).added());
     assert_eq!(watched.remote(10, HOST), None);
+}
+
+/// Weights come as Linux has them, of two bytes from 6.12 on, and go to the overlay in proportion.
+#[test]
+fn the_far_ends_of_a_segment_have_the_kernels_weights() {
+    let mut watched = Watched::new();
+    watched.take(&Fdb { nexthop: Some(500), dst: None, ..Fdb::to(7, HOST, ip(0)) }.added());
+    watched.take(&vxlan(7, 10).added());
+    for (id, last) in [(1, 2), (2, 3), (3, 4), (4, 4)] {
+        watched.take(&Nexthop::far(id, ip(last)).added());
+    }
+    let mut weights = |group: &Nexthop| {
+        watched.take(&group.added());
+        match &watched.have[&Key::Entry(10, MacAddress(HOST))] {
+            Value::Group(group) => group.fars.iter().map(|weighted| weighted.weight).collect::<Vec<_>>(),
+            other => panic!("{other} is no group"),
+        }
+    };
+    assert_eq!(weights(&Nexthop::group(500, &[1, 2, 3])), [1, 1, 1]);
+    assert_eq!(weights(&Nexthop::weighted(500, &[(1, 1), (2, 20), (3, 256)])), [1, 20, 256]);
+    // Two objects that are the same host have both of their shares.
+    assert_eq!(weights(&Nexthop::weighted(500, &[(1, 1), (3, 20), (4, 5)])), [1, 25]);
+    // What is more than the overlay's most is in proportion, and each has something.
+    let large = Nexthop::weighted(500, &[(1, 1), (2, 32_768), (3, 65_536)]);
+    assert_eq!(weights(&large), [1, 128, 256]);
+    // Of an older kernel the second byte is not known to be one of the weight.
+    assert_eq!(weights(&Nexthop { has_high_weights: false, ..large }), [1, 256, 256]);
 }
 
 #[test]

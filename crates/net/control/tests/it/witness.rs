@@ -63,12 +63,16 @@ proptest! {
 
     #[test]
     fn a_nexthop_is_read_as_written(
-        id in 1u32.., group in prop::collection::vec(any::<u32>(), 0..9), link: Option<u32>, gateway: Option<u32>, fdb: bool,
+        id in 1u32.., group in prop::collection::vec((any::<u32>(), 1u32..=65_536), 0..9), has_high_weights: bool,
+        link: Option<u32>, gateway: Option<u32>, fdb: bool,
     ) {
         let gateway = gateway.map(|gateway| IpAddr::V4(gateway.into()));
-        let written = Nexthop { id, group, link, gateway, fdb };
+        let written = Nexthop { id, group, has_high_weights, link, gateway, fdb };
         let Body::NewNexthop(read) = read(&written.added()) else { panic!("no nexthop") };
-        prop_assert_eq!((read.id, read.group), (id, written.group));
+        let weight = |weight: u32| if has_high_weights { weight } else { (weight - 1) % 256 + 1 };
+        let expected: Vec<(u32, u32)> = written.group.iter().map(|(id, is)| (*id, weight(*is))).collect();
+        let group: Vec<(u32, u32)> = read.group.iter().map(|member| (member.id, member.weight)).collect();
+        prop_assert_eq!((read.id, group), (id, expected));
         prop_assert_eq!((read.link, read.gateway, read.is_fdb), (link, gateway, fdb));
     }
 
