@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use overlay::{Match, Member, Network, Port, Prefix, Protocol, Route, Tunnel, Unknown};
 use wire::MacAddress;
@@ -55,8 +56,9 @@ pub enum Value {
     Settings(Settings),
     /// A tunnel that only the configuration can have.
     Tunnel(Box<Tunnel>),
-    /// Several tunnels that only the configuration can have: a flow goes by one.
-    Several(Several),
+    /// Several tunnels that only the configuration can have: a flow goes by one. They are shared
+    /// by all entries that name them, of which there may be very many.
+    Several(Arc<Several>),
     /// A flood list with such tunnels.
     Tunnels(Vec<Tunnel>),
 }
@@ -378,7 +380,8 @@ impl fmt::Display for Value {
                 write!(f, "of the configuration's kind, ends at {}", ends.join(" and "))
             }
             Value::Tunnel(tunnel) => write!(f, "by {} to {}", tunnel.protocol.name, tunnel.remote),
-            Value::Several(Several { name, members }) => {
+            Value::Several(several) => {
+                let Several { name, members } = &**several;
                 let name = name.as_ref().map(|name| format!("group {name} ")).unwrap_or_default();
                 let members: Vec<String> = members.iter().map(member).collect();
                 write!(f, "by {name}to {}", members.join(" or "))

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use control::{Key, Settings, Several, Value};
 use overlay::{Learning, Network, Port, Prefix, Protocol, Route, Tunnel};
@@ -36,8 +37,9 @@ pub struct Desired {
 pub enum Way {
     /// Into a tunnel.
     Tunnel(Tunnel),
-    /// Into one of several, by the packet's flow.
-    Several(Several),
+    /// Into one of several, by the packet's flow; shared by the entries of a network that name the
+    /// same ones.
+    Several(Arc<Several>),
 }
 
 impl Way {

@@ -1,7 +1,9 @@
 //! `overlay.toml`: what is read, and what is refused with its place.
 #![allow(clippy::unwrap_used)]
 
-use control::Several;
+use std::sync::Arc;
+
+use control::{Key, Several, Value};
 use overlay::{Dscp, Layer, Match, Prefix, Target, Tunnel, Unknown};
 use vtep::{At, Config, Desired, Error, Held, Listen, Way};
 use wire::MacAddress;
@@ -173,7 +175,8 @@ fn entries_are_prefixes_and_lead_to_several_far_ends() {
     let prefix: Prefix = ("10.1.0.0".parse().unwrap(), 16);
     assert!(matches!(&desired.prefixes[&(7, prefix)], Way::Tunnel(tunnel) if tunnel.identifier == Some(7)));
     let several = |way: &Way| match way {
-        Way::Several(Several { name, members }) => {
+        Way::Several(several) => {
+            let Several { name, members } = &**several;
             let member = |tunnel: &Tunnel| {
                 (tunnel.remote.to_string(), tunnel.identifier.unwrap(), tunnel.ttl, tunnel.dscp)
             };
@@ -216,6 +219,29 @@ fn entries_are_prefixes_and_lead_to_several_far_ends() {
     assert_eq!((held.set_entry(at, None, 3), held.table.entries(7)), (Ok(true), 1));
     assert_eq!(held.set_entry(at, None, 3), Ok(false));
     assert_eq!(held.program().compare_table(&held.table), []);
+}
+
+/// A file of many entries and few groups is as large in memory as its entries.
+#[test]
+fn entries_that_name_a_group_share_its_far_ends() {
+    let entry =
+        |last| format!("[[network.entry]]\nkey = \"02:00:00:00:0c:{last:02x}\"\ngroup = \"segment1\"\n");
+    let text = [SEVERAL.to_owned(), (0..9).map(entry).collect()].concat();
+    let mut held = Held::default();
+    held.apply(Config::parse(&text).unwrap().desired(&[MacAddress([2, 0, 0, 0, 0, 1])]), 0).unwrap();
+    let said = held.desired().entries.iter().filter_map(|((_, bits), way)| match way {
+        Way::Several(several) if several.name.is_some() => Some((*bits, several.clone())),
+        _ => None,
+    });
+    let said: Vec<(u128, Arc<Several>)> = said.collect();
+    assert_eq!(said.len(), 10);
+    for (bits, several) in &said {
+        assert!(Arc::ptr_eq(several, &said[0].1), "{bits:x}");
+        let wanted = held.program().value(&Key::of(100, *bits));
+        assert!(matches!(wanted, Some(Value::Several(wanted)) if Arc::ptr_eq(wanted, several)), "{bits:x}");
+    }
+    // Those of another network have other tunnels.
+    assert!(matches!(segment(&text), Way::Several(other) if other.members != said[0].1.members));
 }
 
 /// Where the prefix of IPv6 leads in a file.

@@ -76,7 +76,7 @@ fn prefixes_lead_to_tunnels_and_groups() {
     let several = |name: Option<&str>, remotes: &[u8]| {
         let member = |last: &u8| Member { tunnel: lisp(*last), weight: (*last).into() };
         let members = remotes.iter().map(member).collect();
-        Some(Value::Several(Several { name: name.map(str::to_owned), members }))
+        Some(Value::Several(Several { name: name.map(str::to_owned), members }.into()))
     };
     let at = |n| Key::Prefix(7, (Ipv4Addr::new(10, n, 0, 0).into(), 16));
     let settings = Settings { network: Network::routed(), ends: vec![] };

@@ -3,6 +3,7 @@
 //! to one of them by their weights.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use control::Several;
 use overlay::{MAX_MEMBERS, MAX_WEIGHT, Member};
@@ -37,8 +38,8 @@ impl Reading<'_> {
     }
 
     /// The far ends of an entry that has several, by whichever key it names them; `None` when it
-    /// has one.
-    pub(super) fn several(&self, entry: &Table<'_, '_>, draft: &Draft) -> Read<Option<Several>> {
+    /// has one. Those of a group are the same ones for all entries of a network.
+    pub(super) fn several(&mut self, entry: &Table<'_, '_>, draft: &Draft) -> Read<Option<Arc<Several>>> {
         let named: Vec<&str> =
             ["remote", "remotes", "group"].into_iter().filter(|key| entry.has(key)).collect();
         if let [_, second, ..] = named[..] {
@@ -56,6 +57,9 @@ impl Reading<'_> {
                     let cause = format!("entries that name a group change together, and {key} is this one's");
                     let fix = format!("say {key} in the group, or for the whole network");
                     return Err(Problem::new(entry.span_of(key), cause, fix));
+                }
+                if let Some(several) = self.shared.get(&(draft.number, name.clone())) {
+                    return Ok(Some(several.clone()));
                 }
                 let far_ends = self.groups.get(&name).cloned();
                 let far_ends = far_ends.ok_or_else(|| self.no_group(&name, entry.span_of("group")))?;
@@ -77,7 +81,11 @@ impl Reading<'_> {
             }
             members.push(Member { tunnel, weight });
         }
-        Ok(Some(Several { name, members }))
+        let several = Arc::new(Several { name: name.clone(), members });
+        if let Some(name) = name {
+            self.shared.insert((draft.number, name), several.clone());
+        }
+        Ok(Some(several))
     }
 
     fn no_group(&self, name: &str, span: Span) -> Problem {

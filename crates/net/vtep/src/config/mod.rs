@@ -13,7 +13,9 @@ mod underlay;
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
+use std::sync::Arc;
 
+use control::Several;
 use overlay::{Layer, Network, Prefix, Route};
 use toml_span::Value;
 use wire::MacAddress;
@@ -52,6 +54,8 @@ struct Reading<'t> {
     has_ports: bool,
     /// Groups of far ends, by name.
     groups: BTreeMap<String, Vec<FarEnd>>,
+    /// What they are for networks whose entries name them.
+    shared: BTreeMap<(u32, String), Arc<Several>>,
 }
 
 impl Config {
