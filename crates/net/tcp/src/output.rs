@@ -246,10 +246,15 @@ impl Connection {
     /// Sequence numbers that the other side's window takes, `most` at most.
     fn room_of(&self, most: u32) -> u32 {
         // A SYN takes no window.
-        let syn = u32::from(self.una == self.initial);
+        let syn = u32::from(self.is_initial(self.una));
         let edge = self.una.plus(self.send_window.saturating_add(syn));
         let room = if edge.is_after(self.nxt) { edge.since(self.nxt) } else { 0 };
         room.min(most)
+    }
+
+    /// Whether a number is that of the SYN: after 4 GiB it is one of a byte.
+    fn is_initial(&self, sequence: Sequence) -> bool {
+        sequence == self.initial && !self.state.is_synchronized()
     }
 
     /// Joins a short node with those behind it, up to so many bytes, if they are in the same
@@ -342,17 +347,6 @@ impl Connection {
         self.arm_probe(now_ns);
     }
 
-    /// Has a timer ask about a window into which nothing fits, when no acknowledgement is
-    /// under way that could open it (RFC 9293, section 3.8.6.1).
-    fn await_window(&mut self, now_ns: i64) {
-        let is_blocked = self.unsent != NONE && self.nxt == self.una && self.state.is_synchronized();
-        if is_blocked && self.deadlines[Deadline::Retransmit as usize] == NEVER {
-            self.waits_since_ns = self.waits_since_ns.min(now_ns);
-            self.set(Deadline::Retransmit, now_ns + self.rtt.timeout_ns());
-            self.bound_by_user_timeout();
-        }
-    }
-
     /// Sends a node; false when there is no room or no buffer.
     pub fn transmit(&mut self, at: u32, shared: &mut Shared, io: &mut Io) -> bool {
         let Some(packet) = self.build(at, shared, io) else { return false };
@@ -371,7 +365,7 @@ impl Connection {
         let (sequence, is_control, is_resent) = (node.sequence, node.is_control, node.is_resent);
         let next = node.next;
         let is_last = shared.nodes.get(node.next).is_none_or(|next| next.is_control);
-        let is_syn = is_control && sequence == self.initial;
+        let is_syn = is_control && self.is_initial(sequence);
         let payload_len = node.payload_len();
         let is_whole = is_last && (!node.is_more || self.is.may_cut) || node.is_record_end;
         let flags = self.flags(is_syn, is_control, is_whole && payload_len > 0, is_resent);
@@ -488,5 +482,55 @@ impl Connection {
             self.acknowledged = self.receive_next;
             self.set(Deadline::Acknowledge, NEVER);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use memory::{Backing, Batch, Dma, Pool};
+    use wire::tcp::Flags;
+    use wire::{ipv4, tcp as segment};
+
+    use crate::connection::{Io, State};
+    use crate::key::Key;
+    use crate::options::Options;
+    use crate::sequence::Sequence;
+    use crate::stack::Stack;
+
+    /// Sends 1,400 bytes and the end from a connection's first number on, as behind 4 GiB, into a
+    /// window: the length of each segment, and its SYN and FIN.
+    fn sent_from_first_number(window: u32) -> Vec<(usize, Flags)> {
+        let dma = Dma::new(memory::Options { backing: Backing::Memfd, numa_node: None });
+        let mut pool = Pool::new(&dma, 16).expect("memory");
+        let mut out = Batch::with_limit(16);
+        let mut io = Io { now_ns: 0, pool: &mut pool, out: &mut out };
+        let mut stack = Stack::new(Options::default(), 0);
+        let (local, remote) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let key = Key { local, remote, local_port: 80, remote_port: 5000 };
+        let index = stack.open(key, Sequence(7), &mut io).expect("room");
+        let connection = stack.connections.get_mut(index).expect("it is open");
+        (connection.state, connection.send_window) = (State::Established, window);
+        let id = connection.id(index);
+        assert_eq!(stack.write(id, &[1; 1400], &mut io), Ok(1400));
+        stack.finish(id, &mut io).expect("it is open");
+        stack.output(&mut io);
+        let sent = out.iter().map(|packet| {
+            let ip = ipv4::Packet::new_checked(&packet[..]).expect("a packet");
+            let tcp = segment::Segment::new_checked(ip.payload()).expect("a segment");
+            (tcp.payload().len(), tcp.flags().without(Flags::ACK | Flags::PSH))
+        });
+        let sent = sent.collect();
+        pool.free_batch(&mut out);
+        sent
+    }
+
+    #[test]
+    fn a_number_that_comes_round_to_the_first_is_no_syn() {
+        assert_eq!(sent_from_first_number(5000), [(1400, Flags::FIN)]);
+    }
+
+    #[test]
+    fn a_window_from_the_first_number_on_has_no_byte_more() {
+        assert_eq!(sent_from_first_number(1000), [(1000, Flags(0))]);
     }
 }
