@@ -83,7 +83,7 @@ impl Connection {
         if self.nxt != sent {
             self.note_usage();
         }
-        self.await_window(io.now_ns);
+        self.await_window(shared, io.now_ns);
         Stop::Done
     }
 
@@ -224,7 +224,7 @@ impl Connection {
     /// Whether Nagle's algorithm holds a small segment back (RFC 9293, section 3.7.4): while
     /// another small one is on its way, as Minshall proposed, so that the end of much does not
     /// wait for a delayed acknowledgement.
-    fn is_held(&self, node: &Node) -> bool {
+    pub fn is_held(&self, node: &Node) -> bool {
         let is_last = node.next == NONE && !node.is_control; // what is behind it would not fit
         let is_small = is_last && node.len() < self.payload_size();
         let is_urged = self.is.may_cut || self.is.is_pushing;

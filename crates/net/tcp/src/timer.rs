@@ -127,10 +127,33 @@ impl Connection {
         }
     }
 
+    /// Has a timer ask about a window into which nothing fits, when no acknowledgement is
+    /// under way that could open it (RFC 9293, section 3.8.6.1). What is only held here goes out
+    /// by that timer, and the other side is not waited for.
+    pub fn await_window(&mut self, shared: &Shared, now_ns: i64) {
+        let is_blocked = self.unsent != NONE && self.nxt == self.una && self.state.is_synchronized();
+        if is_blocked && self.deadlines[Deadline::Retransmit as usize] == NEVER {
+            if !self.is_held_alone(shared) {
+                self.waits_since_ns = self.waits_since_ns.min(now_ns);
+            }
+            self.set(Deadline::Retransmit, now_ns + self.rtt.timeout_ns());
+            self.bound_by_user_timeout();
+        }
+    }
+
+    /// Whether nothing but this side itself keeps the first node from going out that was not sent.
+    fn is_held_alone(&self, shared: &Shared) -> bool {
+        shared.nodes.get(self.unsent).is_some_and(|node| node.len() <= self.room() && self.is_held(node))
+    }
+
     /// Has the other side tell its window. A segment in front of the window does so without
     /// data that it would not take; RFC 9293, section 3.8.6.1, has a byte of new data there.
     fn ask_about_window(&mut self, shared: &mut Shared, io: &mut Io) -> Next {
         if self.unsent == NONE {
+            return Next::Keep;
+        }
+        if self.is_held_alone(shared) {
+            self.is.may_cut = true;
             return Next::Keep;
         }
         if self.attempts >= shared.options.retries && self.is_silent(io) {

@@ -140,3 +140,17 @@ fn a_window_may_stay_closed_for_as_long_as_an_application_wants() {
     }
     assert_eq!(rig.ended(), Some(Reason::TimedOut));
 }
+
+/// What an application holds back goes after a while; that says nothing of the other side.
+#[test]
+fn a_corked_end_waits_for_nobody() {
+    let (mut rig, id) = Rig::open(Options::default());
+    // Shorter than the timer: nobody was asked who could have answered.
+    let choices = Choices { is_corked: true, ..with_timeout(100 * MS) };
+    rig.with(|stack, io| stack.choose(id, choices, io).unwrap());
+    assert!(rig.write(id, 100).is_empty());
+    let sent = (0..20).find_map(|_| rig.pass(20 * MS).pop());
+    assert_eq!(sent.map(|sent| sent.payload.len()), Some(100));
+    let detail = rig.stack.detail(id).unwrap();
+    assert_eq!((detail.doublings, detail.window_probes, detail.info.attempts), (0, 0, 0));
+}
