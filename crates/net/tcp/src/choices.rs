@@ -44,13 +44,31 @@ pub struct Listener {
     /// The largest segment to send and to tell the other side of, without options. Less than
     /// 88 counts as that.
     pub max_segment: Option<u16>,
-    /// How many connections may be open whose SYN carried data and whose end of opening has not
-    /// been seen (RFC 7413, section 5.1); `None` where no data are taken from a SYN.
-    pub fast_open: Option<u32>,
+    /// How data are taken from SYNs (RFC 7413); `None` where none are.
+    pub fast_open: Option<FastOpenListener>,
+}
+
+/// How a port takes data from SYNs (RFC 7413). It has no default, for who knows the key can make
+/// the port work for strangers:
+///
+/// ```
+/// let chosen = tcp::FastOpenListener { most: 8, key: [7; 16], is_cookie_needed: true };
+/// let listener = tcp::Listener { fast_open: Some(chosen), ..tcp::Listener::default() };
+/// ```
+///
+/// ```compile_fail
+/// let chosen = tcp::FastOpenListener { most: 8, ..Default::default() };
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FastOpenListener {
+    /// How many connections of the stack may be open whose SYN carried data and whose end of
+    /// opening has not been seen, or was a reset of the last 60 seconds (RFC 7413, section 5.1);
+    /// no more than [`Options::half_open`].
+    pub most: u32,
+    /// The secret of the cookies.
+    pub key: [u8; 16],
     /// Whether a SYN needs a cookie, so that its data are taken.
     pub is_cookie_needed: bool,
-    /// The secret of the cookies.
-    pub fast_open_key: [u8; 16],
 }
 
 impl Stack {

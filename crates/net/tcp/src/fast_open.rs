@@ -69,14 +69,14 @@ pub enum Verdict {
 /// Looks at a SYN to a listener that takes data, with so many connections half open whose SYN's
 /// data were taken, on all ports.
 pub fn judge(key: &Key, segment: &Segment, listener: &Listener, half_open: u32) -> Verdict {
-    let Some(most) = listener.fast_open.filter(|most| half_open < *most) else { return Verdict::Usual };
-    debug_assert!(most > 0);
-    let is_free = !listener.is_cookie_needed && !segment.payload.is_empty();
+    let chosen = listener.fast_open.filter(|chosen| half_open < chosen.most);
+    let Some(chosen) = chosen else { return Verdict::Usual };
+    let is_free = !chosen.is_cookie_needed && !segment.payload.is_empty();
     match segment.fast_open {
         _ if is_free => Verdict::Open,
         None => Verdict::Usual,
         Some(told) => {
-            let given = Cookie::given(key, &listener.fast_open_key, told.is_experiment);
+            let given = Cookie::given(key, &chosen.key, told.is_experiment);
             if told.option().cookie == given.option().cookie { Verdict::Open } else { Verdict::Give(given) }
         }
     }

@@ -70,7 +70,7 @@ mod usage;
 mod watch;
 
 pub use calls::Refusal;
-pub use choices::{Choices, Listener, Mark};
+pub use choices::{Choices, FastOpenListener, Listener, Mark};
 pub use connection::{Io, Recovery, State};
 pub use counters::Counters;
 pub use detail::Detail;

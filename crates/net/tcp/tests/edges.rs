@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use common::rig::{OURS, Rig, SYN_ACK, Sent, THEIRS};
 use common::{MS, SECOND};
-use tcp::{Choices, Listener, Options, Reason};
+use tcp::{Choices, FastOpenListener, Listener, Options, Reason};
 use wire::tcp::{Flags, Repr};
 
 /// The lengths of segments, and whether each is the end.
@@ -84,11 +84,17 @@ fn an_answer_to_a_syn_that_echoes_nothing_is_taken() {
     assert_eq!(rig.exchange(answer, &[], &[])[0].header.flags, Flags::ACK);
 }
 
+/// A port that takes data from SYNs without cookies.
+fn taking_data(most: u32) -> Listener {
+    let chosen = FastOpenListener { most, key: [9; 16], is_cookie_needed: false };
+    Listener { fast_open: Some(chosen), ..Listener::default() }
+}
+
 /// Connections that open as usual take no places of fast open (RFC 7413, section 5.1).
 #[test]
 fn usual_connections_do_not_stop_fast_ones() {
     let mut rig = Rig::new(Options::default());
-    rig.stack.listen_as(80, Listener { fast_open: Some(1), ..Listener::default() });
+    rig.stack.listen_as(80, taking_data(1));
     for port in 5000..5004 {
         rig.port = port;
         let syn = rig.segment(Flags::SYN);

@@ -4,22 +4,22 @@
 mod common;
 
 use common::{App, Faults, MS, Net, PORT, SECOND, byte};
-use tcp::{Id, Listener, Options};
+use tcp::{FastOpenListener, Id, Listener, Options};
 
 /// The clients' stream of which servers know each byte.
 const STREAM: u64 = 7;
+
+/// A port that takes data from SYNs with cookies of a key.
+fn with_key(byte: u8) -> Listener {
+    let chosen = FastOpenListener { most: 8, key: [byte; 16], is_cookie_needed: true };
+    Listener { fast_open: Some(chosen), ..Listener::default() }
+}
 
 /// A client and a server that takes data from SYNs.
 fn net(options: Options) -> Net {
     let faults = Faults { delay_ns: 10 * MS, ..Faults::default() };
     let mut net = Net::new([options, Options::default()], faults, 1);
-    let listener = Listener {
-        fast_open: Some(8),
-        is_cookie_needed: true,
-        fast_open_key: [3; 16],
-        ..Listener::default()
-    };
-    net.hosts[1].stack.listen_as(PORT, listener);
+    net.hosts[1].stack.listen_as(PORT, with_key(3));
     net.hosts[1].serves = App { streams: (0, STREAM), to_receive: 500, ..App::default() };
     net
 }
@@ -63,9 +63,7 @@ fn another_key_makes_a_cookie_worthless_but_the_connection_opens() {
     let mut net = net(Options::default());
     connect(&mut net);
     net.run(100 * MS);
-    let other =
-        Listener { fast_open: Some(8), is_cookie_needed: true, fast_open_key: [4; 16], max_segment: None };
-    net.hosts[1].stack.listen_as(PORT, other);
+    net.hosts[1].stack.listen_as(PORT, with_key(4));
     assert_eq!(connect(&mut net).1, 500);
     net.run(12 * MS);
     assert_eq!(received(&net), 0, "not before the handshake has ended");
@@ -94,7 +92,8 @@ fn a_syn_that_is_lost_goes_again_without_data() {
 #[test]
 fn servers_take_no_more_than_so_many_half_open() {
     let mut net = net(Options { fast_open_needs_cookie: false, ..Options::default() });
-    let listener = Listener { fast_open: Some(1), ..Listener::default() };
+    let chosen = FastOpenListener { most: 1, key: [3; 16], is_cookie_needed: false };
+    let listener = Listener { fast_open: Some(chosen), ..Listener::default() };
     net.hosts[1].stack.listen_as(PORT, listener);
     connect(&mut net);
     connect(&mut net);

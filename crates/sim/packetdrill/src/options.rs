@@ -20,6 +20,9 @@ const SO_MEMINFO: i32 = 55;
 const MEMORY_NUMBERS: usize = 9;
 /// The smallest send buffer, in bytes, as Linux has it (`SOCK_MIN_SNDBUF`).
 const LEAST_SEND_BUFFER: usize = 4608;
+/// The secret of cookies where none was set, always the same, as the course of a script is. Linux
+/// takes one by chance.
+const OWN_KEY: [u8; 16] = *b"of a simulation.";
 
 impl Host {
     /// `setsockopt`.
@@ -112,12 +115,14 @@ impl Host {
         let general = self.settings.text("net.ipv4.tcp_fastopen_key").and_then(parse_key);
         let socket = self.socket_mut(descriptor)?;
         let (Role::Listening { .. }, Some(local)) = (&socket.role, socket.local) else { return Ok(0) };
-        let key = socket.fast_open_key.or(general).unwrap_or_default();
+        let most = socket.choices.fast_open.filter(|_| bits & fast_open::SERVER != 0);
         let listener = tcp::Listener {
             max_segment: socket.choices.max_segment,
-            fast_open: socket.choices.fast_open.filter(|_| bits & fast_open::SERVER != 0),
-            is_cookie_needed: bits & fast_open::SERVER_NO_COOKIE == 0,
-            fast_open_key: key,
+            fast_open: most.map(|most| tcp::FastOpenListener {
+                most,
+                key: socket.fast_open_key.or(general).unwrap_or(OWN_KEY),
+                is_cookie_needed: bits & fast_open::SERVER_NO_COOKIE == 0,
+            }),
         };
         self.with(|stack, _| stack.listen_as(local.port(), listener));
         Ok(0)
