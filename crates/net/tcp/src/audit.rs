@@ -26,6 +26,8 @@ impl Stack {
         }
         assert_eq!((half_open, fast_half_open), (self.half_open, self.fast_half_open));
         assert_eq!(in_time_wait, self.in_time_wait);
+        let places = fast_half_open as usize + self.fast_resets.len();
+        assert!(places <= self.shared.options.half_open as usize, "of fast open");
         let shared = &self.shared;
         assert_eq!(
             (kept, early),

@@ -3,7 +3,7 @@
 use port::{Counter, Reason};
 
 /// The reasons for which a stack drops segments.
-const LOSSES: [Reason; 14] = [
+const LOSSES: [Reason; 15] = [
     Reason::RxTcpMalformed,
     Reason::RxTcpChecksum,
     Reason::RxTcpNoConnection,
@@ -17,6 +17,7 @@ const LOSSES: [Reason; 14] = [
     Reason::RxTcpClosed,
     Reason::RxTcpControl,
     Reason::RxTcpLimit,
+    Reason::RxTcpSynData,
     Reason::TxTcpReply,
 ];
 
@@ -52,6 +53,8 @@ counters! {
     accepted "connections were opened by the other side";
     connected "connections were opened by this side";
     fast_opened "connections were opened by a SYN whose cookie was right (RFC 7413)";
+    fast_open_wrong "SYNs had a wrong cookie, and were given another one (RFC 7413)";
+    fast_open_full "SYNs asked for fast open while as many connections were half open as may be (RFC 7413)";
     resets_sent "connections were reset by this side";
     resets_received "connections were reset by the other side";
     timed_out "connections were given up because nobody answered";

@@ -8,14 +8,20 @@
 use std::hash::Hasher;
 use std::net::IpAddr;
 
+use port::Reason as Loss;
 use siphasher::sip::SipHasher24;
 use wire::tcp_option::{FastOpen, MAX_COOKIE_LEN};
 
-use crate::choices::Listener;
+use crate::choices::{FastOpenListener, Listener};
 use crate::connection::{Connection, Io, MaybePacket, Shared, State};
-use crate::event::Event;
+use crate::event::{Event, Reason};
 use crate::key::Key;
+use crate::options::SECOND_NS;
 use crate::segment::Segment;
+use crate::stack::Stack;
+
+/// How long a connection counts that a reset ended before it was open, as in Linux.
+const RESET_PLACE_NS: i64 = 60 * SECOND_NS;
 
 /// A cookie, or a request for one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,18 +72,67 @@ pub enum Verdict {
     Give(Cookie),
 }
 
-/// Looks at a SYN to a listener that takes data, with so many connections half open whose SYN's
-/// data were taken, on all ports.
-pub fn judge(key: &Key, segment: &Segment, listener: &Listener, half_open: u32) -> Verdict {
-    let chosen = listener.fast_open.filter(|chosen| half_open < chosen.most);
-    let Some(chosen) = chosen else { return Verdict::Usual };
-    let is_free = !chosen.is_cookie_needed && !segment.payload.is_empty();
-    match segment.fast_open {
-        _ if is_free => Verdict::Open,
+/// Looks at a SYN to a port, with so many connections pending whose SYN's data were taken. Data
+/// that are not taken are counted, for they have to be sent again.
+pub fn judge(
+    key: &Key,
+    segment: &Segment,
+    listener: &Listener,
+    pending: u32,
+    shared: &mut Shared,
+) -> Verdict {
+    let verdict = match &listener.fast_open {
+        Some(chosen) => judge_chosen(key, segment, chosen, pending, shared),
         None => Verdict::Usual,
-        Some(told) => {
-            let given = Cookie::given(key, &chosen.key, told.is_experiment);
-            if told.option().cookie == given.option().cookie { Verdict::Open } else { Verdict::Give(given) }
+    };
+    if verdict != Verdict::Open && !segment.payload.is_empty() {
+        shared.counters.lose(Loss::RxTcpSynData);
+    }
+    verdict
+}
+
+fn judge_chosen(
+    key: &Key,
+    segment: &Segment,
+    chosen: &FastOpenListener,
+    pending: u32,
+    shared: &mut Shared,
+) -> Verdict {
+    let is_free = !chosen.is_cookie_needed && !segment.payload.is_empty();
+    if segment.fast_open.is_none() && !is_free {
+        return Verdict::Usual;
+    }
+    if pending >= chosen.most.min(shared.options.half_open) {
+        shared.counters.fast_open_full += 1;
+        return Verdict::Usual;
+    }
+    let Some(told) = segment.fast_open.filter(|_| !is_free) else { return Verdict::Open };
+    let given = Cookie::given(key, &chosen.key, told.is_experiment);
+    if told.option().cookie == given.option().cookie {
+        return Verdict::Open;
+    }
+    shared.counters.fast_open_wrong += u64::from(!told.option().cookie.is_empty());
+    Verdict::Give(given)
+}
+
+impl Stack {
+    /// How many connections count whose SYN's data were taken and whose end of opening has not
+    /// been seen. One that ended by a reset counts for a time, as in Linux: else who sends SYNs
+    /// with the addresses of others, whose resets come at once, could have as many of them
+    /// worked for as it likes (RFC 7413, section 5.1).
+    pub(crate) fn fast_pending(&mut self, now_ns: i64) -> u32 {
+        while self.fast_resets.front().is_some_and(|until_ns| *until_ns <= now_ns) {
+            self.fast_resets.pop_front();
+        }
+        self.fast_half_open + self.fast_resets.len() as u32
+    }
+
+    /// Has a place of fast open stay counted whose connection ends because the other side did
+    /// not want it. There are no more of them than there may be half-open connections.
+    pub(crate) fn keep_fast_place(&mut self, index: u32, reason: Reason, now_ns: i64) {
+        let is_refused = matches!(reason, Reason::Reset | Reason::Unreachable);
+        if is_refused && self.connections.get(index).is_some_and(Connection::is_fast_open) {
+            self.fast_resets.push_back(now_ns + RESET_PLACE_NS);
         }
     }
 }

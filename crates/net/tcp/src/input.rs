@@ -164,6 +164,9 @@ impl Connection {
             self.lose_all(shared);
             return self.take_rest(index, segment, packet, shared, io);
         }
+        if !segment.payload.is_empty() {
+            shared.counters.lose(Loss::RxTcpSynData);
+        }
         // Both SYNs are on their way: this one is sent again, with an acknowledgement.
         self.state = State::SynReceived;
         // What went with the SYN waits for the end of opening.

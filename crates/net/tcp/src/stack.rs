@@ -48,6 +48,8 @@ pub struct Stack {
     pub(crate) half_open: u32,
     /// Those of them whose SYN's data were taken.
     pub(crate) fast_half_open: u32,
+    /// Until when those count that a reset ended, the oldest first.
+    pub(crate) fast_resets: VecDeque<i64>,
     /// Until when acknowledgements may carry cookies.
     cookies_until_ns: i64,
     /// A bit for each port that is listened on.
@@ -72,6 +74,7 @@ impl Stack {
             in_time_wait: 0,
             half_open: 0,
             fast_half_open: 0,
+            fast_resets: VecDeque::new(),
             cookies_until_ns: i64::MIN,
             listening: Box::new([0; 1024]),
             listeners: BTreeMap::new(),
@@ -229,6 +232,7 @@ impl Stack {
         let initial = least.map_or(initial, |least| initial.max(least));
         let Some(index) = self.open(key, initial, io) else { return };
         let listener = self.listeners.get(&key.local_port).copied().unwrap_or_default();
+        let pending = listener.fast_open.map_or(0, |_| self.fast_pending(io.now_ns));
         let Some(connection) = self.connections.get_mut(index) else { return };
         connection.is.is_passive = true;
         connection.state = State::SynReceived;
@@ -237,7 +241,7 @@ impl Stack {
         connection.learn(segment, &self.shared.options, io.now_ns);
         connection.set_window(segment);
         connection.queue_control(&mut self.shared, io.now_ns);
-        match judge(&key, segment, &listener, self.fast_half_open) {
+        match judge(&key, segment, &listener, pending, &mut self.shared) {
             Verdict::Usual => {}
             Verdict::Give(cookie) => connection.cookie = Some(Box::new(cookie)),
             Verdict::Open => {
@@ -305,6 +309,7 @@ impl Stack {
                 if connection.is.is_known {
                     self.shared.events.push(Event::Closed { connection: connection.id(index), reason });
                 }
+                self.keep_fast_place(index, reason, io.now_ns);
                 return self.remove(index, io);
             }
         }

@@ -108,6 +108,32 @@ fn usual_connections_do_not_stop_fast_ones() {
     assert_eq!(rig.stack.counters().fast_opened, 1, "one of the two");
 }
 
+/// RFC 7413, section 5.1: SYNs with the addresses of others, whose resets come at once, find no
+/// more places than those of silent ones.
+#[test]
+fn a_reset_frees_no_place_of_fast_open_for_a_minute() {
+    let mut rig = Rig::new(Options::default());
+    rig.stack.listen_as(80, taking_data(2));
+    let first = rig.sequence;
+    let open_and_reset = |rig: &mut Rig, port: u16| {
+        (rig.port, rig.sequence) = (port, first);
+        let syn = rig.segment(Flags::SYN);
+        rig.exchange(syn, &[], &[1; 10]);
+        rig.sequence = first.wrapping_add(11);
+        rig.send(Flags::RST, &[]);
+        rig.check();
+    };
+    (6000..6005).for_each(|port| open_and_reset(&mut rig, port));
+    let counters = rig.stack.counters();
+    assert_eq!((counters.fast_opened, counters.fast_open_full), (2, 3));
+    rig.pass(59 * SECOND);
+    open_and_reset(&mut rig, 6005);
+    assert_eq!(rig.stack.counters().fast_opened, 2);
+    rig.pass(SECOND);
+    (6006..6009).for_each(|port| open_and_reset(&mut rig, port));
+    assert_eq!(rig.stack.counters().fast_opened, 4, "both places were free again");
+}
+
 fn with_timeout(user_timeout_ns: i64) -> Choices {
     Choices { has_nagle: true, user_timeout_ns, ..Choices::default() }
 }

@@ -4,6 +4,7 @@
 mod common;
 
 use common::{App, Faults, MS, Net, PORT, SECOND, byte};
+use port::Reason;
 use tcp::{FastOpenListener, Id, Listener, Options};
 
 /// The clients' stream of which servers know each byte.
@@ -68,7 +69,9 @@ fn another_key_makes_a_cookie_worthless_but_the_connection_opens() {
     net.run(12 * MS);
     assert_eq!(received(&net), 0, "not before the handshake has ended");
     net.run(100 * MS);
-    assert_eq!((received(&net), net.hosts[1].stack.counters().fast_opened), (500, 0));
+    let counters = net.hosts[1].stack.counters();
+    assert_eq!((received(&net), counters.fast_opened, counters.fast_open_wrong), (500, 0, 1));
+    assert_eq!(counters.lost(Reason::RxTcpSynData), 1);
     assert_eq!(connect(&mut net).1, 500, "the answer had the right one");
     net.run(12 * MS);
     assert_eq!(net.hosts[1].stack.counters().fast_opened, 1);
@@ -98,7 +101,9 @@ fn servers_take_no_more_than_so_many_half_open() {
     connect(&mut net);
     connect(&mut net);
     net.run(12 * MS);
-    assert_eq!(net.hosts[1].stack.counters().fast_opened, 1);
+    let counters = net.hosts[1].stack.counters();
+    assert_eq!((counters.fast_opened, counters.fast_open_full), (1, 1));
+    assert_eq!(counters.lost(Reason::RxTcpSynData), 1, "it goes again behind the answer");
     net.run(SECOND);
     assert!(net.hosts[1].apps.values().all(|app| app.received == 500), "the other one as usual");
 }

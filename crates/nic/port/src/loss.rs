@@ -99,6 +99,7 @@ reasons! {
     RxTcpClosed "rx_tcp_closed" Application "TCP segments with data for a connection that the application had closed";
     RxTcpControl "rx_tcp_control" Application "TCP segments with a SYN or a reset that does not fit the connection";
     RxTcpLimit "rx_tcp_limit" Application "TCP connections for which there was no room, answered with a cookie";
+    RxTcpSynData "rx_tcp_syn_data" Application "data of TCP SYNs that were not taken with them, and have to be sent again";
     RxNotWritten "rx_not_written" Application "packets of a capture that its file did not take";
     TxOversize "tx_oversize" Interface "frames longer than the interface sends";
     TxRunt "tx_runt" Interface "frames shorter than an Ethernet header";
