@@ -157,7 +157,7 @@ impl Connection {
         self.receive_edge = self.receive_next.plus(shared.options.receive_buffer.min(0xFFFF));
         self.set_window(segment);
         if has_ack {
-            self.take_fast_answer(segment, shared);
+            self.take_fast_answer(segment, shared, io.now_ns);
             self.establish(index, shared, io);
             self.is.owes_ack = true;
             self.acknowledge(index, segment, shared, io);

@@ -59,7 +59,7 @@ impl Connection {
     /// what is on its way (RFC 5927, section 7.2).
     fn take_too_big(&mut self, sequence: Sequence, mtu: u32, shared: &mut Shared, io: &Io) -> bool {
         if self.state == State::SynSent && self.syn_data > 0 && sequence == self.initial {
-            return self.shorten_syn(mtu, shared);
+            return self.shorten_syn(mtu, shared, io.now_ns);
         }
         let is_sent = !sequence.is_before(self.una) && sequence.is_before(self.nxt);
         if !is_sent || !self.state.is_synchronized() || !self.shorten(mtu, shared) {
@@ -81,9 +81,10 @@ impl Connection {
     }
 
     /// A router told that a SYN with data was too long: it goes without them at once.
-    fn shorten_syn(&mut self, mtu: u32, shared: &mut Shared) -> bool {
+    fn shorten_syn(&mut self, mtu: u32, shared: &mut Shared, now_ns: i64) -> bool {
         let is_less = self.shorten(mtu, shared);
         if is_less {
+            self.refuse_fast(shared, now_ns);
             self.advertised = self.segment;
             (self.cookie, self.syn_data) = (None, 0);
             self.resend_syn(shared);

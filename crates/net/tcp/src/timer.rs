@@ -82,6 +82,9 @@ impl Connection {
             shared.counters.timed_out += 1;
             return Next::End(End::TimedOut);
         }
+        if self.state == State::SynSent && self.attempts == 0 {
+            self.refuse_fast(shared, io.now_ns);
+        }
         self.attempts = self.attempts.saturating_add(1);
         self.rtt.doublings = self.rtt.doublings.saturating_add(1);
         shared.counters.timeouts += 1;

@@ -90,6 +90,7 @@ fn a_syn_that_is_lost_goes_again_without_data() {
     let sent = net.log.expect("it was set");
     let lengths: Vec<usize> = sent.iter().filter(|(from, ..)| *from == 0).map(|(.., ip)| ip.len()).collect();
     assert!(lengths[0] > 500 && lengths[1] < 100, "{lengths:?}");
+    assert_eq!(net.hosts[0].stack.counters().fast_open_refused, 1);
 }
 
 #[test]
@@ -106,4 +107,54 @@ fn servers_take_no_more_than_so_many_half_open() {
     assert_eq!(counters.lost(Reason::RxTcpSynData), 1, "it goes again behind the answer");
     net.run(SECOND);
     assert!(net.hosts[1].apps.values().all(|app| app.received == 500), "the other one as usual");
+}
+
+/// The lengths of the packets that the client sends for a connection whose first is lost.
+fn connect_with_loss(net: &mut Net) -> Vec<usize> {
+    net.lose.push((0, net.sent[0]));
+    net.log = Some(vec![]);
+    connect(net);
+    net.run(3 * SECOND);
+    let sent = net.log.take().expect("it was set");
+    sent.iter().filter(|(from, ..)| *from == 0).map(|(.., ip)| ip.len()).collect()
+}
+
+/// RFC 7413, section 4.1.3.1: where SYNs with data are dropped on the way, later connections do
+/// not all wait for a timer; and it is tried again.
+#[test]
+fn a_path_that_swallows_syns_with_data_is_remembered() {
+    let mut net = net(Options::default());
+    connect(&mut net);
+    net.run(100 * MS);
+    for _ in 0..2 {
+        assert!(connect_with_loss(&mut net)[0] > 500);
+    }
+    let server = net.hosts[1].address[0];
+    assert!(!net.hosts[0].stack.may_connect_fast(server, net.now));
+    assert_eq!(connect(&mut net).1, 0, "as usual");
+    assert_eq!(net.hosts[0].stack.counters().fast_open_refused, 2);
+    net.now += 240 * SECOND;
+    assert!(net.hosts[0].stack.may_connect_fast(server, net.now));
+    let (id, taken) = connect(&mut net);
+    assert_eq!(taken, 500);
+    net.run(22 * MS);
+    assert!(net.hosts[0].stack.detail(id).expect("open").has_syn_data);
+    // It worked: one loss is none of several in a row.
+    assert!(connect_with_loss(&mut net)[0] > 500);
+    assert_eq!(connect(&mut net).1, 500);
+}
+
+/// A server that gives no cookie and acknowledges the SYN alone does not want its data.
+#[test]
+fn a_server_that_leaves_the_data_is_asked_seldom() {
+    let mut net = net(Options::default());
+    connect(&mut net);
+    net.run(100 * MS);
+    net.hosts[1].stack.listen_as(PORT, Listener::default());
+    for _ in 0..2 {
+        assert_eq!(connect(&mut net).1, 500);
+        net.run(100 * MS);
+    }
+    assert_eq!(connect(&mut net).1, 0);
+    assert_eq!(net.hosts[1].stack.counters().lost(Reason::RxTcpSynData), 2);
 }

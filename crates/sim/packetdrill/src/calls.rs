@@ -201,7 +201,7 @@ impl Host {
     /// and the SYN may carry data.
     fn puts_off(&self, socket: &Socket, remote: SocketAddr) -> bool {
         let may = self.settings.fast_open() & fast_open::CLIENT != 0;
-        let is_known = self.stack().is_some_and(|stack| stack.may_connect_fast(remote.ip()));
+        let is_known = self.stack().is_some_and(|stack| stack.may_connect_fast(remote.ip(), self.now_ns));
         may && socket.choices.connects_fast && is_known
     }
 
