@@ -5,7 +5,7 @@ use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsRawFd;
 
-use tcp::{Mark, State};
+use tcp::Mark;
 
 use crate::errors::{Answer, of_refusal};
 use crate::host::{Descriptor, Host};
@@ -68,8 +68,9 @@ impl Host {
         let mut choices = Choices::new(self.settings.send_buffer());
         choices.is_nonblocking = kind & libc::SOCK_NONBLOCK != 0;
         let number = self.next_number();
+        let descriptor = self.describe(Descriptor::Socket(number))?;
         self.sockets.insert(number, Socket::new(is_v6, choices));
-        self.describe(Descriptor::Socket(number))
+        Ok(descriptor)
     }
 
     /// `bind`.
@@ -109,13 +110,17 @@ impl Host {
     /// `accept`: a descriptor, and the other side's address.
     ///
     /// # Errors
-    /// Those of descriptors, `EINVAL` of a socket that does not listen, and `EAGAIN`.
+    /// Those of descriptors, `EINVAL` of a socket that does not listen, `EAGAIN`, and `EMFILE`.
     pub fn accept(&mut self, descriptor: i32) -> Answer<(i32, Option<SocketAddr>)> {
         let socket = self.socket_mut(descriptor)?;
         let Role::Listening { waiting, .. } = &mut socket.role else { return Err(libc::EINVAL) };
-        let number = waiting.pop_front().ok_or(libc::EAGAIN)?;
-        let remote = self.sockets.get(&number).and_then(|socket| socket.remote);
-        Ok((self.describe(Descriptor::Socket(number))?, remote))
+        let number = *waiting.front().ok_or(libc::EAGAIN)?;
+        // Without a descriptor for it the connection goes on waiting, as in Linux.
+        let accepted = self.describe(Descriptor::Socket(number))?;
+        if let Role::Listening { waiting, .. } = &mut self.socket_mut(descriptor)?.role {
+            waiting.pop_front();
+        }
+        Ok((accepted, self.sockets.get(&number).and_then(|socket| socket.remote)))
     }
 
     /// The first part of `connect`: the SYN goes out.
@@ -376,13 +381,6 @@ impl Host {
             }
             Role::Fresh | Role::Ended => {}
         }
-    }
-
-    /// The state of a socket's connection.
-    pub fn state(&self, number: Number) -> State {
-        let id = self.sockets.get(&number).and_then(Socket::connection);
-        let info = id.and_then(|id| self.stack()?.info(id));
-        info.map_or(State::Closed, |info| info.state)
     }
 
     /// A call with `MSG_ZEROCOPY` has ended.

@@ -327,22 +327,26 @@ pub unsafe extern "C" fn getsockopt(
     at: *mut c_void,
     len: *mut socklen_t,
 ) -> c_int {
-    answer(host().ok_or(libc::ENOSYS).and_then(|host| {
-        let value = host.call(|host| host.option(fd, level, name))?;
-        if at.is_null() || len.is_null() {
-            return Err(libc::EFAULT);
+    if at.is_null() || len.is_null() {
+        return answer::<i32>(Err(libc::EFAULT)) as c_int;
+    }
+    // SAFETY: the length can be read.
+    let Ok(room) = usize::try_from(unsafe { len.read() }.cast_signed()) else {
+        return answer::<i32>(Err(libc::EINVAL)) as c_int; // a negative one in C
+    };
+    let value = host().ok_or(libc::ENOSYS).and_then(|host| host.call(|host| host.option(fd, level, name)));
+    answer(value.map(|mut value| {
+        if (level, name) == (libc::IPPROTO_TCP, libc::TCP_INFO) {
+            // packetdrill knows more of it than is told: what is behind is zero.
+            value.resize(room.clamp(value.len(), crate::tcp_info::MOST), 0);
         }
+        let count = room.min(value.len());
         // SAFETY: the caller has room for as many bytes as it says, and the length's place.
         unsafe {
-            let place = slice::from_raw_parts_mut(at.cast::<u8>(), len.read() as usize);
-            place.fill(0);
-            let count = place.len().min(value.len());
-            place[..count].copy_from_slice(&value[..count]);
-            // packetdrill knows more of TCP_INFO than is told: what is behind is zero.
-            let is_info = level == libc::IPPROTO_TCP && name == libc::TCP_INFO;
-            len.write(if is_info { place.len() } else { count } as socklen_t);
+            slice::from_raw_parts_mut(at.cast::<u8>(), count).copy_from_slice(&value[..count]);
+            len.write(count as socklen_t);
         }
-        Ok(0)
+        0
     })) as c_int
 }
 
@@ -489,3 +493,6 @@ extern "C" fn splice(
 ) -> ssize_t {
     answer::<i32>(Err(libc::EOPNOTSUPP)) as ssize_t
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,8 +3,8 @@
 //! system call, packet and look at the clock of a script becomes a call of it.
 //!
 //! Time is simulated: it passes while packetdrill sleeps or waits for a packet, and not
-//! otherwise, so that a script takes milliseconds and always the same course. [`Host`] is the
-//! host that a script sees: sockets over one stack, its clock and its cable. [`Settings`] are
+//! otherwise, so that a script takes milliseconds and always the same course. `Host` is the
+//! host that a script sees: sockets over one stack, its clock and its cable. `Settings` are
 //! what a script sets by `sysctl` and the like.
 //!
 //! The library is loaded twice, by `--so_filename` and by `LD_PRELOAD`: packetdrill asks the C
@@ -12,8 +12,8 @@
 //! which needs a privilege. `overrides` answers these three calls.
 //!
 //! There are neither UDP nor urgent data, `splice` and `sendfile`, times of packets
-//! (`SO_TIMESTAMPING`) and most `ioctl`s. Options of `SOL_SOCKET` and of IP that this host does
-//! not know are taken and do nothing: a script sees the difference by what it expects of them.
+//! (`SO_TIMESTAMPING`) and most `ioctl`s. A script that sets an option which this host does not
+//! have sees an error, unless it is one that could change nothing here.
 
 mod blocking;
 mod calls;
@@ -23,6 +23,8 @@ mod errors;
 mod host;
 mod interface;
 mod options;
+// A test program has the C library's.
+#[cfg(not(test))]
 mod overrides;
 mod packets;
 mod raw;
@@ -32,6 +34,3 @@ mod socket;
 mod tcp_info;
 mod transfer;
 mod zero_copy;
-
-pub use host::Host;
-pub use settings::Settings;

@@ -29,7 +29,7 @@ impl Host {
     ///
     /// # Errors
     /// Those of descriptors; `EINVAL` where the value is too short or out of range, and
-    /// `ENOPROTOOPT`.
+    /// `ENOPROTOOPT` of what this host does not have.
     pub fn set_option(&mut self, descriptor: i32, level: i32, name: i32, value: &[u8]) -> Answer {
         let number = || value.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes)).ok_or(libc::EINVAL);
         let bits = self.settings.fast_open();
@@ -42,7 +42,10 @@ impl Host {
                 choices.is_buffer_chosen = true;
             }
             (libc::SOL_SOCKET, libc::SO_ZEROCOPY) => socket.zero_copy.is_on = number()? != 0,
-            (libc::SOL_SOCKET, _) | (libc::IPPROTO_IP, _) | (libc::IPPROTO_IPV6, _) => return Ok(0),
+            // They change nothing that this host has: any address and port may be bound, and
+            // packets have no marks.
+            (libc::SOL_SOCKET, libc::SO_REUSEADDR | libc::SO_REUSEPORT | libc::SO_MARK)
+            | (libc::IPPROTO_IP, libc::IP_FREEBIND) => return Ok(0),
             (libc::IPPROTO_TCP, libc::TCP_NODELAY) => {
                 choices.has_no_delay = number()? != 0;
                 let pushes = choices.has_no_delay;
@@ -77,9 +80,6 @@ impl Host {
                     return Err(libc::EOPNOTSUPP);
                 }
                 choices.connects_fast = is_wanted != 0;
-            }
-            (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE | libc::TCP_KEEPINTVL | libc::TCP_KEEPCNT) => {
-                return Ok(0);
             }
             _ => return Err(libc::ENOPROTOOPT),
         }

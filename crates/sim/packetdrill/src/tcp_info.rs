@@ -4,6 +4,8 @@ use tcp::{Detail, Recovery, State};
 
 /// Bytes of what is told; what a caller wants beyond it is zero.
 const LEN: usize = 240;
+/// Bytes that a caller gets at most.
+pub const MOST: usize = 1024;
 /// Microseconds in nanoseconds, and milliseconds.
 const US: i64 = 1_000;
 const MS: i64 = 1_000_000;
