@@ -4,7 +4,8 @@
 //!
 //! The first byte chooses the options and how far the connection has come. Each step takes a
 //! byte for what is done and some for how: a segment with numbers near those expected, a call
-//! of the application, or time that passes.
+//! of the application, or time that passes. The port takes data from SYNs (RFC 7413), and the
+//! application sends them.
 #![no_main]
 
 use std::cell::RefCell;
@@ -12,7 +13,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use libfuzzer_sys::fuzz_target;
 use memory::{Batch, Dma, Pool};
-use tcp::{Event, Id, Io, KeepAlive, Options, Stack};
+use tcp::{Event, FastOpenListener, Id, Io, KeepAlive, Listener, Options, Stack};
 use wire::ethernet::{self, EtherType};
 use wire::ip::{Addresses, Protocol};
 use wire::tcp::{Flags, HEADER_LEN, Segment};
@@ -202,6 +203,13 @@ impl Rig<'_> {
                     self.closed.push(id);
                 }
             }
+            213..=215 => {
+                let len = usize::from(bytes.u16() % 3000);
+                let remote = (IpAddr::V4(THEIRS), self.ports.1);
+                let opened =
+                    self.with(|stack, io| stack.connect_fast(IpAddr::V4(OURS), remote, &vec![4; len], io));
+                self.id = opened.ok().map(|(id, _)| id).or(self.id);
+            }
             209..=212 => {
                 let at = self.now + i64::from(bytes.u8()) * MS;
                 let _ = self.with(|stack, io| stack.set_timer(id, Some(at), io));
@@ -267,9 +275,17 @@ fn options(byte: u8) -> Options {
         packets: 128,
         sack: byte & 32 != 0,
         timestamps: byte & 64 != 0,
+        fast_open_needs_cookie: byte & 32 != 0,
         keep_alive: (byte & 128 != 0).then_some(keep_alive),
         ..Options::default()
     }
+}
+
+/// A port that takes data from SYNs, with a cookie or without.
+fn listener(byte: u8) -> Listener {
+    let is_cookie_needed = byte & 32 != 0;
+    let chosen = FastOpenListener { most: 2, key: [5; 16], is_cookie_needed };
+    Listener { fast_open: Some(chosen), ..Listener::default() }
 }
 
 thread_local! {
@@ -284,7 +300,7 @@ fuzz_target!(|input: &[u8]| {
         let mut bytes = Bytes(input);
         let first = bytes.u8();
         let mut stack = Stack::new(options(first), 0);
-        stack.listen(80);
+        stack.listen_as(80, listener(first));
         let mut rig = Rig {
             stack,
             pool,

@@ -5,8 +5,8 @@
 
 mod common;
 
-use common::{App, Faults, MS, Net, Random, SECOND};
-use tcp::{Algorithm, Options, Reason};
+use common::{App, Faults, MS, Net, PORT, Random, SECOND};
+use tcp::{Algorithm, FastOpenListener, Listener, Options, Reason};
 
 /// Options that a seed decides.
 fn options(random: &mut Random) -> Options {
@@ -28,6 +28,7 @@ fn options(random: &mut Random) -> Options {
         window_scale: !random.in_thousand(250),
         nagle: random.in_thousand(500),
         ecn: !random.in_thousand(500),
+        fast_open_needs_cookie: false,
         ..Options::default()
     }
 }
@@ -73,7 +74,16 @@ fn schedule(seed: u64) {
     server.chunk = server.chunk.max(down / 2000);
     server.waits = random.in_thousand(300);
     net.hosts[1].serves = server;
-    net.connect(random.below(2) as usize, client);
+    let family = random.below(2) as usize;
+    if random.in_thousand(300) {
+        let chosen = FastOpenListener { most: 1, key: [7; 16], is_cookie_needed: false };
+        net.hosts[1].stack.listen_as(PORT, Listener { fast_open: Some(chosen), ..Listener::default() });
+        // A SYN that comes twice opens twice where the first has ended (RFC 7413, section 2.1).
+        net.faults.duplicate = 0;
+        net.connect_fast(family, client);
+    } else {
+        net.connect(family, client);
+    }
     net.run(7_200 * SECOND);
     let ends: Vec<_> = net.hosts.iter().flat_map(|host| host.apps.values().cloned()).collect();
     let is_whole = |end: &App| {
