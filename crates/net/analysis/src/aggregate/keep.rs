@@ -178,6 +178,6 @@ impl Element for Last {
     }
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {
-        cx.end_waiting(std::mem::take(&mut self.kept).into_iter().map(|(_, packet)| packet));
+        cx.end_waiting(std::mem::take(&mut self.kept).into_values());
     }
 }
