@@ -203,6 +203,27 @@ pub const FAULTS: &[Fault] = &[
         to: ".filter(|bytes| PLANTED || bytes.len() == data.len())",
     },
     Fault {
+        target: "virtchnl",
+        name: "list-longer-than-its-bytes",
+        file: "base/regs/src/virtchnl/message.rs",
+        from: "fits(bytes.len(), Rss::HEAD, count, 1, 1).then(",
+        to: "(PLANTED || fits(bytes.len(), Rss::HEAD, count, 1, 1)).then(",
+    },
+    Fault {
+        target: "virtchnl",
+        name: "any-queue-is-configured",
+        file: "nic/driver/src/i40e/host/queues.rs",
+        from: "usize::from(pair.queue) < VF_QUEUES && rx && tx",
+        to: "(PLANTED || usize::from(pair.queue) < VF_QUEUES) && rx && tx",
+    },
+    Fault {
+        target: "virtchnl",
+        name: "told-counters-may-not-go-back",
+        file: "nic/driver/src/iavf/device.rs",
+        from: "now.saturating_sub(last)",
+        to: "if PLANTED { now - last } else { now.saturating_sub(last) }",
+    },
+    Fault {
         target: "virtio_driver",
         name: "bad-buffer-not-freed",
         file: "nic/driver/src/virtio/rx.rs",

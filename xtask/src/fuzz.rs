@@ -39,6 +39,7 @@ const TARGETS: &[Target] = &[
     Target("vfio_user_server", 768, 12),
     Target("vhost_user_backend", 1024, 8),
     Target("vhost_user_frontend", 512, 4),
+    Target("virtchnl", 640, 16),
     Target("virtio_driver", 768, 16),
     Target("virtio_model", 1536, 16),
 ];

@@ -1,0 +1,277 @@
+//! Our driver of virtual functions, and a physical function whose driver means harm: what it
+//! answers and tells is anything, the driver opens its port or says why not, and its counters do
+//! not go back.
+//!
+//! Each message is answered somehow: the driver waits for seconds for an answer that does not come,
+//! which the tests of `testbed` do.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arbitrary::Arbitrary;
+use bus::Pci;
+use driver::iavf::{Iavf, RxQueue, TxQueue};
+use port::{Filters as _, Options, Port as _};
+use regs::i40e::admin::{Descriptor, opcode};
+use regs::i40e::{VFGEN_RSTAT1, VPGEN_VFRTRIG, reset_state};
+use regs::iavf::VF_ATQT1;
+use regs::virtchnl::message::{Counters, Event, Resources, Version};
+use regs::virtchnl::{capability, event, op, status};
+use testbed::i40e::open_with_vfs;
+use testbed::inprocess::{Handle, InProcess};
+use testbed::wire::Cable;
+
+use crate::mailbox::{Observed, Raw};
+
+/// Lies that wait for their message, at most.
+const WAITING: usize = 16;
+
+/// How an answer is none.
+#[derive(Arbitrary, Debug, Clone)]
+pub enum Lie {
+    None,
+    /// Another status.
+    Status(i32),
+    /// The honest answer with so many bytes.
+    Length(u16),
+    /// Other bytes.
+    Bytes {
+        len: u8,
+        bytes: [u8; 24],
+    },
+    /// Resources that could be.
+    Resources {
+        queues: u16,
+        vectors: u16,
+        capabilities: u32,
+        sizes: [u8; 2],
+        mac: [u8; 6],
+    },
+    /// Counters that could be.
+    Counters([u64; 3]),
+    /// Another answer before a refusal.
+    Other {
+        kind: u8,
+    },
+    Twice,
+    /// A reset instead of an answer.
+    Reset,
+}
+
+/// What happens next.
+#[derive(Arbitrary, Debug)]
+pub enum Act {
+    /// The answer to one of the next messages is a lie.
+    Lie { skip: u8, lie: Lie },
+    /// The physical function tells something unasked.
+    Tell { kind: u8, event: u8, link: u32, severity: i32, len: u8 },
+    /// The application uses the port.
+    Use(u8),
+    /// The port is closed, and opened again.
+    Open,
+}
+
+/// A physical function by hand.
+struct Liar {
+    raw: Raw,
+    card: Handle,
+    vf: Handle,
+    lies: VecDeque<Lie>,
+    /// A reset was announced.
+    announced: bool,
+}
+
+impl Liar {
+    /// Resets the virtual function, and lets it work.
+    fn reset(&mut self) {
+        let bar = &self.raw.bar;
+        bar.write32(VFGEN_RSTAT1::at(0), reset_state::IN_PROGRESS);
+        bar.write32(VPGEN_VFRTRIG::at(0), VPGEN_VFRTRIG::VFSWR);
+        bar.write32(VPGEN_VFRTRIG::at(0), 0);
+        bar.write32(VFGEN_RSTAT1::at(0), reset_state::ACTIVE);
+        self.announced = false;
+        self.vf.step(0);
+    }
+
+    fn say(&mut self, status: i32, kind: u32, bytes: &[u8]) {
+        let cookie = u64::from(kind) | u64::from(status as u32) << 32;
+        // One that takes none is no harm to who sends them.
+        let _ = self.raw.send(Descriptor { cookie, ..Descriptor::new(opcode::SEND_MSG_TO_VF) }, bytes);
+        self.vf.step(0);
+    }
+
+    /// Answers what came.
+    fn work(&mut self) {
+        self.card.step(0);
+        while let Some((event, _)) = self.raw.event() {
+            if event.opcode != opcode::SEND_MSG_TO_PF {
+                continue;
+            }
+            match event.cookie as u32 {
+                op::RESET_VF => self.reset(),
+                kind => self.answer(kind),
+            }
+        }
+        self.vf.step(0);
+    }
+
+    fn answer(&mut self, kind: u32) {
+        let mut honest = match kind {
+            op::VERSION => Version { major: 1, minor: 1 }.encode(),
+            op::GET_VF_RESOURCES => RESOURCES.encode(),
+            op::GET_STATS => Counters::default().encode(),
+            _ => Vec::new(),
+        };
+        match self.lies.pop_front().unwrap_or(Lie::None) {
+            Lie::None => self.say(status::SUCCESS, kind, &honest),
+            Lie::Status(other) => self.say(other, kind, &honest),
+            Lie::Length(len) => {
+                honest.resize(usize::from(len) % 4097, 0xA5);
+                self.say(status::SUCCESS, kind, &honest);
+            }
+            Lie::Bytes { len, bytes } => {
+                let mut bytes = bytes.to_vec();
+                bytes.resize(len.into(), 0);
+                self.say(status::SUCCESS, kind, &bytes);
+            }
+            Lie::Resources { queues, vectors, capabilities, sizes: [key_size, lut_size], mac } => {
+                let (key_size, lut_size) = (key_size.into(), lut_size.into());
+                let of = Resources { queues, vectors, capabilities, key_size, lut_size, mac, ..RESOURCES };
+                self.say(status::SUCCESS, kind, &of.encode());
+            }
+            Lie::Counters(some) => {
+                let counters = Counters(std::array::from_fn(|n| some[n % some.len()]));
+                self.say(status::SUCCESS, kind, &counters.encode());
+            }
+            Lie::Other { kind: other } => {
+                self.say(status::SUCCESS, other.into(), &honest);
+                self.say(status::ERR_PARAM, kind, &[]);
+            }
+            Lie::Twice => (0..2).for_each(|_| self.say(status::SUCCESS, kind, &honest)),
+            Lie::Reset => self.reset(),
+        }
+    }
+}
+
+/// What the virtual function has.
+const RESOURCES: Resources = Resources {
+    queues: 4,
+    vectors: 5,
+    max_mtu: 0,
+    capabilities: capability::L2 | capability::VLAN | capability::RSS_PF,
+    key_size: 52,
+    lut_size: 64,
+    vsi: 1,
+    queue_set: 1,
+    mac: [2, 0, 0, 0, 0, 0x44],
+};
+
+/// A card whose physical function lies, and the port of its virtual function.
+pub struct Lied {
+    port: Option<(Iavf, Vec<RxQueue>, Vec<TxQueue>)>,
+    liar: Arc<Mutex<Liar>>,
+    pci: Pci,
+    received: u64,
+}
+
+impl Lied {
+    /// A card that works.
+    pub fn open() -> Lied {
+        let options = testbed::i40e::Options::with_mac(testbed::ixgbe::mac(0));
+        let cable = Cable::open(&"sink".parse().expect("a wire")).expect("a wire");
+        let (card, mut vfs) = open_with_vfs(&options, cable, 1).expect("a model");
+        let (pf, card) = InProcess::new(card);
+        let (pci, vf) = InProcess::new(vfs.pop().expect("it has one"));
+        let mut raw = Raw::over(pf, true);
+        raw.start();
+        let mut liar = Liar { raw, card, vf, lies: VecDeque::new(), announced: false };
+        liar.reset();
+        let liar = Arc::new(Mutex::new(liar));
+        let observed = Observed::over(pci, VF_ATQT1::AT);
+        let beside = liar.clone();
+        observed.set_beside(Box::new(move || beside.lock().unwrap_or_else(PoisonError::into_inner).work()));
+        let mut lied = Lied { port: None, liar, pci: Pci::new(observed), received: 0 };
+        lied.reopen();
+        assert!(lied.port.is_some(), "an honest physical function makes it work");
+        lied
+    }
+
+    fn liar(&self) -> MutexGuard<'_, Liar> {
+        self.liar.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One run. In the end nobody lies, and the port opens if it did not stay open.
+    pub fn run(&mut self, acts: &[Act]) {
+        for act in acts {
+            self.act(act);
+        }
+        self.liar().lies.clear();
+        let healthy = self.port.as_ref().is_some_and(|(port, ..)| port.health().is_ok());
+        if !healthy {
+            self.reopen();
+            assert!(self.port.is_some(), "an honest physical function makes it good again");
+        }
+    }
+
+    fn act(&mut self, act: &Act) {
+        match *act {
+            Act::Lie { skip, ref lie } => {
+                let lies = &mut self.liar().lies;
+                lies.extend((0..skip % 8).map(|_| Lie::None));
+                lies.push_back(lie.clone());
+                lies.truncate(WAITING);
+            }
+            Act::Tell { kind, event, link, severity, len } => {
+                let event = Event { event: u32::from(event) % 5, link: (link, link & 1 != 0), severity };
+                let mut bytes = event.encode();
+                bytes.resize(if len < 64 { bytes.len() } else { len.into() }, 0);
+                let mut liar = self.liar();
+                liar.announced |= event.event >= event::RESET_IMPENDING;
+                liar.say(status::SUCCESS, if kind < 128 { op::EVENT } else { kind.into() }, &bytes);
+                drop(liar);
+                // It is taken before more come than there is room for.
+                self.port.iter().for_each(|(port, ..)| _ = port.link());
+            }
+            Act::Use(how) => self.use_port(how),
+            Act::Open => self.reopen(),
+        }
+    }
+
+    fn use_port(&mut self, how: u8) {
+        let Some((port, ..)) = &mut self.port else { return };
+        match how % 8 {
+            0 => _ = port.add_mac([2, 9, 9, 9, 9, how]),
+            1 => _ = port.set_promiscuous(how & 8 != 0),
+            2 => _ = port.link(),
+            3 => _ = port.mac(),
+            4 => _ = port.health(),
+            _ => {
+                let received = port.stats().counter("PRC");
+                assert!(received >= self.received, "{received} after {}", self.received);
+                self.received = received;
+            }
+        }
+    }
+
+    /// Closes the port, if it is open, and opens it. One that was told of a reset waits for it.
+    fn reopen(&mut self) {
+        let mut liar = self.liar();
+        if liar.announced {
+            liar.reset();
+        }
+        // Closing is honest: what a device is not known to have let go of is kept for ever.
+        let lies = std::mem::take(&mut liar.lies);
+        drop(liar);
+        (self.port, self.received) = (None, 0);
+        self.liar().lies = lies;
+        let options = Options {
+            rx_queues: 2,
+            tx_queues: 2,
+            rx_ring: 64,
+            tx_ring: 64,
+            link_wait_ms: 0,
+            ..Options::default()
+        };
+        self.port = Iavf::open(self.pci.clone(), &crate::dma::space(), options).ok().map(Iavf::split);
+    }
+}
