@@ -33,7 +33,7 @@ impl Asking {
         let Some(path) = path else { return Ok(None) };
         let (server, asked) = Server::new(path)?;
         let janitor = Janitor::call(&CleanUp { sockets: vec![path.to_owned()], ..CleanUp::default() })?;
-        let explainer = Explainer::new(host.control.table())?;
+        let explainer = Explainer::new(host.control.table(), &host.config, &host.macs)?;
         let asker = match host.config.follow.learn {
             Learn::Nobody => None,
             Learn::Kernel | Learn::Fpm => {

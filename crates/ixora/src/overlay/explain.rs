@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use interface::pcap::Reader;
 use memory::{Dma, Pool};
-use overlay::{Encapsulator, Overlay};
-use vtep::{Desired, Explanation, Held};
+use overlay::Overlay;
+use vtep::{Config, Desired, Explanation, FrameExplainer, Held};
 use wire::MacAddress;
 
 use super::run::read;
@@ -21,7 +21,8 @@ use crate::control_socket;
 pub struct Explain {
     /// A capture of frames that come by the port of a network: pcap or pcapng.
     pub file: PathBuf,
-    /// The configuration. Next hops that it does not name are taken to be found.
+    /// The configuration. Next hops that it does not name are taken to be found, and frames to
+    /// any one station to be for the gateway of a network that has one.
     #[arg(long, required_unless_present = "control", conflicts_with = "control")]
     pub config: Option<PathBuf>,
     /// The socket of a running endpoint (`run --control`).
@@ -38,20 +39,21 @@ pub struct Explain {
     pub json: bool,
 }
 
-/// A table that explains.
+/// Explains frames by a table.
 pub struct Explainer {
-    sender: Encapsulator,
+    frames: FrameExplainer,
     pool: Pool,
 }
 
 impl Explainer {
-    /// One who looks packets up in a table.
-    pub fn new(table: &mut Overlay) -> Result<Explainer, Failure> {
+    /// One who looks packets up in a table as they come by a configuration's networks' ports:
+    /// these have the Ethernet addresses `macs`, or none that is known.
+    pub fn new(table: &mut Overlay, config: &Config, macs: &[MacAddress]) -> Result<Explainer, Failure> {
         let backing = memory::Backing::Memfd;
         let dma = Dma::new(memory::Options { backing, ..memory::Options::default() });
-        let sender = table.trial_encapsulator();
-        table.publish();
-        Ok(Explainer { sender, pool: Pool::new(&dma, 8)? })
+        let macs = macs.iter().copied().map(Some).chain(std::iter::repeat(None));
+        let frames = FrameExplainer::new(table, config.inner.iter().zip(macs));
+        Ok(Explainer { frames, pool: Pool::new(&dma, 8)? })
     }
 
     /// Explains a frame that came by the port of a network.
@@ -72,7 +74,7 @@ impl Explainer {
         };
         let mut packet = self.pool.alloc().ok_or("there is no buffer")?;
         let explained = match packet.copy_from(frame) {
-            Ok(()) => Ok(vtep::explain_frame(table, &mut self.sender, network, &mut packet)),
+            Ok(()) => Ok(self.frames.explain(table, network, &mut packet)),
             Err(_) => Err(format!("a frame of {} bytes does not fit into a buffer", frame.len())),
         };
         self.pool.free(packet);
@@ -118,7 +120,7 @@ fn by_config(config: &Path, network: Option<u32>, frames: &[Vec<u8>]) -> Result<
     unresolved
         .iter()
         .for_each(|(port, address)| held.table.set_neighbor(*port, *address, Some(MacAddress::default())));
-    let mut explainer = Explainer::new(&mut held.table)?;
+    let mut explainer = Explainer::new(&mut held.table, &config, &[])?;
     let explain = |frame: &Vec<u8>| {
         explainer.explain(&held.table, held.desired(), network, frame).map_err(Failure::usage)
     };

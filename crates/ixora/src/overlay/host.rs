@@ -13,6 +13,8 @@ use crate::open::Ports;
 /// An endpoint.
 pub struct Host {
     pub config: Config,
+    /// Ethernet addresses of the networks' ports.
+    pub macs: Vec<MacAddress>,
     pub control: Control,
     pub counters: Arc<Shown>,
 }
@@ -115,7 +117,8 @@ impl Host {
             counters.push(shown);
         }
         control.table().publish();
-        Ok((Host { config, control, counters: Arc::new(Shown(counters)) }, pollers))
+        let macs = (first..below).map(|n| MacAddress(ports.mac(n))).collect();
+        Ok((Host { config, macs, control, counters: Arc::new(Shown(counters)) }, pollers))
     }
 }
 

@@ -1,17 +1,21 @@
 //! Why a packet goes where it goes: its identifier, the entry that has it, and the headers
 //! that it gets, by the very code that sends packets.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use control::Key;
 use memory::Packet;
+use neighbor::Responder;
 use overlay::{Encapsulator, Layer, Overlay, Owner, Sent, Target, Tunnel};
 use serde::{Deserialize, Serialize};
 use wire::ethernet::{self, EtherType};
 use wire::ip::Protocol as IpProtocol;
-use wire::{ipv4, ipv6, udp, vlan};
+use wire::{MacAddress, ipv4, ipv6, udp, vlan};
 
-use crate::gateway::{self, Entered};
+use crate::config::Inner;
+use crate::counters::Loss;
+use crate::gateway::{Entered, Gateway};
 
 /// What becomes of a packet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +38,7 @@ pub struct Explanation {
     pub tunnel: Option<String>,
     /// Which of the entry's tunnels that is, from 1, where it has several.
     pub member: Option<usize>,
-    /// What happens, in words: `sent`, `flooded`, `punted`, or the name of a loss.
+    /// What happens, in words: `sent`, `flooded`, `answered`, `punted`, or the name of a loss.
     pub outcome: String,
     /// What that means.
     pub why: String,
@@ -42,26 +46,83 @@ pub struct Explanation {
     pub port: Option<u16>,
     /// The outer headers, in words.
     pub headers: Option<String>,
-    /// The tunnels that get a copy.
-    pub copies: Vec<String>,
+    /// What becomes of the copies for the flood list, in its order.
+    pub copies: Vec<FloodCopy>,
     /// The place of the entry, for the one who knows since when it is there.
     #[serde(skip)]
     pub place: Option<Key>,
 }
 
-/// Explains a frame as it comes by the port of a network: of a network of packets without its
-/// Ethernet header, and taken to be for the gateway.
-pub fn explain_frame(
-    table: &Overlay,
-    sender: &mut Encapsulator,
-    network: u32,
-    packet: &mut Packet,
-) -> Explanation {
-    let layer = table.network(network).map_or(Layer::Ethernet, |settings| settings.layer);
-    let entered = if layer == Layer::Ethernet { Entered::Packet } else { gateway::unwrap(packet, layer) };
-    match entered {
-        Entered::Lost(loss) => Explanation::ending(network, loss.name(), loss.what()),
-        Entered::Packet | Entered::Answer => explain(table, sender, network, packet),
+/// What becomes of a copy for a place of a flood list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FloodCopy {
+    /// The tunnel that is there.
+    pub tunnel: String,
+    /// What happens, in words: `sent`, or the name of a loss.
+    pub outcome: String,
+    /// What that means.
+    pub why: String,
+    /// The port of the underlay by which it leaves.
+    pub port: Option<u16>,
+}
+
+/// Explains frames as they come by the ports of networks.
+#[derive(Debug)]
+pub struct FrameExplainer {
+    sender: Encapsulator,
+    /// The networks' ports, with their Ethernet addresses where these are known.
+    ports: BTreeMap<u32, (Inner, Option<MacAddress>)>,
+}
+
+impl FrameExplainer {
+    /// One who explains by a table, of which all is published, and by the networks' ports, each
+    /// with its Ethernet address. A frame to any one station is taken to be for a port whose
+    /// address is not known.
+    pub fn new<'a>(
+        table: &mut Overlay,
+        ports: impl IntoIterator<Item = (&'a Inner, Option<MacAddress>)>,
+    ) -> FrameExplainer {
+        let ports = ports.into_iter().map(|(inner, mac)| (inner.network, (inner.clone(), mac))).collect();
+        let sender = table.trial_encapsulator();
+        table.publish();
+        FrameExplainer { sender, ports }
+    }
+
+    /// Explains a frame that comes by the port of a network: what the port does with it, and what
+    /// becomes of the packet behind that, as lanes have it.
+    pub fn explain(&mut self, table: &Overlay, network: u32, packet: &mut Packet) -> Explanation {
+        match self.gateway(table, network, packet).enter(packet) {
+            Entered::Lost(loss) => return Explanation::ending(network, loss.name(), loss.what()),
+            Entered::Answer => {
+                let why = "it is for the network's gateway, whose port answers it";
+                return Explanation::ending(network, "answered", why);
+            }
+            Entered::Packet => {}
+        }
+        let (mut explained, sent) = explain_sent(table, &mut self.sender, network, packet);
+        let lost = match sent {
+            Sent::Punt => Some(Loss::Punted),
+            Sent::Flood if explained.copies.is_empty() => Some(Loss::NoCopy),
+            _ => None,
+        };
+        if let Some(loss) = lost {
+            explained.set_outcome(loss.name(), loss.what());
+        }
+        explained
+    }
+
+    /// The edge at which a frame comes in.
+    fn gateway(&self, table: &Overlay, network: u32, frame: &[u8]) -> Gateway {
+        let dst = ethernet::Header::of(frame).map(|header| header.dst()).filter(|dst| !dst.is_multicast());
+        let dst = dst.unwrap_or_default();
+        match self.ports.get(&network) {
+            Some((inner, mac)) => Gateway::new(inner, mac.unwrap_or(dst)),
+            // A network without a port: what would come by one.
+            None => {
+                let layer = table.network(network).map_or(Layer::Ethernet, |settings| settings.layer);
+                Gateway { host: Responder { mac: dst, addresses: Vec::new() }, layer, peer: None }
+            }
+        }
     }
 }
 
@@ -87,6 +148,10 @@ impl Explanation {
         }
     }
 
+    fn set_outcome(&mut self, outcome: &str, why: &str) {
+        (self.outcome, self.why) = (outcome.to_owned(), why.to_owned());
+    }
+
     fn set_entry(&mut self, table: &Overlay, (owner, target): (Owner, &Target), place: Key) {
         self.entry = Some(describe_target(table, target));
         self.owner = Some(owner.to_string());
@@ -94,16 +159,26 @@ impl Explanation {
     }
 }
 
-/// Explains a packet by sending it as a [sender that tries](Overlay::trial_encapsulator) does:
-/// it has its outer headers then, where it would.
+/// Explains a packet in one buffer by sending it as a [sender that
+/// tries](Overlay::trial_encapsulator) does: it has its outer headers then, where it would.
 pub fn explain(table: &Overlay, sender: &mut Encapsulator, network: u32, packet: &mut Packet) -> Explanation {
+    explain_sent(table, sender, network, packet).0
+}
+
+/// As [`explain`], with what became of the packet.
+fn explain_sent(
+    table: &Overlay,
+    sender: &mut Encapsulator,
+    network: u32,
+    packet: &mut Packet,
+) -> (Explanation, Sent) {
     let len = packet.total_len();
     let found = table.explain(sender, network, packet);
     let (outcome, why) = match found.sent {
         Sent::Port(_) => ("sent", "its entry's tunnel takes it"),
         Sent::Drop(reason) => (reason.name(), reason.what()),
         Sent::Punt => ("punted", "no entry has its identifier, and the network gives such packets back"),
-        Sent::Flood => ("flooded", "no entry has its identifier: all of the flood list get a copy"),
+        Sent::Flood => ("flooded", "no entry has its identifier: a copy is made for each of the flood list"),
     };
     let mut explained = Explanation::ending(network, outcome, why);
     let settings = table.network(network);
@@ -130,10 +205,39 @@ pub fn explain(table: &Overlay, sender: &mut Encapsulator, network: u32, packet:
             explained.port = Some(port);
             explained.headers = Some(describe_headers(headers));
         }
-        Sent::Flood => explained.copies = table.flood(network).map(describe_tunnel).collect(),
+        Sent::Flood => {
+            let tunnels: Vec<String> = table.flood(network).map(describe_tunnel).collect();
+            explained.copies = copies(tunnels, sender, network, packet);
+        }
         Sent::Drop(_) | Sent::Punt => {}
     }
-    explained
+    (explained, found.sent)
+}
+
+/// What becomes of a copy of a packet for each place of a flood list, found by sending it there.
+/// The packet is as it was then.
+fn copies(
+    tunnels: Vec<String>,
+    sender: &mut Encapsulator,
+    network: u32,
+    packet: &mut Packet,
+) -> Vec<FloodCopy> {
+    let bytes = packet.to_vec();
+    let mut copies = Vec::with_capacity(tunnels.len());
+    for (place, tunnel) in (0..).zip(tunnels) {
+        let sent = sender.flood(network, place, packet);
+        let (outcome, why, port) = match sent {
+            Sent::Port(port) => ("sent", "its tunnel takes it", Some(port)),
+            Sent::Drop(reason) => (reason.name(), reason.what(), None),
+            // Which a place never gives.
+            Sent::Punt | Sent::Flood => (Loss::NoCopy.name(), Loss::NoCopy.what(), None),
+        };
+        copies.push(FloodCopy { tunnel, outcome: outcome.to_owned(), why: why.to_owned(), port });
+        let headers = packet.total_len() - bytes.len();
+        let is_back = packet.pull_front(headers).is_ok() && packet.copy_from(&bytes).is_ok();
+        debug_assert!(is_back, "the headers were put in front of these bytes");
+    }
+    copies
 }
 
 /// Where an entry leads, in words: of a group all of its tunnels.
@@ -220,5 +324,14 @@ impl fmt::Display for Explanation {
             write!(f, "\n  port     {port}\n  headers  {headers}")?;
         }
         self.copies.iter().try_for_each(|copy| write!(f, "\n  copy     {copy}"))
+    }
+}
+
+impl fmt::Display for FloodCopy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.port {
+            Some(port) => write!(f, "{}, by port {port}", self.tunnel),
+            None => write!(f, "{}: {}: {}", self.tunnel, self.outcome, self.why),
+        }
     }
 }

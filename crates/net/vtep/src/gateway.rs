@@ -7,6 +7,7 @@ use overlay::Layer;
 use wire::ethernet::{self, EtherType};
 use wire::{MacAddress, checksum, ipv4, ipv6};
 
+use crate::config::Inner;
 use crate::counters::Loss;
 
 /// One network's edge.
@@ -31,6 +32,12 @@ pub(crate) enum Entered {
 }
 
 impl Gateway {
+    /// The edge of a network whose port has this Ethernet address.
+    pub(crate) fn new(inner: &Inner, mac: MacAddress) -> Gateway {
+        let host = Responder { mac, addresses: inner.gateway.clone() };
+        Gateway { host, layer: inner.layer, peer: inner.peer }
+    }
+
     /// Takes a frame in.
     pub(crate) fn enter(&self, packet: &mut Packet) -> Entered {
         if !self.host.addresses.is_empty() && self.host.answer(packet) {
@@ -67,7 +74,7 @@ impl Gateway {
 }
 
 /// Takes the Ethernet header off a frame that is for the gateway.
-pub(crate) fn unwrap(packet: &mut Packet, layer: Layer) -> Entered {
+fn unwrap(packet: &mut Packet, layer: Layer) -> Entered {
     let ethertype = ethernet::Header::of(&packet[..]).map(|header| header.ethertype());
     let Some(ethertype) = ethertype else { return Entered::Lost(Loss::NotRouted) };
     let is_right = match layer {

@@ -92,8 +92,7 @@ impl InnerQueues {
         rx: Box<dyn RxQueue>,
         tx: Box<dyn TxQueue>,
     ) -> InnerQueues {
-        let host = Responder { mac, addresses: inner.gateway.clone() };
-        let gateway = Gateway { host, layer: inner.layer, peer: inner.peer };
+        let gateway = Gateway::new(inner, mac);
         let chain = can.max_frame.div_ceil(DATA_ROOM).max(1);
         let is_long = can.max_frame > LONGEST_FRAME;
         let few = is_long.then(|| Batch::with_limit(FEW));

@@ -27,7 +27,7 @@ pub use config::{
 pub use control::Control;
 pub use counters::{Counters, Loss, Side, Totals};
 pub use desired::{Desired, End, EndKey, Way};
-pub use explain::{Explanation, describe_target, describe_tunnel, explain, explain_frame};
+pub use explain::{Explanation, FloodCopy, FrameExplainer, describe_target, describe_tunnel, explain};
 pub use held::{At, Changes, Held};
 pub use lane::{InnerQueues, Lane, UnderlayQueues};
 pub use mail::{Frame, Mail, ToControl, post};
