@@ -1,8 +1,10 @@
 //! Devices in this process that drivers are measured on.
 
+use std::sync::Arc;
+
 use testbed::external::ExternalDriver;
 use testbed::inprocess::{Handle, InProcess};
-use testbed::wire::Cable;
+use testbed::wire::{Cable, Plug, Spec, plug};
 use testbed::{Device, ixgbe};
 
 use crate::{Error, Result};
@@ -12,6 +14,19 @@ pub fn model(wire: &str) -> Result<(bus::Pci, Handle)> {
     let cable = Cable::open(&wire.parse()?)?;
     let device = ixgbe::open(&ixgbe::Options::with_mac(ixgbe::mac(0)), cable);
     Ok(InProcess::new(device.map_err(no_pages)?))
+}
+
+/// Two models of the 82599 with a wire between them.
+pub fn pair() -> Result<[(bus::Pci, Handle); 2]> {
+    let spec: Spec = "pair".parse()?;
+    let plugs = [0, 1].map(|n| Plug { spec: spec.clone(), mac: ixgbe::mac(n) });
+    let cables = plug(&plugs, &Arc::default())?.into_iter().zip(&plugs);
+    let devices = cables.map(|(cable, plug)| {
+        let device = ixgbe::open(&ixgbe::Options::with_mac(plug.mac), cable);
+        device.map(InProcess::new).map_err(no_pages)
+    });
+    let devices: Vec<(bus::Pci, Handle)> = devices.collect::<Result<_>>()?;
+    devices.try_into().map_err(|_| Error::new("a wire has two ends"))
 }
 
 /// A device that gives these frames over and over.

@@ -6,12 +6,14 @@
 //! figure is stable and says how much work the code is. On two cores ([`two_cores`]) the
 //! model runs beside the driver, descriptors and packets cross between caches, and the
 //! distance of the cores, measured around each window, says which windows can be
-//! compared. [`graph`] measures routers, [`overlay`] tunnels, [`paper`] the figures of a paper; [`peers`] and
-//! [`virtio`] measure beside DPDK.
+//! compared. [`graph`] measures routers, [`overlay`] tunnels, [`tcp`] an echo over TCP, [`paper`]
+//! the figures of a paper; [`peers`] and [`virtio`] measure beside DPDK. [`calibration`] says
+//! whether a core ran as fast after a figure as before it.
 //!
 //! Nothing is parsed or printed here: `ixora bench` is the command.
 #![forbid(unsafe_code)]
 
+pub mod calibration;
 pub mod conditions;
 pub mod device;
 pub mod distance;
@@ -25,6 +27,7 @@ pub mod peers;
 pub mod rig;
 mod setting;
 pub mod tables;
+pub mod tcp;
 pub mod two_cores;
 pub mod virtio;
 
