@@ -179,3 +179,31 @@ impl Members {
         self.hops.get(usize::from(self.buckets[bucket as usize % BUCKETS]))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use super::*;
+    use crate::protocol::Protocol;
+
+    #[test]
+    fn each_member_has_a_share_and_all_are_dealt_out() {
+        let vxlan = Protocol::named("vxlan").expect("a row of the table");
+        let ends = |n: u8| [IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, n])];
+        let member = |(n, weight): (usize, u16)| {
+            let [local, remote] = ends(100 + n as u8);
+            Member { tunnel: Tunnel::new(vxlan, local, remote), weight }
+        };
+        let group =
+            |weights: &[u16]| -> Vec<Member> { weights.iter().copied().enumerate().map(member).collect() };
+        let mut light = [MAX_WEIGHT; MAX_MEMBERS];
+        light[7] = 1;
+        for weights in [&[1][..], &[1, 1, 1], &[1, 2, 5], &[256, 1], &[1; MAX_MEMBERS], &light] {
+            let shares = shares(&group(weights), &vec![0; weights.len()]);
+            assert_eq!(shares.iter().sum::<usize>(), BUCKETS, "{weights:?}");
+            assert!(shares.iter().all(|share| *share >= 1), "{weights:?}: {shares:?}");
+        }
+        assert_eq!(shares(&group(&[1, 2, 5]), &[0; 3]), [32, 64, 160]);
+    }
+}
