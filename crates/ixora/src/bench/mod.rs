@@ -8,6 +8,7 @@ mod paper;
 mod peers;
 mod report;
 mod tables;
+mod tcp;
 mod virtio;
 
 pub use graph::run_compiled;
@@ -36,6 +37,8 @@ pub enum Bench {
     Peers(peers::Arguments),
     /// Tables that strangers fill: what each packet with a new key costs, and what memory.
     Tables(tables::Arguments),
+    /// An echo over TCP: what a request costs the server, by connections, messages and sizes.
+    Tcp(tcp::Arguments),
     /// The virtio driver beside DPDK's virtio-user, in turns on DPDK's vhost.
     Virtio(virtio::Arguments),
 }
@@ -110,6 +113,7 @@ pub fn run(bench: &Bench) -> Result<(), crate::Failure> {
         Bench::Peers(arguments) => peers::run(arguments),
         Bench::Graph(arguments) => graph::run(arguments),
         Bench::Tables(arguments) => tables::run(arguments),
+        Bench::Tcp(arguments) => tcp::run(arguments),
         Bench::Virtio(arguments) => virtio::run(arguments),
     }
 }

@@ -130,10 +130,15 @@ impl Report {
 
     /// Prints the notes and writes the JSON.
     pub fn finish(&self, json: Option<&Path>) -> Result<(), Failure> {
+        self.print_notes();
+        self.write(json, &self.rows)
+    }
+
+    /// Prints the notes.
+    pub fn print_notes(&self) {
         for note in &self.notes {
             println!("note: {note}");
         }
-        self.write(json, &self.rows)
     }
 
     /// Writes other rows than this report's under its conditions.

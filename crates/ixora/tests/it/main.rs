@@ -7,6 +7,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod bench;
 mod click;
 mod compile;
 mod compile_hostile;
