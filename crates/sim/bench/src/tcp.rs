@@ -40,7 +40,7 @@ pub struct Setup {
     pub shape: Shape,
     /// Requests in a window.
     pub requests: u64,
-    /// Windows.
+    /// How many windows are measured of each row.
     pub windows: usize,
 }
 
