@@ -141,7 +141,7 @@ impl<S: Scheme, H: Clone + Eq + Hash> Rib<S, H> {
     }
 
     /// No rules, and room for `rules` (at most [`MAX_RULES`](crate::MAX_RULES)). The limit
-    /// bounds the memory: that of each copy of the lookup part by 256 (IPv4), 384 (IPv6)
+    /// bounds the memory: that of each copy of the lookup part by 2 KiB (IPv4), 1 KiB (IPv6)
     /// or 512 bytes (exact match) for each rule, and there are at most two copies more than
     /// readers.
     pub fn with_limit(rules: usize) -> Self {

@@ -10,7 +10,7 @@ const COUNT: usize = 1 << 20;
 const FLOWS: usize = 4096;
 
 /// The streams' names, in the order of [`addresses`].
-pub const NAMES: [&str; 4] = ["covered", "uniform", "flows", "sequential"];
+pub const NAMES: [&str; 5] = ["covered", "uniform", "zipf", "flows", "sequential"];
 
 /// An address as the streams need it.
 pub trait Address: Copy {
@@ -40,9 +40,28 @@ address!(u32, |random: &mut Random| random.next_u64() as u32, 4);
 // Uniform means: over what the registries may give out, 2000::/3.
 address!(u128, |random: &mut Random| random.next_u128() >> 3 | 1 << 125, 76);
 
-/// The streams: random addresses inside random routes; random addresses; some flows
+/// Random addresses inside routes of which the n-th is n times rarer than the first, in an
+/// order of their own.
+fn zipf<A: Address>(routes: &[Route<A>], random: &mut Random) -> Vec<A> {
+    let shares = (1..=routes.len()).scan(0.0, |sum, rank| {
+        *sum += 1.0 / rank as f64;
+        Some(*sum)
+    });
+    let shares: Vec<f64> = shares.collect();
+    let all = shares[shares.len() - 1];
+    let pick = |random: &mut Random| {
+        let share = random.next_u64() as f64 / u64::MAX as f64 * all;
+        let rank = shares.partition_point(|&sum| sum < share).min(routes.len() - 1);
+        // The tables' order is random, but for neighbours that follow those they were made from.
+        A::inside(routes[rank.wrapping_mul(0x9E37_79B1) % routes.len()], random)
+    };
+    (0..COUNT).map(|_| pick(random)).collect()
+}
+
+/// The streams: random addresses inside random routes; random addresses; addresses inside
+/// routes by Zipf's law; some flows
 /// of the first kind again and again in random order; one address after another.
-pub fn addresses<A: Address>(routes: &[Route<A>]) -> [Vec<A>; 4] {
+pub fn addresses<A: Address>(routes: &[Route<A>]) -> [Vec<A>; 5] {
     let mut random = Random::new(77);
     let inside = |random: &mut Random| {
         let route = routes[random.below(routes.len() as u64) as usize];
@@ -56,5 +75,6 @@ pub fn addresses<A: Address>(routes: &[Route<A>]) -> [Vec<A>; 4] {
         next = next.next();
         next
     });
-    [covered, uniform, flows, sequential.take(COUNT).collect()]
+    let zipf = zipf(routes, &mut random);
+    [covered, uniform, zipf, flows, sequential.take(COUNT).collect()]
 }

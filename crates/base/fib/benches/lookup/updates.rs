@@ -10,37 +10,39 @@ use std::time::{Duration, Instant};
 
 const CHANGES: usize = 200_000;
 
-/// Takes times of single changes.
-struct Times {
-    all: Duration,
-    worst: Duration,
-    count: u32,
-}
+/// How long single changes took, the shortest first.
+struct Times(Vec<Duration>);
 
 fn time(count: usize, mut change: impl FnMut(usize)) -> Times {
-    let mut times = Times { all: Duration::ZERO, worst: Duration::ZERO, count: count as u32 };
-    for n in 0..count {
+    let each = (0..count).map(|n| {
         let begin = Instant::now();
         change(n);
-        let took = begin.elapsed();
-        times.all += took;
-        times.worst = times.worst.max(took);
-    }
-    times
+        begin.elapsed()
+    });
+    let mut times: Vec<Duration> = each.collect();
+    times.sort_unstable();
+    Times(times)
 }
 
-fn print(name: &str, times: &Times) {
-    let mean = times.all / times.count;
-    println!("| {name} | {:.0} | {mean:.1?} | {:.1?} |", 1.0 / mean.as_secs_f64(), times.worst);
+fn print(name: &str, Times(times): &Times) {
+    let mean = times.iter().sum::<Duration>() / times.len() as u32;
+    let (median, most, worst) =
+        (times[times.len() / 2], times[times.len() * 99 / 100], times[times.len() - 1]);
+    println!(
+        "| {name} | {:.0} | {mean:.1?} | {median:.1?} | {most:.1?} | {worst:.1?} |",
+        1.0 / mean.as_secs_f64()
+    );
 }
 
 pub fn measure() {
-    println!("\nChanges, one by one\n\n| what | per second | mean | slowest |\n|---|---|---|---|");
+    println!(
+        "\nChanges, one by one\n\n| what | per second | mean | median | 99 of 100 | slowest |\n|---|---|---|---|---|---|"
+    );
     let routes = synthetic::table4(900_000, HOPS, 1);
     let begin = Instant::now();
     let mut table = Table4::from_routes(routes.iter().copied()).expect("the routes are sound");
     println!(
-        "| IPv4: build from 900,000 at once | {:.0} | | {:.0?} |",
+        "| IPv4: build from 900,000 at once | {:.0} | | | | {:.0?} |",
         9e5 / begin.elapsed().as_secs_f64(),
         begin.elapsed()
     );
@@ -66,7 +68,7 @@ pub fn measure() {
     let begin = Instant::now();
     let mut table = Table6::from_routes(routes.iter().copied()).expect("the routes are sound");
     println!(
-        "| IPv6: build from 200,000 at once | {:.0} | | {:.0?} |",
+        "| IPv6: build from 200,000 at once | {:.0} | | | | {:.0?} |",
         2e5 / begin.elapsed().as_secs_f64(),
         begin.elapsed()
     );

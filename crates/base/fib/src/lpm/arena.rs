@@ -39,6 +39,10 @@ impl<T: Copy + Default> Arena<T> {
             return base;
         }
         let base = u32::try_from(self.items.len()).expect("the tables' limits keep arenas below 2^32 items");
+        if self.items.capacity() - self.items.len() < group.len() {
+            // By a quarter: what is reserved is memory too.
+            self.items.reserve_exact(group.len().max(self.items.len() / 4));
+        }
         self.items.extend_from_slice(group);
         base
     }
@@ -78,10 +82,18 @@ impl<T: Copy + Default> Arena<T> {
         &self.items[base as usize..][..len]
     }
 
+    pub(super) fn group_mut(&mut self, base: u32, len: usize) -> &mut [T] {
+        &mut self.items[base as usize..][..len]
+    }
+
     /// All items, freed ones included: what a batch of lookups indexes.
     #[inline(always)]
     pub(super) fn items(&self) -> &[T] {
         &self.items
+    }
+
+    pub(super) fn items_mut(&mut self) -> &mut [T] {
+        &mut self.items
     }
 
     /// Items in groups that are not freed.

@@ -39,6 +39,48 @@ impl<A: Address> Model<A> {
     }
 }
 
+/// An IPv4 address of 18 bits: 2 + 2 + 6 + 8 in place of 16 + 2 + 6 + 8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Small4(pub(crate) u32);
+
+impl Small4 {
+    /// As the last bits of a number, behind which an address of 32 bits has others.
+    const SHIFT: u32 = 32 - Self::WIDTH;
+}
+
+impl From<Small4> for u32 {
+    fn from(Small4(addr): Small4) -> u32 {
+        addr
+    }
+}
+
+impl Bits for Small4 {
+    const WIDTH: u32 = 18;
+    fn network(self, len: u8) -> Self {
+        Small4((self.0 << Self::SHIFT).network(len) >> Self::SHIFT)
+    }
+    fn last(self, len: u8) -> Self {
+        Small4((self.0 << Self::SHIFT).last(len) >> Self::SHIFT)
+    }
+    fn slot(self, offset: u8, stride: u8) -> usize {
+        (self.0 << Self::SHIFT).slot(offset, stride)
+    }
+    fn common(self, other: Self) -> u8 {
+        (self.0 << Self::SHIFT).common(other.0 << Self::SHIFT)
+    }
+    fn advance(self, slot: usize, shift: u8) -> Self {
+        Small4(self.0.advance(slot, shift))
+    }
+}
+
+impl Scheme for Small4 {
+    type Key = Small4;
+    type Rule = (Small4, u8);
+    type Lookup = Lookup4<4>;
+}
+
+impl Address for Small4 {}
+
 /// An IPv6 address in tables whose first part is of six bits in place of eighteen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Small6(pub(crate) u128);
@@ -60,6 +102,9 @@ impl Bits for Small6 {
     fn slot(self, offset: u8, stride: u8) -> usize {
         self.0.slot(offset, stride)
     }
+    fn common(self, other: Self) -> u8 {
+        self.0.common(other.0)
+    }
     fn advance(self, slot: usize, shift: u8) -> Self {
         Small6(self.0.advance(slot, shift))
     }
@@ -68,16 +113,16 @@ impl Bits for Small6 {
 impl Scheme for Small6 {
     type Key = Small6;
     type Rule = (Small6, u8);
-    type Lookup = Lookup6<6>;
+    type Lookup = Lookup6<6, 36>;
 }
 
 impl Address for Small6 {}
 
-/// Like IPv4, with four blocks: 2 + 6 + 8 bits in place of 18 + 6 + 8.
+/// Like IPv4, with one group: 2 + 6 + 8 bits in place of 16 + 2 + 6 + 8.
 impl Scheme for u16 {
     type Key = u16;
     type Rule = (u16, u8);
-    type Lookup = Lookup4<4>;
+    type Lookup = Lookup4<1>;
 }
 
 impl Address for u16 {}
@@ -106,6 +151,15 @@ invented!(u16);
 invented!(u32);
 invented!(u128);
 
+impl Invented for Small4 {
+    fn of(bits: u128) -> Self {
+        Small4((bits >> 110) as u32)
+    }
+    fn around(self) -> [Self; 3] {
+        [0, 1, (1 << Self::WIDTH) - 1].map(|by| Small4((self.0 + by) % (1 << Self::WIDTH)))
+    }
+}
+
 impl Invented for Small6 {
     fn of(bits: u128) -> Self {
         Small6(bits)
@@ -119,7 +173,10 @@ impl Invented for Small6 {
 pub(crate) fn prefixes<A: Invented>(most: usize) -> impl Strategy<Value = Vec<(A, u8)>> {
     let (bits, root) = (A::WIDTH as u8, A::Lookup::ROOT_BITS);
     let near_root = root.saturating_sub(3)..=(root + 8).min(bits);
-    let len = prop_oneof![4 => 0..=bits, 2 => near_root, 1 => Just(bits), 1 => bits - 7..=bits];
+    let nodes = A::Lookup::NODE_BITS;
+    let near_nodes = nodes.saturating_sub(3)..=(nodes + 3).min(bits);
+    let near = prop_oneof![near_root, near_nodes];
+    let len = prop_oneof![4 => 0..=bits, 3 => near, 1 => Just(bits), 1 => bits - 7..=bits];
     let prefix = (0..4u128, any::<u128>(), 0..=bits, len).prop_map(move |(seed, noise, keep, len)| {
         let base = seed.wrapping_mul(0x4A6F_91D3_0217_73C5_9999_0F0F_55AA_1234) >> 3;
         (A::of(base ^ noise.checked_shr(keep.into()).unwrap_or(0)).network(len), len)

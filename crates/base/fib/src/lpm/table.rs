@@ -16,6 +16,10 @@ pub trait Prefixes {
     /// stand in it.
     const ROOT_BITS: u8;
 
+    /// First bits of an address of which there are no nodes: routes of so many bits or fewer
+    /// need none.
+    const NODE_BITS: u8 = Self::ROOT_BITS;
+
     /// How many nodes there are, where nodes are limited.
     fn nodes(&self) -> usize {
         0
@@ -57,7 +61,8 @@ pub type Table6 = Table<u128>;
 
 impl Table4 {
     /// An empty table for up to `routes` routes (at most [`Self::MAX_ROUTES`]). The
-    /// limit bounds the memory of lookups: 4 MiB, and at most 256 bytes for each route.
+    /// limit bounds the memory of lookups: 0.5 MiB, and at most 2 KiB for each route, which
+    /// only few routes far from each other, with values above 32,765, need.
     pub fn with_limit(routes: usize) -> Self {
         Self::limited(routes, usize::MAX)
     }
@@ -68,8 +73,8 @@ impl Table6 {
     pub const MAX_NODES: usize = 1 << 28;
 
     /// An empty table for up to `routes` routes (at most [`Self::MAX_ROUTES`]) in up to
-    /// `nodes` nodes (at most [`Self::MAX_NODES`]). A node takes 64 bytes, and
-    /// a route needs at most two; many need none of their own.
+    /// `nodes` nodes (at most [`Self::MAX_NODES`]). Only routes of more than 48 bits need
+    /// nodes, two at most, of 64 bytes.
     pub fn with_limits(routes: usize, nodes: usize) -> Self {
         Self::limited(routes, nodes.min(Self::MAX_NODES))
     }
@@ -131,7 +136,7 @@ impl<A: Address> Table<A> {
     pub fn insert(&mut self, prefix: A, len: u8, value: u32) -> Result<Option<u32>> {
         self.routes.admits((prefix, len), value)?;
         // Two nodes are what a route needs at most.
-        let crowded = len > A::Lookup::ROOT_BITS && self.lookup.nodes() + 2 > self.node_limit;
+        let crowded = len > A::Lookup::NODE_BITS && self.lookup.nodes() + 2 > self.node_limit;
         if crowded && self.get(prefix, len).is_none() {
             return Err(Error::Nodes { limit: self.node_limit });
         }

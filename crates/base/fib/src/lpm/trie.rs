@@ -1,4 +1,4 @@
-//! The nodes of an IPv6 table: six bits each, and only where routes end or ways part.
+//! The nodes of an IPv6 table, for routes of more than 48 bits: six bits each, and only where routes end or ways part.
 //!
 //! A node says which bits must stand before its own, so a way without a fork is one
 //! step, and no route needs more than two nodes. It holds only what its own six bits
@@ -10,31 +10,31 @@ use super::bits::{encode, rank, rank_before};
 use super::routes::{Bits, Routes};
 
 /// Bits of a node.
-pub(super) const STRIDE: u8 = 6;
+const STRIDE: u8 = 6;
 /// At least as many as there are nodes on the longest way, however few bits are the root's.
 pub(super) const LEVELS: usize = 21;
 /// Values that stand in the node itself.
-pub(super) const INLINE: usize = 4;
+const INLINE: usize = 4;
 
 /// The 64 ways in which six bits of an address go on. One cache line.
 #[derive(Clone, Copy, Default, Debug)]
 #[repr(align(64))]
 pub(super) struct Node {
     /// The slots that have a node of their own.
-    pub(super) kids: u64,
+    kids: u64,
     /// Where the other slots' value changes.
-    pub(super) runs: u64,
+    runs: u64,
     /// The node's first address without the root's bits: 64 bits, and those after them.
-    pub(super) start: [u64; 2],
+    start: [u64; 2],
     /// Where the children begin.
-    pub(super) nodes: u32,
+    nodes: u32,
     /// Where the runs' values begin; 0 when they stand in `inline`.
-    pub(super) leaves: u32,
+    leaves: u32,
     /// The longest route that ends in the parent's six bits and covers this node.
-    pub(super) cover: u32,
+    cover: u32,
     /// How many bits after the root's stand before the node's own six.
-    pub(super) skip: u8,
-    pub(super) inline: [u32; INLINE],
+    skip: u8,
+    inline: [u32; INLINE],
 }
 
 impl Node {
