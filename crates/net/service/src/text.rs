@@ -39,10 +39,13 @@ pub fn push_number(text: &mut Vec<u8>, mut value: u64) {
     text.extend_from_slice(&digits[at..]);
 }
 
-/// The number that a value is: decimal, as 64 bits, with blanks behind it at most.
+/// The number that a value is: decimal, as 64 bits, up to a blank. As memcached has it, blanks may
+/// stand in front of it and anything behind the first one.
 pub fn value_number(value: &[u8]) -> Option<u64> {
-    let end = value.iter().rposition(|byte| *byte != b' ')? + 1;
-    if end > 20 { None } else { number(&value[..end]) }
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
+    let value = value.trim_ascii_start();
+    let end = value.iter().position(is_blank).unwrap_or(value.len());
+    number(&value[..end])
 }
 
 #[cfg(test)]
@@ -60,8 +63,8 @@ mod tests {
             (Some(-5), Some(7), None, None)
         );
         assert_eq!(
-            (value_number(b"12  "), value_number(b"  "), value_number(b"1 2")),
-            (Some(12), None, None)
+            (value_number(b"12  "), value_number(b"  "), value_number(b" 1 2"), value_number(b"1x 2")),
+            (Some(12), None, Some(1), None)
         );
         let mut text = vec![];
         [0, 9, 10, u64::MAX].into_iter().for_each(|value| push_number(&mut text, value));

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use common::{ADDRESSES, Came, MS, Net, PORT, SECOND, Script};
 use proptest::prelude::*;
 use service::iperf3::{Client, Outcome, Server, Wanted};
-use tcp::{Event, Io, Reason, Report, Service, Stack};
+use tcp::{Event, Id, Io, Reason, Report, Service, Stack};
 
 /// Buffers of each host: more than four streams keep in their queues.
 const BUFFERS: usize = 4096;
@@ -148,6 +148,45 @@ fn servers_that_do_not_behave_are_left_with_a_reason() {
         let wanted = Wanted { reverse, bytes, ..wanted() };
         let outcome = run_with(wanted, Says(vec![9, 10, 1, 2]), MS);
         assert!(outcome.failure.unwrap_or_default().contains("does not go on"), "{reverse} {bytes:?}");
+    }
+}
+
+/// A server that says the same again and again.
+struct Repeats {
+    word: u8,
+    connection: Option<Id>,
+}
+
+impl Service for Repeats {
+    fn serve(&mut self, events: &mut Vec<Event>, stack: &mut Stack, io: &mut Io) {
+        for event in events.drain(..) {
+            match event {
+                Event::Connected { connection, .. } if self.connection.is_none() => {
+                    self.connection = Some(connection);
+                    let _ = stack.write(connection, &[9, 10][..if self.word == 9 { 0 } else { 2 }], io);
+                    let _ = stack.set_timer(connection, Some(io.now_ns + SECOND), io);
+                }
+                Event::Timer { connection } => {
+                    let _ = stack.write(connection, &[self.word], io);
+                    let _ = stack.set_timer(connection, Some(io.now_ns + SECOND), io);
+                }
+                Event::Received { connection, packet } => {
+                    let _ = stack.consume(connection, packet.len(), io);
+                    io.pool.free(packet);
+                }
+                Event::PeerFinished { connection } => _ = stack.finish(connection, io),
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn a_server_that_repeats_itself_is_left() {
+    for word in [9, 1] {
+        let outcome = run_with(wanted(), Repeats { word, connection: None }, MS);
+        let failure = outcome.failure.unwrap_or_default();
+        assert!(failure.contains("does not go on") && !outcome.is_whole, "{word}: {failure}");
     }
 }
 

@@ -2,12 +2,9 @@
 //! RFC 8985, and duplicates where there are no selective acknowledgements, RFC 5681 and 6582),
 //! and how much may be sent because of it.
 
-use wire::tcp::Flags;
-
 use crate::congestion::RateReduction;
 use crate::connection::{Connection, Deadline, Io, NEVER, Recovery, Shared};
 use crate::event::Event;
-use crate::options::MILLISECOND_NS;
 use crate::queue::{NONE, Node, Sent};
 use crate::segment::{Blocks, Segment};
 use crate::sequence::{Sequence, is_earlier};
@@ -19,21 +16,21 @@ const PERSIST: u8 = 16;
 
 /// What an acknowledgement said.
 #[derive(Debug, Default)]
-struct Told {
+pub struct Told {
     /// Bytes that are known to have arrived since.
-    delivered: u32,
+    pub delivered: u32,
     /// Bytes of them that are acknowledged, SYN and FIN left out.
-    acknowledged: u32,
+    pub acknowledged: u32,
     /// Whether the first number that is not acknowledged is another.
-    is_advance: bool,
+    pub is_advance: bool,
     /// The round trip of what was sent last and once.
-    rtt_ns: Option<i64>,
+    pub rtt_ns: Option<i64>,
     /// Whether something came twice there (RFC 2883).
-    is_duplicate: bool,
+    pub is_duplicate: bool,
     /// Whether anything in it was news to RACK.
-    is_news: bool,
+    pub is_news: bool,
     /// Whether something arrived behind what was sent later.
-    is_reordered: bool,
+    pub is_reordered: bool,
 }
 
 impl Connection {
@@ -64,6 +61,9 @@ impl Connection {
         }
         if let Some(rtt_ns) = told.rtt_ns {
             self.rtt.measure(rtt_ns, shared.options.min_rto_ns);
+            if self.state.is_synchronized() {
+                self.look_for_full_path(rtt_ns, io.now_ns);
+            }
         }
         self.rack.reorderings = self.rack.reorderings.wrapping_add(told.is_reordered.into());
         if told.is_advance {
@@ -90,8 +90,8 @@ impl Connection {
         if !self.is.has_sack {
             is_lost |= self.count_duplicate(segment, &mut told, has_window_changed, shared);
         }
-        self.set_congestion(&told, was_full, is_lost, is_probe_lost, shared, io.now_ns);
         self.take_echo(segment, flight);
+        self.set_congestion(&told, was_full, is_lost, is_probe_lost, shared, io.now_ns);
         if told.is_advance {
             self.waits_since_ns = if self.nxt == self.una { NEVER } else { io.now_ns };
             self.restart_retransmission(io.now_ns);
@@ -159,7 +159,9 @@ impl Connection {
     /// only.
     fn drag_marks(&mut self) {
         self.recover = self.recover.max(self.una.plus(1_u32.wrapping_neg()));
-        self.ecn_recover = self.ecn_recover.max(self.una);
+        if !self.is.is_reducing {
+            self.ecn_recover = self.ecn_recover.max(self.una);
+        }
         self.small_end = self.small_end.max(self.una);
     }
 
@@ -365,8 +367,11 @@ impl Connection {
         let flight = self.nxt.since(self.una);
         self.recovery = Recovery::Fast;
         self.recover = self.nxt;
-        self.congestion.reduce(flight, self.payload_size());
-        self.reduction = RateReduction::begin(flight);
+        // Congestion that was met in the same window has reduced it (RFC 3168, section 6.1.2).
+        if !std::mem::take(&mut self.is.is_reducing) {
+            self.congestion.reduce(flight, self.payload_size());
+            self.reduction = RateReduction::begin(flight);
+        }
         self.set(Deadline::Probe, NEVER);
     }
 
@@ -407,6 +412,7 @@ impl Connection {
                 self.congestion.reduce(self.nxt.since(self.una), segment);
                 self.congestion.window = self.congestion.threshold;
             }
+            Recovery::Open if self.is.is_reducing => self.go_on_reducing(told),
             // What was told before has counted when it was.
             Recovery::Open | Recovery::Timeout
                 if told.acknowledged > 0 && (was_full || self.recovery == Recovery::Timeout) =>
@@ -415,63 +421,6 @@ impl Connection {
             }
             _ => {}
         }
-    }
-
-    /// RFC 3168, section 6.1.2: congestion that was met counts once for each window. `flight` is
-    /// what was on its way before.
-    fn take_echo(&mut self, segment: &Segment, flight: u32) {
-        // The answer to a SYN agrees to the notification by the same bit.
-        let is_echo = segment.has(Flags::ECE) && !segment.has(Flags::SYN);
-        if !self.is.has_ecn || !is_echo || self.una.is_before(self.ecn_recover) {
-            return;
-        }
-        if self.recovery == Recovery::Open {
-            self.congestion.reduce(flight, self.payload_size());
-            self.congestion.window = self.congestion.threshold;
-            self.ecn_recover = self.nxt;
-            self.is.owes_cwr = true;
-        }
-    }
-
-    /// Whether the probe for the last segments repaired a loss (RFC 8985, section 7.4.2).
-    fn end_probe(&mut self, segment: &Segment, told: &Told) -> bool {
-        let Some(end) = self.probe_end.filter(|end| !segment.acknowledgement.is_before(*end)) else {
-            return false;
-        };
-        if !self.is.is_probe_resent || told.is_duplicate {
-            self.probe_end = None;
-            return false;
-        }
-        // The first acknowledgement may be that of the original. A second one of the same is
-        // the probe's, and nothing was lost; one of more is of both, or the original was.
-        let is_beyond = segment.acknowledgement.is_after(end);
-        if is_beyond || !told.is_advance {
-            self.probe_end = None;
-        }
-        is_beyond
-    }
-
-    /// Arms the probe for the last segments (RFC 8985, section 7.2).
-    pub fn arm_probe(&mut self, now_ns: i64) {
-        let may = self.is.has_sack
-            && self.is.has_tail_probes
-            && self.state.is_synchronized()
-            && self.recovery == Recovery::Open
-            && self.in_flight > 0
-            && self.sacked == 0
-            && self.probe_end.is_none();
-        if !may {
-            self.set(Deadline::Probe, NEVER);
-            return;
-        }
-        let mut wait_ns =
-            if self.rtt.smoothed_ns > 0 { 2 * self.rtt.smoothed_ns } else { 1_000 * MILLISECOND_NS };
-        if self.in_flight <= self.payload_size() {
-            wait_ns += 200 * MILLISECOND_NS; // the other side's delayed acknowledgement
-        }
-        let at_ns = now_ns + wait_ns.max(2 * MILLISECOND_NS);
-        let retransmit_ns = self.deadlines[Deadline::Retransmit as usize];
-        self.set(Deadline::Probe, at_ns.min(retransmit_ns));
     }
 
     /// The retransmission timer after an acknowledgement (RFC 6298, section 5).

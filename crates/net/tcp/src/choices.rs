@@ -2,9 +2,9 @@
 //! on which it listens.
 
 use crate::calls::Refusal;
-use crate::connection::{Deadline, Io, NEVER, Next};
+use crate::connection::{Deadline, Io, NEVER, Next, QUICK, State};
 use crate::event::Id;
-use crate::options::Options;
+use crate::options::{Algorithm, KeepAlive, Options};
 use crate::stack::Stack;
 
 /// The smallest segment that an application may choose, as in Linux (`TCP_MIN_MSS`): there is
@@ -27,6 +27,10 @@ pub struct Choices {
     /// The largest segment to send and to tell the other side of, without options; counts
     /// before the SYN has gone out. Less than 88 counts as that.
     pub max_segment: Option<u16>,
+    /// When the other side is asked whether it is still there; `None` for never.
+    pub keep_alive: Option<KeepAlive>,
+    /// How fast it sends.
+    pub algorithm: Algorithm,
 }
 
 /// What is said of the bytes of one call.
@@ -83,9 +87,27 @@ impl Stack {
         connection.user_timeout_ns = choices.user_timeout_ns;
         connection.bound_by_user_timeout();
         connection.syn_retries = choices.syn_retries;
+        connection.congestion.algorithm = choices.algorithm;
+        if connection.keep_alive != choices.keep_alive {
+            connection.ask_when_silent(choices.keep_alive);
+        }
         if let Some(size) = choices.max_segment.filter(|_| !connection.state.is_synchronized()) {
             connection.limit_segment(size);
         }
+        self.settle(id.index, Next::Keep, io);
+        Ok(())
+    }
+
+    /// Has the next acknowledgements go out at once, one that waits among them, or has them wait
+    /// for data to ride on: until the connection takes another course, as `TCP_QUICKACK` does.
+    ///
+    /// # Errors
+    /// [`Refusal::Gone`].
+    pub fn set_quick(&mut self, id: Id, is_quick: bool, io: &mut Io) -> Result<(), Refusal> {
+        let (connection, _) = self.known(id)?;
+        connection.quick = if is_quick { QUICK } else { 0 };
+        connection.is.is_interactive = !is_quick;
+        connection.is.owes_ack |= is_quick && connection.deadlines[Deadline::Acknowledge as usize] != NEVER;
         self.settle(id.index, Next::Keep, io);
         Ok(())
     }
@@ -127,6 +149,17 @@ impl crate::connection::Connection {
         self.advertised = self.advertised.min(size);
         self.segment = self.segment.min(size);
         self.path = crate::path::Path::new(self.segment);
+    }
+
+    /// From now on the other side is asked when it is silent, or not any more.
+    fn ask_when_silent(&mut self, keep_alive: Option<KeepAlive>) {
+        self.keep_alive = keep_alive;
+        // The same timer ends a state in which nobody waits for the other side any more.
+        let is_ending = self.state == State::FinWait2 && self.is.is_released;
+        if self.state.is_synchronized() && !is_ending {
+            let at_ns = keep_alive.map_or(NEVER, |it| self.heard_ns.saturating_add(it.idle_ns));
+            self.set(Deadline::Idle, at_ns);
+        }
     }
 
     /// Since when nobody takes what was sent, or opens a window; and whether that is too long

@@ -14,7 +14,8 @@ const MAX_WINDOW: u32 = 1 << 30;
 /// A congestion window.
 #[derive(Debug, Clone, Copy)]
 pub struct Congestion {
-    algorithm: Algorithm,
+    /// How it grows.
+    pub algorithm: Algorithm,
     /// The window in bytes.
     pub window: u32,
     /// Above it the window grows slowly.

@@ -12,8 +12,9 @@ use crate::emit;
 use crate::event::{Event, Id, Reason};
 use crate::fast_open::Cookie;
 use crate::fast_open_client::Servers;
+use crate::hystart::Hystart;
 use crate::key::Key;
-use crate::options::Options;
+use crate::options::{KeepAlive, Options};
 use crate::path::Path;
 use crate::progress::Progress;
 use crate::queue::{List, NONE, Nodes};
@@ -95,7 +96,7 @@ pub enum Deadline {
 pub const DEADLINES: usize = 8;
 /// Acknowledgements at the beginning of a connection that are sent at once, for the other side
 /// is in slow start and waits for each: as many as Linux sends.
-const QUICK: u8 = 16;
+pub const QUICK: u8 = 16;
 /// A deadline that is not set.
 pub const NEVER: i64 = i64::MAX;
 
@@ -134,6 +135,8 @@ pub struct Connection {
     pub syn_retries: Option<u8>,
     /// How long the other side may be silent in nanoseconds, where the application chose it.
     pub user_timeout_ns: i64,
+    /// Whether it is asked when it is silent, and when.
+    pub keep_alive: Option<KeepAlive>,
     /// Since when the other side has not taken anything; never while it has all.
     pub waits_since_ns: i64,
     /// Segments that have arrived at the other side.
@@ -182,6 +185,8 @@ pub struct Connection {
     pub rtt: RoundTrip,
     /// The congestion window.
     pub congestion: Congestion,
+    /// When slow start is to end.
+    pub hystart: Hystart,
     /// How much of it is used.
     pub usage: Usage,
     /// How recovery is paced.
@@ -302,6 +307,7 @@ impl Connection {
             receive_segment: 0,
             syn_retries: None,
             user_timeout_ns: 0,
+            keep_alive: options.keep_alive,
             waits_since_ns: NEVER,
             delivered: 0,
             received_ns: 0,
@@ -326,6 +332,7 @@ impl Connection {
             rack: Rack { multiplier: 1, forward: initial, end: initial, ..Rack::default() },
             rtt: RoundTrip::new(),
             congestion: Congestion::new(options.algorithm, segment.into()),
+            hystart: Hystart::new(initial),
             usage: Usage::default(),
             reduction: RateReduction::default(),
             syn_data: 0,
@@ -413,7 +420,7 @@ impl Connection {
         let ecn = Flags(segment.flags.0 & both.0);
         let is_offer = if segment.has(Flags::ACK) { ecn == Flags::ECE } else { ecn == both };
         self.is.has_ecn = options.ecn && is_offer;
-        self.congestion = Congestion::new(options.algorithm, self.payload_size());
+        self.congestion = Congestion::new(self.congestion.algorithm, self.payload_size());
     }
 
     /// Takes the window of a segment (RFC 9293, section 3.10.7.4).
@@ -441,7 +448,7 @@ impl Connection {
         if self.unsent != NONE {
             self.watch_progress(io.now_ns); // of what was queued in front of the SYN's answer
         }
-        if let Some(keep_alive) = shared.options.keep_alive {
+        if let Some(keep_alive) = self.keep_alive {
             self.set(Deadline::Idle, io.now_ns + keep_alive.idle_ns);
         }
         match self.is.is_passive {

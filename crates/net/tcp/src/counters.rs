@@ -52,8 +52,8 @@ counters! {
     recoveries "losses were repaired without a timer's expiry";
     accepted "connections were opened by the other side";
     connected "connections were opened by this side";
-    fast_open_refused "connections of this side had a SYN of fast open that was not answered as such (RFC 7413)";
-    fast_opened "connections were opened by a SYN whose cookie was right (RFC 7413)";
+    fast_open_refused "SYNs of this side with data, a cookie or a request for one were answered as usual ones (RFC 7413)";
+    fast_opened "connections were opened by a SYN whose cookie was right, or needed none (RFC 7413)";
     fast_open_wrong "SYNs had a wrong cookie, and were given another one (RFC 7413)";
     fast_open_full "SYNs asked for fast open while as many connections were half open as may be (RFC 7413)";
     resets_sent "connections were reset by this side";

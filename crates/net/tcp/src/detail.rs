@@ -57,6 +57,10 @@ pub struct Detail {
     pub has_ecn: bool,
     /// Data came or went with the SYN, and were acknowledged.
     pub has_syn_data: bool,
+    /// The next number that is expected of the other side.
+    pub receive_next: u32,
+    /// Bytes that the other side may send, as it was told.
+    pub receive_window: u32,
     /// When data were sent last, on the clock that the stack was given.
     pub sent_ns: i64,
 }
@@ -87,7 +91,7 @@ impl Connection {
             info: self.info(),
             recovery: self.recovery,
             is_disordered: self.sacked > 0 || self.duplicates > 0,
-            is_reduced: self.una.is_before(self.ecn_recover),
+            is_reduced: self.is.is_reducing,
             reorderings: self.rack.reorderings,
             reordering: u32::from(self.rack.reordering).max(3),
             segments_out: 0,
@@ -107,6 +111,8 @@ impl Connection {
             has_scale: self.is.has_scale,
             has_ecn: self.is.has_ecn,
             has_syn_data: self.is.has_syn_data,
+            receive_next: self.receive_next.0,
+            receive_window: self.receive_edge.since(self.receive_next),
             sent_ns: self.sent_ns,
         }
     }

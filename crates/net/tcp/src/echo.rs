@@ -16,8 +16,6 @@ use crate::rate::Rate;
 use crate::stack::Stack;
 use crate::udp::{Datagram, Datagrams, Udp};
 
-/// Ports below this are those of services (RFC 6335, section 6).
-const FIRST_USER_PORT: u16 = 1024;
 /// Datagrams of a source that are answered in a second. One that goes to and fro between two
 /// services ends with the first answer that is not sent.
 const ANSWERS: u32 = 1000;
@@ -115,9 +113,7 @@ impl Echo {
 impl Datagrams for Echo {
     fn serve(&mut self, datagrams: &mut Vec<Datagram>, udp: &mut Udp, io: &mut Io) {
         for Datagram { from, to, packet } in datagrams.drain(..) {
-            // Another service would answer the answer, and so on for ever.
-            let is_service = from.1 < FIRST_USER_PORT || udp.is_bound(from.1);
-            let sent = match !is_service && self.answers.allow(from, io.now_ns) {
+            let sent = match !udp.is_service(from.1) && self.answers.allow(from, io.now_ns) {
                 false => Err(packet),
                 true => udp.send(to, from, packet, io).map_err(|(packet, _)| packet),
             };

@@ -32,8 +32,9 @@ pub struct Server {
     /// How many kinds of options it did not answer: after the usual one that for experiments is
     /// tried once.
     failures: u8,
-    /// How many SYNs in a row were not answered, or without the data they had (RFC 7413, section
-    /// 4.1.3.1): boxes on the way may drop what they do not know.
+    /// How many SYNs in a row were answered when they went again as usual alone, or without the
+    /// data they had (RFC 7413, section 4.1.3.1): boxes on the way may drop what they do not know.
+    /// One that nobody answers at all tells nothing of them.
     refusals: u8,
     /// When that was last.
     refused_ns: i64,
@@ -126,8 +127,8 @@ impl Connection {
         self.advance(len, next, now_ns);
     }
 
-    /// A SYN with data or a cookie, or a request for one, was not answered in time or as it
-    /// was: that is remembered of the server.
+    /// A SYN with data or a cookie, or a request for one, was not answered as it was: that is
+    /// remembered of the server.
     pub fn refuse_fast(&mut self, shared: &mut Shared, now_ns: i64) {
         if !self.is.is_fast_client || self.cookie.is_none() && self.syn_data == 0 {
             return;
@@ -142,8 +143,8 @@ impl Connection {
     pub fn take_fast_answer(&mut self, segment: &Segment, shared: &mut Shared, now_ns: i64) {
         let first = self.initial.plus(1);
         let told = segment.fast_open.filter(|told| !told.option().cookie.is_empty());
-        let has_data = self.syn_data > 0 && !self.is.is_syn_resent;
-        if has_data && segment.acknowledgement == first && told.is_none() {
+        let is_more = self.syn_data > 0 || self.is.is_syn_resent;
+        if is_more && segment.acknowledgement == first && told.is_none() {
             self.refuse_fast(shared, now_ns);
         }
         let Some(max_segment) = segment.max_segment.filter(|_| self.is.is_fast_client) else { return };

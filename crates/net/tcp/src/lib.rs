@@ -13,7 +13,7 @@
 //!
 //! There are window scaling, timestamps and PAWS (RFC 7323), selective acknowledgements (RFC
 //! 2018, 2883) with RACK and tail loss probes (RFC 8985), New Reno without them (RFC 6582),
-//! Reno and CUBIC (RFC 5681, 9438), proportional rate reduction (RFC 6937), timeouts (RFC
+//! Reno and CUBIC (RFC 5681, 9438) with HyStart, proportional rate reduction (RFC 6937, 9937), timeouts (RFC
 //! 6298), initial numbers (RFC 6528), the checks of RFC 5961, SYN cookies (RFC 4987),
 //! congestion notification (RFC 3168), fast open (RFC 7413), path MTU discovery (RFC 1191, 8201, and what RFC 4821
 //! has against black holes), Nagle's algorithm and keep-alive. There are no urgent data, which are
@@ -42,6 +42,7 @@ mod event;
 mod fast_open;
 mod fast_open_client;
 mod host;
+mod hystart;
 mod icmp;
 mod info;
 mod input;
@@ -49,9 +50,11 @@ mod kept;
 mod key;
 mod large;
 mod link;
+mod notification;
 mod options;
 mod output;
 mod path;
+mod probe;
 mod progress;
 mod queue;
 mod rack;

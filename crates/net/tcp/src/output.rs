@@ -367,7 +367,8 @@ impl Connection {
         let is_last = shared.nodes.get(node.next).is_none_or(|next| next.is_control);
         let is_syn = is_control && self.is_initial(sequence);
         let payload_len = node.payload_len();
-        let is_whole = is_last && (!node.is_more || self.is.may_cut) || node.is_record_end;
+        let is_end = is_last || node.is_record_end;
+        let is_whole = is_end && (!node.is_more || self.is.may_cut);
         let flags = self.flags(is_syn, is_control, is_whole && payload_len > 0, is_resent);
         let mut header = self.header(addresses, sequence, flags, shared, io.now_ns);
         if self.is.has_ecn && payload_len > 0 && !is_resent {

@@ -6,6 +6,7 @@ use port::Reason;
 
 use crate::connection::{Connection, Deadline, Io, NEVER, Next, Recovery, Shared, State};
 use crate::event::{Event, Reason as End};
+use crate::hystart::Hystart;
 use crate::options::MAX_RTO_NS;
 use crate::queue::{NONE, Sent};
 
@@ -82,9 +83,6 @@ impl Connection {
             shared.counters.timed_out += 1;
             return Next::End(End::TimedOut);
         }
-        if self.state == State::SynSent && self.attempts == 0 {
-            self.refuse_fast(shared, io.now_ns);
-        }
         self.attempts = self.attempts.saturating_add(1);
         self.rtt.doublings = self.rtt.doublings.saturating_add(1);
         shared.counters.timeouts += 1;
@@ -94,7 +92,9 @@ impl Connection {
         }
         self.suspect_path(shared, io.now_ns);
         self.congestion.collapse(self.payload_size());
+        self.hystart = Hystart::new(self.nxt);
         self.recovery = Recovery::Timeout;
+        self.is.is_reducing = false;
         (self.recover, self.probe_end, self.duplicates) = (self.nxt, None, 0);
         self.lose_all(shared);
         // RFC 8985, section 6.3: a receiver may have let go of what it had told of (RFC 2018,
@@ -223,17 +223,26 @@ impl Connection {
         if self.state == State::FinWait2 && self.is.is_released {
             return Next::End(End::TimedOut);
         }
-        let Some(keep_alive) = shared.options.keep_alive else { return Next::Keep };
+        let Some(keep_alive) = self.keep_alive else { return Next::Keep };
         let silent_ns = io.now_ns - self.heard_ns;
         // What is on its way, or waits for the window, has timers that end the connection.
-        if silent_ns < keep_alive.idle_ns || self.nxt != self.una || self.unsent != NONE {
-            let wait_ns = (keep_alive.idle_ns - silent_ns).max(keep_alive.interval_ns);
-            self.set(Deadline::Idle, io.now_ns + wait_ns);
+        if self.nxt != self.una || self.unsent != NONE {
+            self.set(Deadline::Idle, io.now_ns.saturating_add(keep_alive.idle_ns));
+            return Next::Keep;
+        }
+        if silent_ns < keep_alive.idle_ns {
+            self.set(Deadline::Idle, self.heard_ns.saturating_add(keep_alive.idle_ns));
             return Next::Keep;
         }
         let asked = (silent_ns - keep_alive.idle_ns) / keep_alive.interval_ns.max(1);
-        if asked >= i64::from(keep_alive.probes) {
+        // As in Linux: the application's own patience counts in place of the number of probes.
+        let is_enough = match self.user_timeout_ns {
+            0 => asked >= i64::from(keep_alive.probes),
+            patience_ns => asked > 0 && silent_ns >= patience_ns,
+        };
+        if is_enough {
             shared.counters.timed_out += 1;
+            self.send_reset(shared, io);
             return Next::End(End::TimedOut);
         }
         self.send_bare(self.una.plus(u32::MAX), shared, io);

@@ -26,6 +26,8 @@ pub struct Traits {
     pub has_ecn: bool,
     /// Acknowledgements carry ECE until CWR comes.
     pub is_echoing: bool,
+    /// The window shrinks by proportional rate reduction because congestion was met.
+    pub is_reducing: bool,
     /// The next new data carry CWR.
     pub owes_cwr: bool,
     /// An acknowledgement must go out.

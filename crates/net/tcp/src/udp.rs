@@ -49,6 +49,9 @@ pub enum Unsent {
     Addresses,
 }
 
+/// Ports below this are those of services (RFC 6335, section 6).
+const FIRST_USER_PORT: u16 = 1024;
+
 /// The UDP of one core.
 #[derive(Debug)]
 pub struct Udp {
@@ -66,7 +69,7 @@ pub struct Udp {
 
 impl Udp {
     /// No port is bound.
-    pub(crate) fn new(options: &Options) -> Udp {
+    pub fn new(options: &Options) -> Udp {
         Udp {
             bound: Box::new([0; 1024]),
             mtu: options.mtu.into(),
@@ -93,6 +96,12 @@ impl Udp {
     /// Whether datagrams to a port are taken.
     pub(crate) fn is_bound(&self, port: u16) -> bool {
         self.bound[usize::from(port / 64)] & 1 << (port % 64) != 0
+    }
+
+    /// Whether a service may be at a port: it is below 1024 (RFC 6335, section 6), or bound here.
+    /// Another service would answer an answer, and so on for ever.
+    pub fn is_service(&self, port: u16) -> bool {
+        port < FIRST_USER_PORT || self.is_bound(port)
     }
 
     /// Makes a datagram of a packet for this host whose layers are `flow`.
@@ -187,8 +196,13 @@ impl Udp {
         io.pool.free(packet);
     }
 
+    /// Counts datagrams that there are no packets of, and that were not sent.
+    pub fn count_unsent(&mut self, count: usize) {
+        self.given_up += count as u64;
+    }
+
     /// What was counted, losses first.
-    pub(crate) fn counters(&self) -> impl Iterator<Item = Counter> {
+    pub fn counters(&self) -> impl Iterator<Item = Counter> {
         let losses = [
             (Reason::RxUdpMalformed, self.malformed),
             (Reason::RxUdpChecksum, self.wrong_sums),

@@ -144,6 +144,22 @@ fn a_path_that_swallows_syns_with_data_is_remembered() {
     assert_eq!(connect(&mut net).1, 500);
 }
 
+/// A server that nobody reaches for a time says nothing against fast open.
+#[test]
+fn a_server_that_was_away_is_opened_fast_as_before() {
+    let mut net = net(Options::default());
+    connect(&mut net);
+    net.run(100 * MS);
+    for _ in 0..4 {
+        let next = net.sent[0];
+        net.lose.extend((next..next + 100).map(|n| (0, n)));
+        connect(&mut net);
+        net.run(3 * SECOND);
+    }
+    assert_eq!(net.hosts[0].stack.counters().fast_open_refused, 0);
+    assert_eq!(connect(&mut net).1, 500);
+}
+
 /// A server that gives no cookie and acknowledges the SYN alone does not want its data.
 #[test]
 fn a_server_that_leaves_the_data_is_asked_seldom() {

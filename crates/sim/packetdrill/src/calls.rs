@@ -11,7 +11,6 @@ use crate::errors::{Answer, of_refusal};
 use crate::host::{Descriptor, Host};
 use crate::settings::fast_open;
 use crate::socket::{Choices, Number, Role, Socket};
-use crate::zero_copy::NOTICE_V4_LEN;
 
 /// The address from which connections of this side go out, of each version of IP.
 const OWN_V4: Ipv4Addr = Ipv4Addr::new(192, 168, 0, 1);
@@ -41,7 +40,7 @@ impl Host {
 
     /// A descriptor for something. It has the number of an open file, so that packetdrill can
     /// close it by itself in the end.
-    fn describe(&mut self, what: Descriptor) -> Answer<i32> {
+    pub fn describe(&mut self, what: Descriptor) -> Answer<i32> {
         let file = File::open("/dev/null").map_err(|error| error.raw_os_error().unwrap_or(libc::EMFILE))?;
         let descriptor = file.as_raw_fd();
         self.descriptors.insert(descriptor, (what, file));
@@ -66,6 +65,7 @@ impl Host {
             return Err(libc::EPROTONOSUPPORT);
         }
         let mut choices = Choices::new(self.settings.send_buffer());
+        choices.algorithm = self.settings.algorithm();
         choices.is_nonblocking = kind & libc::SOCK_NONBLOCK != 0;
         let number = self.next_number();
         let descriptor = self.describe(Descriptor::Socket(number))?;
@@ -170,6 +170,7 @@ impl Host {
         if let Some(socket) = self.sockets.get_mut(&number) {
             (socket.remote, socket.put_off) = (Some(remote), None);
             socket.zero_copy.count(taken);
+            socket.stamps.count(taken);
             socket.local = key.map(|key| (key.local, key.local_port).into());
         }
         self.with(|_, _| ());
@@ -240,6 +241,14 @@ impl Host {
     /// # Errors
     /// Those of descriptors, `EAGAIN`, `ENOTCONN`, and why the connection failed.
     pub fn read(&mut self, descriptor: i32, most: usize, is_peek: bool) -> Answer<Vec<u8>> {
+        if self.pipe_end(descriptor).is_some() {
+            return self.read_pipe(descriptor, most);
+        }
+        let socket = self.socket_mut(descriptor)?;
+        if !is_peek && socket.pass_urgent() > 0 {
+            let id = socket.connection();
+            self.with(|stack, io| id.map(|id| stack.consume(id, 1, io)));
+        }
         let socket = self.socket_mut(descriptor)?;
         if socket.received.is_empty() {
             if socket.is_peer_finished {
@@ -256,11 +265,12 @@ impl Host {
                 Role::Ended => Ok(vec![]),
             };
         }
-        let count = most.min(socket.received.len());
+        let count = most.min(socket.readable());
         if is_peek {
             return Ok(socket.received.iter().take(count).copied().collect());
         }
         let bytes = socket.received.drain(..count).collect();
+        socket.count_read(count);
         if let Some(id) = socket.connection() {
             self.with(|stack, io| stack.consume(id, count, io).ok());
         }
@@ -270,7 +280,7 @@ impl Host {
     /// Bytes that reading would give, one more where the other side has ended.
     pub fn unread(&self, descriptor: i32) -> usize {
         let socket = self.number(descriptor).ok().and_then(|number| self.sockets.get(&number));
-        socket.map_or(0, |socket| match socket.received.len() {
+        socket.map_or(0, |socket| match socket.readable() {
             0 if socket.is_peer_finished => 1,
             len => len,
         })
@@ -281,6 +291,9 @@ impl Host {
     /// # Errors
     /// Those of descriptors, `EAGAIN`, `EPIPE`, and why the connection failed.
     pub fn write(&mut self, descriptor: i32, bytes: &[u8], mark: Mark) -> Answer {
+        if self.pipe_end(descriptor).is_some() {
+            return self.write_pipe(descriptor, bytes);
+        }
         let number = self.number(descriptor)?;
         let socket = self.sockets.get_mut(&number).ok_or(libc::EBADF)?;
         socket.check()?;
@@ -293,12 +306,16 @@ impl Host {
             let Some((room, is_new)) = self.next_part(number, id) else { break };
             let part = &bytes[written..][..room.min(bytes.len() - written)];
             let is_last = written + part.len() == bytes.len();
+            self.count_written(number, part.len(), is_new);
+            let is_pushed = match is_last {
+                true => !mark.is_more_to_come,
+                false => !self.has_room_behind(number, id, part.len()),
+            };
             let mark = Mark {
                 // Packets of Linux do not go on into the next part of its buffer.
                 is_record_end: mark.is_record_end && is_last || part.len() == room,
-                is_more_to_come: mark.is_more_to_come || !is_last,
+                is_more_to_come: !self.is_pushed(number, is_pushed),
             };
-            self.count_written(number, part.len(), is_new);
             let taken = self.with(|stack, io| stack.write_marked(id, part, mark, io));
             let taken = taken.map_err(of_refusal)?;
             written += taken;
@@ -349,8 +366,10 @@ impl Host {
     /// `EBADF`.
     pub fn close(&mut self, descriptor: i32) -> Answer {
         let (what, _) = self.descriptors.remove(&descriptor).ok_or(libc::EBADF)?;
-        if let Descriptor::Socket(number) = what {
-            self.let_go(number);
+        match what {
+            Descriptor::Socket(number) => self.let_go(number),
+            Descriptor::Pipe(end) => self.drop_pipe(end),
+            Descriptor::Epoll(_) => {}
         }
         for (what, _) in self.descriptors.values_mut() {
             if let Descriptor::Epoll(interests) = what {
@@ -361,7 +380,7 @@ impl Host {
     }
 
     /// Nobody has a socket any more: its connection is closed, or reset where bytes came that
-    /// nobody has read (RFC 1122, section 4.2.2.13).
+    /// nobody has read (RFC 1122, section 4.2.2.13), or the application chose so (`SO_LINGER`).
     fn let_go(&mut self, number: Number) {
         let Some(socket) = self.detach(number) else { return };
         match socket.role {
@@ -373,7 +392,7 @@ impl Host {
                     self.with(|stack, io| id.map(|id| stack.abort(id, io)));
                 });
             }
-            Role::Open(id) if socket.received.is_empty() => {
+            Role::Open(id) if socket.received.is_empty() && socket.choices.linger_s != Some(0) => {
                 self.with(|stack, io| stack.close(id, io).ok());
             }
             Role::Open(id) => {
@@ -383,19 +402,17 @@ impl Host {
         }
     }
 
-    /// A call with `MSG_ZEROCOPY` has ended.
-    pub fn finish_zero_copy(&mut self, descriptor: i32) {
-        self.socket_mut(descriptor).into_iter().for_each(|socket| socket.zero_copy.finish_call());
-    }
-
-    /// Takes what the error queue of a socket has first: level and kind of the message, and its
-    /// bytes.
-    pub fn take_notice(&mut self, descriptor: i32) -> Option<(i32, i32, Vec<u8>)> {
-        let socket = self.socket_mut(descriptor).ok()?;
-        let notice = socket.zero_copy.take_notice()?;
-        Some(match socket.is_v6 {
-            true => (libc::IPPROTO_IPV6, libc::IPV6_RECVERR, notice.to_vec()),
-            false => (libc::IPPROTO_IP, libc::IP_RECVERR, notice[..NOTICE_V4_LEN].to_vec()),
-        })
+    /// Whether reading would give `wanted` bytes, or will never.
+    ///
+    /// # Errors
+    /// Those of descriptors.
+    pub fn has_enough(&mut self, descriptor: i32, wanted: usize) -> Answer<bool> {
+        if self.pipe_end(descriptor).is_some() {
+            return Ok(true);
+        }
+        let socket = self.socket_mut(descriptor)?;
+        let is_open = matches!(socket.role, Role::Open(_)) && !socket.is_peer_finished;
+        let is_marked = socket.before_mark().is_some_and(|before| before < socket.received.len());
+        Ok(!is_open || is_marked || socket.is_read_shut || socket.readable() >= wanted)
     }
 }

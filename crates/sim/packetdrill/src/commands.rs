@@ -1,6 +1,8 @@
 //! The commands between a script's lines, as far as they mean anything to this host: none of
-//! them is run, so that a script changes nothing of the machine on which it runs.
+//! them is run, so that a script changes nothing of the machine on which it runs, but for files of
+//! zeros in `/tmp`.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -62,10 +64,40 @@ fn follow_one(
             settings.has_no_segmentation = features.windows(2).any(|pair| pair == ["tso", "off"]);
             Ok(())
         }
+        // The bits of `hystart_detect` of Linux's CUBIC, which looks for both ends as this one does.
+        ("echo", ["3"]) => Ok(()),
+        ("dd", words) => make_file(words),
+        ("rm", words) => {
+            words.iter().filter(|word| is_scratch(word)).for_each(|path| drop(fs::remove_file(path)));
+            Ok(())
+        }
         (name, _) if name.starts_with("sysctl_restore_") => Ok(()),
         _ => Err("this host does not know the command".to_owned()),
     }
 }
+
+/// Whether a path names a file of the folder for what is thrown away, which a script may make and
+/// remove.
+fn is_scratch(path: &str) -> bool {
+    Path::new(path).parent() == Some(Path::new("/tmp"))
+}
+
+/// `dd`: a file of zeros, for `sendfile`.
+fn make_file(words: &[&str]) -> Result<(), String> {
+    let values: BTreeMap<&str, &str> = words.iter().filter_map(|word| word.split_once('=')).collect();
+    let number = |name: &str, usual: usize| values.get(name).map_or(Some(usual), |text| text.parse().ok());
+    let (Some(block), Some(count)) = (number("bs", 512), number("count", 1)) else {
+        return Err("bs and count are no numbers".to_owned());
+    };
+    let path = values.get("of").filter(|path| is_scratch(path)).ok_or("the file is to be one of /tmp")?;
+    if values.get("if") != Some(&"/dev/zero") || block.saturating_mul(count) > MOST_OF_FILE {
+        return Err("it copies from /dev/zero only, up to 16 MiB".to_owned());
+    }
+    fs::write(path, vec![0; block * count]).map_err(|e| format!("cannot write {path}: {e}"))
+}
+
+/// Bytes of a file that a script makes at most.
+const MOST_OF_FILE: usize = 16 << 20;
 
 /// The words of a line of shell as far as scripts need it: quotes, comments, redirections left
 /// out, and products of numbers in `$((…))`.

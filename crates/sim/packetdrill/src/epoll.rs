@@ -19,6 +19,10 @@ pub struct Interest {
 
 const IN: u32 = libc::EPOLLIN as u32;
 const OUT: u32 = libc::EPOLLOUT as u32;
+const URGENT: u32 = libc::EPOLLPRI as u32;
+/// What Linux tells with the two of them.
+const READ_NORMAL: u32 = libc::EPOLLRDNORM as u32;
+const WRITE_NORMAL: u32 = libc::EPOLLWRNORM as u32;
 const ERR: u32 = libc::EPOLLERR as u32;
 const HUP: u32 = libc::EPOLLHUP as u32;
 const RDHUP: u32 = libc::EPOLLRDHUP as u32;
@@ -28,6 +32,12 @@ const ONE_SHOT: u32 = libc::EPOLLONESHOT as u32;
 impl Host {
     /// The events of a socket at present, as `poll` and `epoll` number them alike.
     pub fn events(&self, socket: &Socket) -> u32 {
+        let events = self.plain_events(socket);
+        let normal = [(IN, READ_NORMAL), (OUT, WRITE_NORMAL)];
+        normal.iter().filter(|(event, _)| events & event != 0).fold(events, |all, (_, more)| all | more)
+    }
+
+    fn plain_events(&self, socket: &Socket) -> u32 {
         let mut events = 0;
         match &socket.role {
             Role::Listening { waiting, .. } => return if waiting.is_empty() { 0 } else { IN },
@@ -40,8 +50,13 @@ impl Host {
                 }
             }
         }
-        if !socket.received.is_empty() {
+        // One that is passed over does not count.
+        let least = socket.choices.least_read + usize::from(socket.before_mark() == Some(0));
+        if socket.received.len() >= least {
             events |= IN;
+        }
+        if socket.has_urgent() {
+            events |= URGENT;
         }
         if socket.is_peer_finished || socket.is_read_shut {
             events |= IN | RDHUP;
@@ -52,7 +67,7 @@ impl Host {
         if (socket.is_peer_finished || socket.is_read_shut) && socket.is_write_shut {
             events |= HUP;
         }
-        if socket.error != 0 || socket.zero_copy.has_notice() {
+        if socket.error != 0 || socket.zero_copy.has_notice() || socket.stamps.has_stamp() {
             events |= ERR;
         }
         events

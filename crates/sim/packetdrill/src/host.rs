@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs::File;
 use std::net::SocketAddr;
 
-use memory::{Backing, Batch, Dma, Packet, Pool};
+use memory::{Backing, Batch, Dma, Packet, Pool, TxOffload};
 use tcp::{Event, Id, Io, Reason, Stack};
 use wire::ethernet::{self, EtherType};
 use wire::ip::Protocol;
@@ -13,9 +13,11 @@ use wire::{Flow, MacAddress, ipv4, ipv6, tcp as segment};
 
 use crate::epoll::Interest;
 use crate::errors::of_reason;
-use crate::packets::{cut, ip_len, split, whole};
+use crate::packets::{ChosenHeader, choose_header, cut, ip_len, split, whole};
+use crate::pipes::PipeEnd;
 use crate::settings::Settings;
 use crate::socket::{Choices, Number, Role, Socket};
+use crate::usage::Usage;
 
 /// Nanoseconds of a microsecond, in which packetdrill counts.
 pub const MICROSECOND_NS: i64 = 1_000;
@@ -34,6 +36,8 @@ pub enum Descriptor {
     Socket(Number),
     /// An epoll instance: what it waits for, by descriptors.
     Epoll(BTreeMap<i32, Interest>),
+    /// An end of a pipe.
+    Pipe(PipeEnd),
 }
 
 /// A host.
@@ -53,6 +57,8 @@ pub struct Host {
     /// The sockets of connections.
     by_id: HashMap<Id, Number>,
     next: Number,
+    /// Bytes in pipes, by the pipes' numbers.
+    pub pipes: BTreeMap<u32, VecDeque<u8>>,
     /// Descriptors, each with an open file that keeps its number from others.
     pub descriptors: HashMap<i32, (Descriptor, File)>,
     /// Packets that were sent, with the time in nanoseconds.
@@ -78,6 +84,7 @@ impl Host {
             sockets: BTreeMap::new(),
             by_id: HashMap::new(),
             next: 0,
+            pipes: BTreeMap::new(),
             descriptors: HashMap::new(),
             cable: VecDeque::new(),
         })
@@ -118,9 +125,13 @@ impl Host {
     fn put(&mut self, mut out: Batch) {
         while let Some(packet) = out.pop_front() {
             let bytes = whole(&packet);
-            self.count_sent(&bytes);
+            let chosen = self.count_sent(&bytes, packet.tx_offload());
             // Linux cuts by itself what a port does not cut.
-            let parts = if self.settings.has_no_segmentation { cut(&packet) } else { vec![bytes] };
+            let mut parts = if self.settings.has_no_segmentation { cut(&packet) } else { vec![bytes] };
+            parts
+                .iter_mut()
+                .zip(chosen.iter().cycle())
+                .for_each(|(part, chosen)| choose_header(part, *chosen));
             self.pool.free(packet);
             if !self.settings.is_cut {
                 self.cable.extend(parts.into_iter().map(|part| (self.now_ns, part)));
@@ -128,23 +139,27 @@ impl Host {
         }
     }
 
-    /// Data go out: the packets of a socket's send buffer that hold them have been sent.
-    fn count_sent(&mut self, bytes: &[u8]) {
-        let Some(tcp) = bytes.get(ip_len(bytes)..).and_then(|tcp| segment::Segment::new_checked(tcp).ok())
-        else {
-            return;
-        };
+    /// A packet goes out: it counts, the packets of a socket's send buffer that hold its data have
+    /// been sent, and its socket chose what its IP header says.
+    fn count_sent(&mut self, bytes: &[u8], offload: TxOffload) -> Option<ChosenHeader> {
+        let tcp = bytes.get(ip_len(bytes)..).and_then(|tcp| segment::Segment::new_checked(tcp).ok())?;
         let ports = (Some(tcp.src_port()), Some(tcp.dst_port()));
         let port_of = |address: Option<SocketAddr>| address.map(|address| address.port());
         let is_its = |socket: &&mut Socket| {
             socket.connection().is_some() && (port_of(socket.local), port_of(socket.remote)) == ports
         };
-        if let Some(socket) = self.sockets.values_mut().find(is_its)
-            && !tcp.payload().is_empty()
-            && !tcp.flags().contains(segment::Flags::SYN)
-        {
-            socket.send_buffer.send(tcp.sequence(), tcp.payload().len());
+        let now_ns = self.now_ns;
+        let socket = self.sockets.values_mut().find(is_its)?;
+        let (payload, flags) = (tcp.payload().len(), tcp.flags());
+        let is_cut = offload.has(TxOffload::SEGMENT);
+        let size = if is_cut { offload.segment_size.into() } else { payload };
+        socket.usage.send(tcp.sequence(), payload, flags, size);
+        let is_told = socket.stamps.send(socket.usage.bytes_new, now_ns);
+        socket.out_events += u64::from(is_told);
+        if payload > 0 && !flags.contains(segment::Flags::SYN) {
+            socket.send_buffer.send(tcp.sequence(), payload);
         }
+        Some(socket.chosen_header())
     }
 
     /// Lets sockets see what happened, and the stack send, until nothing is left to do.
@@ -156,7 +171,8 @@ impl Host {
                 !stack.is_ready()
             });
             if is_quiet && is_done {
-                return self.make_room();
+                self.make_room();
+                return self.note_limits();
             }
         }
     }
@@ -184,7 +200,8 @@ impl Host {
         }
     }
 
-    fn socket_of(&mut self, id: Id) -> Option<&mut Socket> {
+    /// The socket of a connection.
+    pub fn socket_of(&mut self, id: Id) -> Option<&mut Socket> {
         self.sockets.get_mut(self.by_id.get(&id)?)
     }
 
@@ -194,28 +211,50 @@ impl Host {
         let key = self.stack().and_then(|stack| stack.info(id)).map(|info| info.key);
         let Some(key) = key else { return };
         let number = self.next_number();
-        let listener = self.sockets.values_mut().find(|socket| {
+        let listener = self.sockets.iter_mut().find(|(_, socket)| {
             let port = socket.local.map(|local| local.port());
             matches!(socket.role, Role::Listening { .. }) && port == Some(key.local_port)
         });
-        let Some(listener) = listener else { return };
+        let Some((listening, listener)) = listener else { return };
         let Role::Listening { backlog, waiting } = &mut listener.role else { return };
         if waiting.len() > *backlog {
             self.with_silently(|stack, io| stack.abort(id, io).ok());
             return;
         }
-        waiting.push_back(number);
-        listener.in_events += 1;
+        let defers = listener.choices.defers_accept_s > 0;
+        if !defers {
+            waiting.push_back(number);
+            listener.in_events += 1;
+        }
         let choices = Choices { is_nonblocking: false, ..listener.choices };
-        let is_zero_copy = listener.zero_copy.is_on;
         let mut socket = Socket::new(listener.is_v6, choices);
-        socket.zero_copy.is_on = is_zero_copy;
+        socket.zero_copy.is_on = listener.zero_copy.is_on;
+        (socket.remembered, socket.is_urgent_inline) =
+            (listener.remembered.clone(), listener.is_urgent_inline);
+        socket.stamps.ask(listener.stamps.flags(), 0);
+        socket.deferred = defers.then_some(*listening);
         socket.role = Role::Open(id);
         socket.local = Some((key.local, key.local_port).into());
         socket.remote = Some((key.remote, key.remote_port).into());
         (socket.was_open, socket.received_ns) = (true, self.now_ns);
+        socket.usage = Usage::of_accepted();
         self.sockets.insert(number, socket);
         self.by_id.insert(id, number);
+        self.apply(id, &choices);
+    }
+
+    /// Data came on a connection that waits for them before it can be accepted.
+    fn end_deferral(&mut self, id: Id) {
+        let Some(number) = self.by_id.get(&id).copied() else { return };
+        let Some(listening) = self.sockets.get_mut(&number).and_then(|socket| socket.deferred.take()) else {
+            return;
+        };
+        if let Some(listener) = self.sockets.get_mut(&listening)
+            && let Role::Listening { waiting, .. } = &mut listener.role
+        {
+            waiting.push_back(number);
+            listener.in_events += 1;
+        }
     }
 
     fn see_received(&mut self, id: Id, packet: Packet) {
@@ -225,15 +264,18 @@ impl Host {
             socket.received_ns = now_ns;
             socket.in_events += 1;
         }
+        self.end_deferral(id);
         self.pool.free(packet);
         self.with_silently(|stack, _| stack.release(id, 1).ok());
     }
 
     fn see_sent(&mut self, id: Id) {
+        let now_ns = self.now_ns;
         let acknowledged = self.stack().and_then(|stack| stack.info(id)).map(|info| info.bytes_acknowledged);
         if let (Some(socket), Some(bytes)) = (self.socket_of(id), acknowledged) {
             // It wakes whoever waits for room as well.
             socket.out_events += u64::from(socket.zero_copy.acknowledge(bytes));
+            socket.out_events += u64::from(socket.stamps.acknowledge(bytes, now_ns));
             socket.send_buffer.acknowledge(bytes);
         }
     }
@@ -354,7 +396,24 @@ impl Host {
         if flow.ports.is_none() {
             return self.pool.free(packet);
         }
+        self.count_received(&packet, &flow);
         self.with_silently(|stack, io| stack.receive(packet, &flow, class, io));
+    }
+
+    /// A segment is about to be taken: it counts, and may tell of an urgent byte.
+    fn count_received(&mut self, packet: &Packet, flow: &Flow) {
+        let bytes = packet.get(flow.l4_offset()..flow.end);
+        let Some(tcp) = bytes.and_then(|bytes| segment::Segment::new_checked(bytes).ok()) else { return };
+        let ends = (tcp.dst_port(), tcp.src_port());
+        let is_its = |socket: &&mut Socket| {
+            let port_of = |address: Option<SocketAddr>| address.map_or(0, |address| address.port());
+            (port_of(socket.local), port_of(socket.remote)) == ends
+        };
+        let Some(socket) = self.sockets.values_mut().find(is_its) else { return };
+        socket.usage.receive(tcp.payload().len());
+        if let Some(id) = socket.connection() {
+            self.note_urgent(id, &tcp);
+        }
     }
 
     /// A message of ICMP: the path takes only shorter packets, or the other end is not there.

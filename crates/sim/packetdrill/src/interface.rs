@@ -12,7 +12,7 @@ use crate::blocking::Clocked;
 use crate::errors::Answer;
 use crate::host::Host;
 use crate::raw::{address_at, answer, limit_ns, none_in_time, tell_address, tell_control, vector};
-use crate::transfer::{attempt, read_into, write_counted};
+use crate::transfer::{attempt, read_into, read_limit, write_counted, write_limit};
 
 /// The one host of the program.
 static HOST: OnceLock<Clocked> = OnceLock::new();
@@ -77,7 +77,7 @@ pub struct Interface {
     epoll_create: extern "C" fn(User, c_int) -> c_int,
     epoll_ctl: unsafe extern "C" fn(User, c_int, c_int, c_int, *mut libc::epoll_event) -> c_int,
     epoll_wait: unsafe extern "C" fn(User, c_int, *mut libc::epoll_event, c_int, c_int) -> c_int,
-    pipe: extern "C" fn(User, *mut c_int) -> c_int,
+    pipe: unsafe extern "C" fn(User, *mut c_int) -> c_int,
     splice: extern "C" fn(User, c_int, User, c_int, User, size_t, c_uint) -> ssize_t,
 }
 
@@ -162,7 +162,7 @@ extern "C" fn listen(_: User, fd: c_int, backlog: c_int) -> c_int {
 }
 
 unsafe extern "C" fn accept(_: User, fd: c_int, at: *mut sockaddr, len: *mut socklen_t) -> c_int {
-    let accepted = attempt(fd, 0, |host| host.accept(fd));
+    let accepted = attempt(fd, 0, read_limit, |host| host.accept(fd));
     if let Ok((_, remote)) = accepted {
         // SAFETY: packetdrill has room for as many bytes as it says.
         unsafe { tell_address(remote, at, len) };
@@ -177,7 +177,7 @@ unsafe extern "C" fn connect(_: User, fd: c_int, at: *const sockaddr, len: sockl
     if begun.is_err() || remote.is_none() {
         return answer(begun) as c_int;
     }
-    let ended = attempt(fd, 0, |host| host.connect_end(fd));
+    let ended = attempt(fd, 0, write_limit, |host| host.connect_end(fd));
     answer(ended.map_err(|error| if error == libc::EAGAIN { libc::EINPROGRESS } else { error })) as c_int
 }
 
@@ -214,10 +214,10 @@ unsafe extern "C" fn recvmsg(_: User, fd: c_int, message: *mut msghdr, flags: c_
     let message = unsafe { &mut *message };
     if flags & libc::MSG_ERRQUEUE != 0 {
         let notice = host().and_then(|host| host.call(|host| host.take_notice(fd)));
-        let Some((level, kind, notice)) = notice else { return answer::<i32>(Err(libc::EAGAIN)) as ssize_t };
+        let Some((told, flags)) = notice else { return answer::<i32>(Err(libc::EAGAIN)) as ssize_t };
         // SAFETY: packetdrill's message has as much room for control as it says.
-        unsafe { tell_control(message, Some((level, kind, &notice))) };
-        message.msg_flags = libc::MSG_ERRQUEUE;
+        unsafe { tell_control(message, &told) };
+        message.msg_flags = flags;
         return 0;
     }
     // SAFETY: as above.
@@ -229,10 +229,10 @@ unsafe extern "C" fn recvmsg(_: User, fd: c_int, message: *mut msghdr, flags: c_
             tells.then(|| host.unread(fd) as c_int)
         })
     });
-    let unread = unread.filter(|_| got.is_ok()).map(i32::to_ne_bytes);
-    let told = unread.as_ref().map(|unread| (libc::IPPROTO_TCP, crate::options::TCP_INQ, &unread[..]));
+    let unread = unread.filter(|_| got.is_ok()).map(|unread| unread.to_ne_bytes().to_vec());
+    let told = unread.map(|unread| (libc::IPPROTO_TCP, crate::options::TCP_INQ, unread));
     // SAFETY: as above.
-    unsafe { tell_control(message, told) };
+    unsafe { tell_control(message, told.as_slice()) };
     answer(got) as ssize_t
 }
 
@@ -278,37 +278,24 @@ unsafe extern "C" fn sendmsg(_: User, fd: c_int, message: *const msghdr, flags: 
 /// The third argument is read where the command has one: on the machines of Linux a variable
 /// argument of the size of a register stands where a fixed one would.
 extern "C" fn fcntl(_: User, fd: c_int, command: c_int, argument: c_long) -> c_int {
-    call(|host| {
-        let choices = &mut host.socket_mut(fd)?.choices;
-        match command {
-            libc::F_GETFL => Ok(libc::O_RDWR | if choices.is_nonblocking { libc::O_NONBLOCK } else { 0 }),
-            libc::F_SETFL => {
-                choices.is_nonblocking = argument as c_int & libc::O_NONBLOCK != 0;
-                Ok(0)
-            }
-            _ => Err(libc::EINVAL),
-        }
-    }) as c_int
+    call(|host| host.control(fd, command, argument)) as c_int
 }
 
 unsafe extern "C" fn ioctl(_: User, fd: c_int, request: c_ulong, argument: User) -> c_int {
-    let count = call(|host| match request {
-        libc::FIONREAD => host.socket_mut(fd).map(|socket| socket.received.len()),
-        libc::TIOCOUTQ => {
-            let connection = host.socket_mut(fd)?.connection();
-            Ok(connection.map_or(0, |id| host.queued(id)))
-        }
-        _ => Err(libc::EOPNOTSUPP),
-    });
+    let count = call(|host| host.request(fd, request));
     if count >= 0 && !argument.is_null() {
-        // SAFETY: both requests have a place for a number behind the pointer.
+        // SAFETY: each such request has a place for a number behind the pointer.
         unsafe { argument.cast::<c_int>().write_unaligned(count as c_int) };
     }
     count.min(0) as c_int
 }
 
 extern "C" fn close(_: User, fd: c_int) -> c_int {
-    call(|host| host.close(fd)) as c_int
+    match host().is_some_and(|host| host.call(|host| host.descriptors.contains_key(&fd))) {
+        true => call(|host| host.close(fd)) as c_int,
+        // SAFETY: a file that the script opened by itself, which nothing else has, or no file.
+        false => unsafe { libc::close(fd) },
+    }
 }
 
 extern "C" fn shutdown(_: User, fd: c_int, how: c_int) -> c_int {
@@ -478,20 +465,29 @@ unsafe extern "C" fn epoll_wait(
     found.len() as c_int
 }
 
-extern "C" fn pipe(_: User, _ends: *mut c_int) -> c_int {
-    answer::<i32>(Err(libc::EOPNOTSUPP)) as c_int
+unsafe extern "C" fn pipe(_: User, ends: *mut c_int) -> c_int {
+    let made = host().ok_or(libc::ENOSYS).and_then(|host| host.call(Host::create_pipe));
+    answer(made.map(|(outlet, inlet)| {
+        // SAFETY: packetdrill has places for two descriptors.
+        unsafe {
+            ends.write(outlet);
+            ends.add(1).write(inlet);
+        }
+        0
+    })) as c_int
 }
 
 extern "C" fn splice(
     _: User,
-    _from: c_int,
+    from: c_int,
     _from_at: User,
-    _to: c_int,
+    to: c_int,
     _to_at: User,
-    _len: size_t,
-    _flags: c_uint,
+    len: size_t,
+    flags: c_uint,
 ) -> ssize_t {
-    answer::<i32>(Err(libc::EOPNOTSUPP)) as ssize_t
+    let flags = if flags & libc::SPLICE_F_NONBLOCK != 0 { libc::MSG_DONTWAIT } else { 0 };
+    answer(attempt(from, flags, read_limit, |host| host.splice(from, to, len))) as ssize_t
 }
 
 #[cfg(test)]

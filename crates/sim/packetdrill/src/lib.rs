@@ -11,9 +11,9 @@
 //! library itself for `TCP_INFO`, runs a script's commands by `system`, and locks its memory,
 //! which needs a privilege. `overrides` answers these three calls.
 //!
-//! There are neither UDP nor urgent data, `splice` and `sendfile`, times of packets
-//! (`SO_TIMESTAMPING`) and most `ioctl`s. A script that sets an option which this host does not
-//! have sees an error, unless it is one that could change nothing here.
+//! There is no UDP, nothing urgent is sent, and there are few `ioctl`s. A script that sets an
+//! option which this host does not have sees an error, unless it is one that could change nothing
+//! here (`remembered`).
 
 mod blocking;
 mod calls;
@@ -22,15 +22,22 @@ mod epoll;
 mod errors;
 mod host;
 mod interface;
+mod ioctl;
 mod options;
 // A test program has the C library's.
+mod notices;
 #[cfg(not(test))]
 mod overrides;
 mod packets;
+mod pipes;
 mod raw;
+mod remembered;
 mod send_buffer;
 mod settings;
 mod socket;
+mod stamps;
 mod tcp_info;
 mod transfer;
+mod urgent;
+mod usage;
 mod zero_copy;

@@ -3,10 +3,11 @@
 use tcp::Id;
 
 use crate::errors::Answer;
-use crate::host::Host;
+use crate::host::{Host, MICROSECOND_NS};
+use crate::remembered;
 use crate::settings::{fast_open, parse_number};
 use crate::socket::{Choices, Role};
-use crate::tcp_info::{LISTENING, bytes_of};
+use crate::tcp_info::{LISTENING, Times, bytes_of};
 
 /// Options of TCP that the `libc` crate does not name on every system.
 const TCP_CC_INFO: i32 = 26;
@@ -16,10 +17,17 @@ const TCP_NOTSENT_LOWAT: i32 = 25;
 /// The option of TCP and the message of control that tell how many bytes are left to read.
 pub const TCP_INQ: i32 = 36;
 const SO_MEMINFO: i32 = 55;
+const SO_SNDBUFFORCE: i32 = 32;
+const SO_RCVBUFFORCE: i32 = 33;
 /// Numbers of memory that `SO_MEMINFO` tells.
 const MEMORY_NUMBERS: usize = 9;
 /// The smallest send buffer, in bytes, as Linux has it (`SOCK_MIN_SNDBUF`).
 const LEAST_SEND_BUFFER: usize = 4608;
+/// The smallest receive buffer, in bytes (`SOCK_MIN_RCVBUF`).
+const LEAST_RECEIVE_BUFFER: i32 = 2304;
+/// The longest times of keep-alive in seconds (`MAX_TCP_KEEPIDLE`).
+const KEEP_ALIVE_S: i32 = 32_767;
+const SECOND_NS: i64 = 1_000_000 * MICROSECOND_NS;
 /// The secret of cookies where none was set, always the same, as the course of a script is. Linux
 /// takes one by chance.
 const OWN_KEY: [u8; 16] = *b"of a simulation.";
@@ -31,21 +39,63 @@ impl Host {
     /// Those of descriptors; `EINVAL` where the value is too short or out of range, and
     /// `ENOPROTOOPT` of what this host does not have.
     pub fn set_option(&mut self, descriptor: i32, level: i32, name: i32, value: &[u8]) -> Answer {
-        let number = || value.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes)).ok_or(libc::EINVAL);
+        let number = || match value {
+            // Options of IP may have one byte.
+            [byte] if level == libc::IPPROTO_IP => Ok(i32::from(*byte)),
+            _ => value.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes)).ok_or(libc::EINVAL),
+        };
         let bits = self.settings.fast_open();
         let socket = self.socket_mut(descriptor)?;
         let is_fresh = matches!(socket.role, Role::Fresh);
         let choices = &mut socket.choices;
         match (level, name) {
-            (libc::SOL_SOCKET, libc::SO_SNDBUF) => {
+            (libc::SOL_SOCKET, libc::SO_SNDBUF | SO_SNDBUFFORCE) => {
                 choices.send_buffer = (2 * number()?.max(0) as usize).max(LEAST_SEND_BUFFER);
                 choices.is_buffer_chosen = true;
             }
             (libc::SOL_SOCKET, libc::SO_ZEROCOPY) => socket.zero_copy.is_on = number()? != 0,
-            // They change nothing that this host has: any address and port may be bound, and
-            // packets have no marks.
-            (libc::SOL_SOCKET, libc::SO_REUSEADDR | libc::SO_REUSEPORT | libc::SO_MARK)
-            | (libc::IPPROTO_IP, libc::IP_FREEBIND) => return Ok(0),
+            (libc::SOL_SOCKET, libc::SO_RCVBUF | SO_RCVBUFFORCE) => {
+                choices.receive_buffer =
+                    Some(number()?.clamp(0, i32::MAX / 2).saturating_mul(2).max(LEAST_RECEIVE_BUFFER));
+            }
+            (libc::SOL_SOCKET, libc::SO_RCVLOWAT) => {
+                choices.least_read = match number()? {
+                    ..0 => i32::MAX as usize,
+                    least => least.max(1) as usize,
+                };
+            }
+            (libc::SOL_SOCKET, libc::SO_RCVTIMEO) => choices.read_limit_us = time_us(value)?,
+            (libc::SOL_SOCKET, libc::SO_SNDTIMEO) => choices.write_limit_us = time_us(value)?,
+            (libc::SOL_SOCKET, libc::SO_LINGER) => {
+                let seconds = value.get(4..8).and_then(|bytes| bytes.try_into().ok()).map(u32::from_ne_bytes);
+                let seconds = seconds.ok_or(libc::EINVAL)?;
+                choices.linger_s = (number()? != 0).then_some(seconds);
+            }
+            (libc::SOL_SOCKET, libc::SO_OOBINLINE) => socket.is_urgent_inline = number()? != 0,
+            (libc::SOL_SOCKET, libc::SO_TIMESTAMPING) => {
+                let flags = number()?.cast_unsigned();
+                return self.ask_stamps(descriptor, flags);
+            }
+            (libc::SOL_SOCKET, libc::SO_KEEPALIVE) => choices.keeps_alive = number()? != 0,
+            (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE) => {
+                choices.keep_alive.0 = Some(within(number()?, KEEP_ALIVE_S)?)
+            }
+            (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL) => {
+                choices.keep_alive.1 = Some(within(number()?, KEEP_ALIVE_S)?)
+            }
+            (libc::IPPROTO_TCP, libc::TCP_KEEPCNT) => {
+                choices.keep_alive.2 = Some(within(number()?, 127)? as u8)
+            }
+            (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT) => {
+                choices.defers_accept_s = number()?.max(0).cast_unsigned()
+            }
+            (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => choices.algorithm = algorithm_of(value)?,
+            (libc::IPPROTO_TCP, libc::TCP_QUICKACK) => {
+                let (is_quick, connection) = (number()? & 1 != 0, socket.connection());
+                self.with(|stack, io| connection.map(|id| stack.set_quick(id, is_quick, io)));
+                return Ok(0);
+            }
+            _ if remembered::is_one(level, name) => socket.remembered.set(level, name, number()?),
             (libc::IPPROTO_TCP, libc::TCP_NODELAY) => {
                 choices.has_no_delay = number()? != 0;
                 let pushes = choices.has_no_delay;
@@ -64,7 +114,7 @@ impl Host {
             }
             (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT) => choices.user_timeout_ms = number()?.max(0) as u32,
             (libc::IPPROTO_TCP, libc::TCP_SYNCNT) => {
-                choices.syn_retries = Some(number()?.clamp(1, 127) as u8)
+                choices.syn_retries = Some(within(number()?, 127)? as u8);
             }
             (libc::IPPROTO_TCP, libc::TCP_FASTOPEN) => choices.fast_open = Some(number()?.max(0) as u32),
             (libc::IPPROTO_TCP, TCP_FASTOPEN_KEY) => {
@@ -84,6 +134,14 @@ impl Host {
             _ => return Err(libc::ENOPROTOOPT),
         }
         self.changed(descriptor)
+    }
+
+    /// An application wants to know when its bytes went.
+    fn ask_stamps(&mut self, descriptor: i32, flags: u32) -> Answer {
+        let id = self.socket_mut(descriptor)?.connection();
+        let acknowledged = id.and_then(|id| self.stack()?.info(id)).map_or(0, |info| info.bytes_acknowledged);
+        self.socket_mut(descriptor)?.stamps.ask(flags, acknowledged);
+        Ok(0)
     }
 
     /// Tells the stack what an application has set.
@@ -131,6 +189,7 @@ impl Host {
     /// Tells the stack what was chosen for a connection.
     pub fn apply(&mut self, id: Id, choices: &Choices) {
         let choices = *choices;
+        let keep_alive = choices.keeps_alive.then(|| self.settings.keep_alive(choices.keep_alive));
         self.with_silently(|stack, io| {
             let connection = tcp::Choices {
                 has_nagle: !choices.has_no_delay,
@@ -138,6 +197,8 @@ impl Host {
                 user_timeout_ns: i64::from(choices.user_timeout_ms) * 1_000_000,
                 syn_retries: choices.syn_retries,
                 max_segment: choices.max_segment,
+                keep_alive,
+                algorithm: choices.algorithm,
             };
             stack.choose(id, connection, io).ok()
         });
@@ -154,6 +215,42 @@ impl Host {
         let value = match (level, name) {
             (libc::SOL_SOCKET, libc::SO_ERROR) => std::mem::take(&mut socket.error),
             (libc::SOL_SOCKET, libc::SO_SNDBUF) => choices.send_buffer as i32,
+            (libc::SOL_SOCKET, libc::SO_RCVBUF) => {
+                choices.receive_buffer.unwrap_or_else(|| self.settings.receive_buffer())
+            }
+            (libc::SOL_SOCKET, libc::SO_RCVLOWAT) => choices.least_read as i32,
+            (libc::SOL_SOCKET, libc::SO_RCVTIMEO) => return Ok(time_of(choices.read_limit_us)),
+            (libc::SOL_SOCKET, libc::SO_SNDTIMEO) => return Ok(time_of(choices.write_limit_us)),
+            (libc::SOL_SOCKET, libc::SO_LINGER) => {
+                let seconds = choices.linger_s.unwrap_or(0).to_ne_bytes();
+                let is_on = i32::from(choices.linger_s.is_some()).to_ne_bytes();
+                return Ok([is_on, seconds].concat());
+            }
+            (libc::SOL_SOCKET, libc::SO_KEEPALIVE) => choices.keeps_alive.into(),
+            (libc::SOL_SOCKET, libc::SO_OOBINLINE) => socket.is_urgent_inline.into(),
+            (libc::SOL_SOCKET, libc::SO_TIMESTAMPING) => socket.stamps.flags().cast_signed(),
+            (libc::SOL_SOCKET, libc::SO_ZEROCOPY) => socket.zero_copy.is_on.into(),
+            (libc::SOL_SOCKET, libc::SO_TYPE) => libc::SOCK_STREAM,
+            (libc::SOL_SOCKET, libc::SO_PROTOCOL) => libc::IPPROTO_TCP,
+            (libc::SOL_SOCKET, libc::SO_DOMAIN) if socket.is_v6 => libc::AF_INET6,
+            (libc::SOL_SOCKET, libc::SO_DOMAIN) => libc::AF_INET,
+            (libc::SOL_SOCKET, libc::SO_ACCEPTCONN) => matches!(socket.role, Role::Listening { .. }).into(),
+            (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => return Ok(name_of(choices.algorithm)),
+            (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE | libc::TCP_KEEPINTVL | libc::TCP_KEEPCNT) => {
+                let keep_alive = self.settings.keep_alive(choices.keep_alive);
+                match name {
+                    libc::TCP_KEEPIDLE => (keep_alive.idle_ns / SECOND_NS) as i32,
+                    libc::TCP_KEEPINTVL => (keep_alive.interval_ns / SECOND_NS) as i32,
+                    _ => keep_alive.probes.into(),
+                }
+            }
+            (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT) => choices.defers_accept_s.cast_signed(),
+            (libc::IPPROTO_TCP, libc::TCP_SYNCNT) => choices
+                .syn_retries
+                .map_or(self.settings.number("tcp_syn_retries").unwrap_or(6) as i32, i32::from),
+            (libc::IPPROTO_TCP, libc::TCP_FASTOPEN) => choices.fast_open.unwrap_or(0).cast_signed(),
+            (libc::IPPROTO_TCP, TCP_FASTOPEN_CONNECT) => choices.connects_fast.into(),
+            (libc::IPPROTO_TCP, libc::TCP_QUICKACK) => 1,
             (libc::SOL_SOCKET, SO_MEMINFO) => return Ok(vec![0; 4 * MEMORY_NUMBERS]),
             (libc::IPPROTO_TCP, TCP_CC_INFO) => return Ok(vec![]),
             (libc::IPPROTO_TCP, libc::TCP_INFO) => return self.tcp_info(descriptor),
@@ -168,7 +265,7 @@ impl Host {
                 let detail = connection.and_then(|id| self.stack()?.detail(id));
                 detail.map_or(i32::from(chosen), |detail| detail.info.payload_size as i32)
             }
-            _ => return Err(libc::ENOPROTOOPT),
+            _ => socket.remembered.value(level, name).ok_or(libc::ENOPROTOOPT)?,
         };
         Ok(value.to_ne_bytes().to_vec())
     }
@@ -184,8 +281,50 @@ impl Host {
             Role::Fresh | Role::Ended => Some(7),
         };
         let detail = detail.or(socket.last_info).ok_or(libc::EINVAL)?;
-        Ok(bytes_of(&detail, state, socket.received_ns, now_ns).to_vec())
+        let times = Times { received_ns: socket.received_ns, now_ns };
+        Ok(bytes_of(&detail, state, &socket.usage, times).to_vec())
     }
+}
+
+/// A number from one to the largest that is allowed.
+fn within(number: i32, most: i32) -> Answer<u32> {
+    if (1..=most).contains(&number) { Ok(number.cast_unsigned()) } else { Err(libc::EINVAL) }
+}
+
+/// A `struct timeval` in microseconds.
+fn time_us(value: &[u8]) -> Answer<i64> {
+    let part =
+        |at: usize| value.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map(i64::from_ne_bytes);
+    let (Some(seconds), Some(rest)) = (part(0), part(8)) else { return Err(libc::EINVAL) };
+    match rest {
+        0..1_000_000 => Ok(seconds.max(0).saturating_mul(1_000_000).saturating_add(rest)),
+        _ => Err(libc::EDOM),
+    }
+}
+
+/// Microseconds as a `struct timeval`.
+fn time_of(us: i64) -> Vec<u8> {
+    [(us / 1_000_000).to_ne_bytes(), (us % 1_000_000).to_ne_bytes()].concat()
+}
+
+/// The algorithm of a name, which may end with a zero.
+fn algorithm_of(value: &[u8]) -> Answer<tcp::Algorithm> {
+    match value.split(|byte| *byte == 0).next() {
+        Some(b"cubic") => Ok(tcp::Algorithm::Cubic),
+        Some(b"reno") => Ok(tcp::Algorithm::Reno),
+        _ => Err(libc::ENOENT),
+    }
+}
+
+/// The name of an algorithm, as long as Linux tells it (`TCP_CA_NAME_MAX`).
+fn name_of(algorithm: tcp::Algorithm) -> Vec<u8> {
+    let name: &[u8] = match algorithm {
+        tcp::Algorithm::Cubic => b"cubic",
+        tcp::Algorithm::Reno => b"reno",
+    };
+    let mut bytes = name.to_vec();
+    bytes.resize(16, 0);
+    bytes
 }
 
 /// A key of fast open as `sysctl` writes it: four words in hexadecimal, each of which stands in

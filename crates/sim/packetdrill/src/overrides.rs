@@ -6,10 +6,12 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::Path;
 use std::ptr::null_mut;
 
-use libc::socklen_t;
+use libc::{iovec, off_t, size_t, socklen_t, ssize_t};
 
 use crate::commands::follow;
 use crate::interface::{self, host};
+use crate::raw::answer;
+use crate::transfer::write_counted;
 
 /// `getsockopt`: packetdrill asks for `TCP_INFO` in this way. Sockets of the host are answered
 /// for, others by the kernel.
@@ -74,6 +76,39 @@ fn pass_on(command: &CStr) -> c_int {
     // SAFETY: the text ends with a zero.
     unsafe { next(command.as_ptr()) }
 }
+
+/// `sendfile`, which packetdrill calls by itself too: to a socket of the host the file's bytes are
+/// written as by a call.
+///
+/// # Safety
+/// As that of the C library.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendfile(to: c_int, from: c_int, at: *mut off_t, count: size_t) -> ssize_t {
+    if !host().is_some_and(|host| host.call(|host| host.number(to).is_ok())) {
+        // SAFETY: the same arguments, to the kernel.
+        return unsafe { libc::syscall(libc::SYS_sendfile, to, from, at, count) as ssize_t };
+    }
+    let mut bytes = vec![0_u8; count.min(MOST_OF_FILE)];
+    let room = bytes.as_mut_ptr().cast();
+    let read = match at.is_null() {
+        // SAFETY: there is room for so many bytes.
+        true => unsafe { libc::read(from, room, bytes.len()) },
+        // SAFETY: the same; the caller's offset can be read.
+        false => unsafe { libc::pread(from, room, bytes.len(), at.read()) },
+    };
+    let Ok(read) = usize::try_from(read) else { return -1 };
+    let buffer = iovec { iov_base: room, iov_len: read };
+    // SAFETY: the buffer has so many bytes.
+    let written = answer(unsafe { write_counted(to, &[buffer], 0, None) });
+    if written > 0 && !at.is_null() {
+        // SAFETY: the caller's offset can be read and written.
+        unsafe { at.write(at.read() + written) };
+    }
+    written as ssize_t
+}
+
+/// Bytes of a file that one call sends at most.
+const MOST_OF_FILE: usize = 1 << 24;
 
 /// `mlockall`: simulated time does not care for pages that are missing, and a privilege is
 /// not needed.

@@ -15,6 +15,33 @@ pub fn whole(packet: &Packet) -> Vec<u8> {
     bytes
 }
 
+/// What an application chose for the IP headers of its packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChosenHeader {
+    /// The traffic class, whose last two bits are the connection's (RFC 3168).
+    pub class: u8,
+    /// How many routers may pass it on.
+    pub hops: u8,
+}
+
+/// Has the IP header of a packet say what its application chose.
+pub fn choose_header(bytes: &mut [u8], chosen: ChosenHeader) {
+    let with = |ecn: u8| chosen.class & !ECN_BITS | ecn & ECN_BITS;
+    if ipv4::version(bytes[0]) == 4 {
+        if let Some(mut ip) = ipv4::Header::of_mut(bytes) {
+            ip.set_traffic_class(with(ip.traffic_class()));
+            ip.set_ttl(chosen.hops);
+            ip.fill_checksum();
+        }
+    } else if let Some(mut ip) = ipv6::Header::of_mut(bytes) {
+        ip.set_version(with(ip.traffic_class()), ip.flow_label());
+        ip.set_hop_limit(chosen.hops);
+    }
+}
+
+/// The bits of the traffic class that are not the application's.
+const ECN_BITS: u8 = 3;
+
 /// Fills in the checksums of a packet.
 fn complete(bytes: &mut [u8]) {
     let ip_len = ip_len(bytes);

@@ -9,6 +9,7 @@ use libc::{iovec, msghdr, sockaddr, socklen_t};
 
 use crate::errors::Answer;
 use crate::host::MICROSECOND_NS;
+use crate::notices::Control;
 
 /// What a call returns in C: a number, or -1 with `errno` set.
 pub fn answer<T: TryInto<i64>>(answer: Answer<T>) -> i64 {
@@ -98,25 +99,28 @@ pub unsafe fn vector<'a>(at: *const iovec, count: usize) -> &'a [iovec] {
     unsafe { slice::from_raw_parts(at, count) }
 }
 
-/// Writes a message of control, its level, kind and bytes, or none.
+/// Writes messages of control, as many as there is room for.
 ///
 /// # Safety
 /// The message has as much room for control as it says.
-pub unsafe fn tell_control(message: &mut msghdr, told: Option<(c_int, c_int, &[u8])>) {
+pub unsafe fn tell_control(message: &mut msghdr, told: &[Control]) {
     let room = std::mem::take(&mut message.msg_controllen);
-    let Some((level, kind, bytes)) = told else { return };
-    // SAFETY: `CMSG_SPACE` only computes.
-    let needed = unsafe { libc::CMSG_SPACE(bytes.len() as u32) } as usize;
-    if message.msg_control.is_null() || room < needed {
-        return;
-    }
-    message.msg_controllen = needed;
-    // SAFETY: there is room for a message of control with so many bytes.
-    unsafe {
-        let control = libc::CMSG_FIRSTHDR(message);
-        (*control).cmsg_level = level;
-        (*control).cmsg_type = kind;
-        (*control).cmsg_len = libc::CMSG_LEN(bytes.len() as u32) as usize;
-        slice::from_raw_parts_mut(libc::CMSG_DATA(control), bytes.len()).copy_from_slice(bytes);
+    for (level, kind, bytes) in told {
+        // SAFETY: `CMSG_SPACE` only computes.
+        let needed = unsafe { libc::CMSG_SPACE(bytes.len() as u32) } as usize;
+        let used = message.msg_controllen;
+        if message.msg_control.is_null() || room - used < needed {
+            return;
+        }
+        message.msg_controllen += needed;
+        // SAFETY: there is room for a message of control with so many bytes behind those before,
+        // each of which takes so many that the next one is aligned.
+        unsafe {
+            let control = message.msg_control.byte_add(used).cast::<libc::cmsghdr>();
+            (*control).cmsg_level = *level;
+            (*control).cmsg_type = *kind;
+            (*control).cmsg_len = libc::CMSG_LEN(bytes.len() as u32) as usize;
+            slice::from_raw_parts_mut(libc::CMSG_DATA(control), bytes.len()).copy_from_slice(bytes);
+        }
     }
 }

@@ -35,6 +35,9 @@ pub struct SendBuffer {
     next: Option<u32>,
     /// Bytes that the other side has acknowledged.
     acknowledged: u64,
+    /// Bytes that were written, and those up to the last end with PSH.
+    written: u64,
+    pushed: u64,
 }
 
 impl SendBuffer {
@@ -56,10 +59,21 @@ impl SendBuffer {
 
     /// Bytes were written into the last packet, or into a new one behind it.
     fn write(&mut self, bytes: usize, is_new: bool) {
+        self.written += bytes as u64;
         match self.waiting.back_mut().filter(|_| !is_new) {
             Some(last) => *last += bytes,
             None => self.waiting.push_back(bytes),
         }
+    }
+
+    /// Whether what was written ends with PSH: the application's bytes end there, or half of the
+    /// largest window was written since the last one (Linux's `forced_push`).
+    fn push(&mut self, is_end: bool) -> bool {
+        let is_pushed = is_end || self.written - self.pushed > self.max_window as u64 / 2;
+        if is_pushed {
+            self.pushed = self.written;
+        }
+        is_pushed
     }
 
     /// A packet went out.
@@ -101,11 +115,12 @@ fn grown(info: &Info) -> usize {
 }
 
 impl Host {
-    /// Whether a new packet may begin: memory is left, and little enough waits to be sent.
-    fn has_room(&self, socket: &Socket, id: Id) -> bool {
+    /// Whether a new packet may begin behind `ahead` bytes that are about to be queued: memory is
+    /// left, and little enough waits to be sent.
+    fn has_room(&self, socket: &Socket, id: Id, ahead: usize) -> bool {
         let low = self.not_sent_low(socket).map_or(usize::MAX, |low| low as usize);
-        let memory = socket.send_buffer.memory(self.queued(id));
-        memory < socket.choices.send_buffer && self.unsent(id) < low
+        let memory = socket.send_buffer.memory(self.queued(id) + ahead);
+        memory < socket.choices.send_buffer && self.unsent(id) + ahead < low
     }
 
     /// Whether a socket counts as writable: a third of its buffer is free, and half of what may
@@ -126,9 +141,19 @@ impl Host {
         let room = buffer.tail_room(goal);
         let socket = self.sockets.get(&number)?;
         match room {
-            0 => self.has_room(socket, id).then_some((goal, true)),
+            0 => self.has_room(socket, id, 0).then_some((goal, true)),
             room => Some((room, false)),
         }
+    }
+
+    /// Whether a packet may begin behind so many bytes that are about to be queued.
+    pub fn has_room_behind(&self, number: Number, id: Id, bytes: usize) -> bool {
+        self.sockets.get(&number).is_some_and(|socket| self.has_room(socket, id, bytes))
+    }
+
+    /// Whether what was written ends with PSH; it does where `is_end` says so.
+    pub fn is_pushed(&mut self, number: Number, is_end: bool) -> bool {
+        self.sockets.get_mut(&number).is_some_and(|socket| socket.send_buffer.push(is_end))
     }
 
     /// Bytes were written into the packet that [`Host::next_part`] told of; they have not gone out.
@@ -136,6 +161,7 @@ impl Host {
         if let Some(socket) = self.sockets.get_mut(&number) {
             socket.send_buffer.write(bytes, is_new);
             socket.zero_copy.count(bytes);
+            socket.stamps.count(bytes);
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use tcp::{Algorithm, Offload, Options};
+use tcp::{Algorithm, KeepAlive, Offload, Options};
 
 /// Values by their names in Linux, such as `net.ipv4.tcp_sack`.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +21,8 @@ pub struct Settings {
     pub changes: u64,
 }
 
+/// A second in nanoseconds.
+const SECOND_NS: i64 = 1_000_000_000;
 /// Segments of a packet that is cut at most: those of 64 KiB.
 const MOST_SEGMENTS: usize = 44;
 
@@ -79,10 +81,40 @@ impl Settings {
         self.text("net.ipv4.tcp_wmem")?.split_whitespace().nth(at)?.parse().ok()
     }
 
+    /// Bytes of a new socket's receive buffer: the second number of `tcp_rmem`.
+    pub fn receive_buffer(&self) -> i32 {
+        let second = self.text("net.ipv4.tcp_rmem").and_then(|text| text.split_whitespace().nth(1));
+        second.and_then(|bytes| bytes.parse().ok()).unwrap_or(131_072)
+    }
+
+    /// How fast a new socket sends.
+    pub fn algorithm(&self) -> Algorithm {
+        match self.text("net.ipv4.tcp_congestion_control") {
+            Some("reno") => Algorithm::Reno,
+            _ => Algorithm::Cubic,
+        }
+    }
+
+    /// When a silent connection is asked: what its socket chose (seconds of silence, seconds
+    /// between, how often), or else what is set for all.
+    pub fn keep_alive(
+        &self,
+        (idle_s, interval_s, probes): (Option<u32>, Option<u32>, Option<u8>),
+    ) -> KeepAlive {
+        let seconds = |chosen: Option<u32>, name: &str, usual: u32| {
+            i64::from(chosen.or_else(|| self.number(name)).unwrap_or(usual)) * SECOND_NS
+        };
+        let general = self.number("tcp_keepalive_probes").map_or(9, |count| count.min(255) as u8);
+        KeepAlive {
+            idle_ns: seconds(idle_s, "tcp_keepalive_time", 7200),
+            interval_ns: seconds(interval_s, "tcp_keepalive_intvl", 75),
+            probes: probes.unwrap_or(general),
+        }
+    }
+
     /// The stack's options with what was set, for a host whose packets have `mtu` bytes.
     pub fn stack_options(&self, mtu: u16) -> Options {
         let most = self.text("net.ipv4.tcp_rmem").and_then(|text| text.split_whitespace().nth(2));
-        let congestion = self.text("net.ipv4.tcp_congestion_control");
         let ecn = self.number("tcp_ecn").unwrap_or(2);
         Options {
             key: [0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210],
@@ -95,7 +127,7 @@ impl Settings {
             send_packets: 1 << 14,
             packets: 1 << 16,
             connections: 256,
-            algorithm: if congestion == Some("reno") { Algorithm::Reno } else { Algorithm::Cubic },
+            algorithm: self.algorithm(),
             sack: self.is_on("tcp_sack"),
             timestamps: self.is_on("tcp_timestamps"),
             window_scale: self.is_on("tcp_window_scaling"),
@@ -105,6 +137,8 @@ impl Settings {
             ecn_offer: ecn == 1,
             tail_probes: self.is_on("tcp_early_retrans"),
             restart_after_idle: self.is_on("tcp_slow_start_after_idle"),
+            retries: self.number("tcp_retries2").map_or(15, |count| count.clamp(1, 255) as u8),
+            fin_wait_ns: i64::from(self.number("tcp_fin_timeout").unwrap_or(60)) * SECOND_NS,
             syn_retries: self.number("tcp_syn_retries").map_or(5, |count| count.min(127) as u8),
             ..Options::default()
         }

@@ -5,7 +5,12 @@ use std::net::SocketAddr;
 
 use tcp::Id;
 
+use crate::packets::ChosenHeader;
+use crate::remembered::Remembered;
 use crate::send_buffer::SendBuffer;
+use crate::stamps::Stamps;
+use crate::urgent::Urgent;
+use crate::usage::Usage;
 use crate::zero_copy::ZeroCopy;
 
 /// The number of a socket, whether or not an application has a descriptor of it.
@@ -53,6 +58,24 @@ pub struct Choices {
     pub user_timeout_ms: u32,
     /// How often a SYN is sent again.
     pub syn_retries: Option<u8>,
+    /// Whether the other side is asked when it is silent.
+    pub keeps_alive: bool,
+    /// When it is asked: seconds of silence, seconds between, and how often.
+    pub keep_alive: (Option<u32>, Option<u32>, Option<u8>),
+    /// Closing ends the connection with a reset, or waits for so many seconds, where it is
+    /// chosen.
+    pub linger_s: Option<u32>,
+    /// Reading waits for so many bytes.
+    pub least_read: usize,
+    /// How long reading and writing wait at most, in microseconds; zero for ever.
+    pub read_limit_us: i64,
+    pub write_limit_us: i64,
+    /// Seconds for which a connection waits for data before it can be accepted.
+    pub defers_accept_s: u32,
+    /// Bytes that may wait to be read, as `SO_RCVBUF` tells them.
+    pub receive_buffer: Option<i32>,
+    /// How fast it sends.
+    pub algorithm: tcp::Algorithm,
     /// `connect` waits for the data that go with the SYN.
     pub connects_fast: bool,
     /// How many connections with data in the SYN may wait to be accepted.
@@ -73,6 +96,15 @@ impl Choices {
             max_segment: None,
             user_timeout_ms: 0,
             syn_retries: None,
+            keeps_alive: false,
+            keep_alive: (None, None, None),
+            linger_s: None,
+            least_read: 1,
+            read_limit_us: 0,
+            write_limit_us: 0,
+            defers_accept_s: 0,
+            receive_buffer: None,
+            algorithm: tcp::Algorithm::Cubic,
             connects_fast: false,
             fast_open: None,
         }
@@ -100,6 +132,20 @@ pub struct Socket {
     pub received: VecDeque<u8>,
     /// Calls whose bytes an application must not change yet.
     pub zero_copy: ZeroCopy,
+    /// Bytes whose moments an application wants to know.
+    pub stamps: Stamps,
+    /// Options that change nothing here.
+    pub remembered: Remembered,
+    /// What was counted of the connection.
+    pub usage: Usage,
+    /// The urgent byte, until what is behind it was read.
+    pub urgent: Option<Urgent>,
+    /// It stays in the stream.
+    pub is_urgent_inline: bool,
+    /// Bytes of the stream that were read or passed over.
+    pub read_bytes: u64,
+    /// The listening socket that it is to be accepted from once data have come.
+    pub deferred: Option<Number>,
     /// What waits to be sent or acknowledged, as Linux counts it.
     pub send_buffer: SendBuffer,
     /// The other side has sent all that it had to send.
@@ -137,6 +183,13 @@ impl Socket {
             choices,
             received: VecDeque::new(),
             zero_copy: ZeroCopy::default(),
+            stamps: Stamps::default(),
+            remembered: Remembered::default(),
+            usage: Usage::default(),
+            urgent: None,
+            is_urgent_inline: false,
+            read_bytes: 0,
+            deferred: None,
             send_buffer: SendBuffer::default(),
             is_peer_finished: false,
             is_read_shut: false,
@@ -157,6 +210,16 @@ impl Socket {
             Role::Open(id) => Some(id),
             _ => None,
         }
+    }
+
+    /// What its packets' IP headers say.
+    pub fn chosen_header(&self) -> ChosenHeader {
+        let (level, class, hops) = match self.is_v6 {
+            true => (libc::IPPROTO_IPV6, libc::IPV6_TCLASS, libc::IPV6_UNICAST_HOPS),
+            false => (libc::IPPROTO_IP, libc::IP_TOS, libc::IP_TTL),
+        };
+        let value = |name: i32| self.remembered.value(level, name).and_then(|value| u8::try_from(value).ok());
+        ChosenHeader { class: value(class).unwrap_or(0), hops: value(hops).unwrap_or(64) }
     }
 
     /// Takes the error that is kept for the next call.

@@ -2,6 +2,8 @@
 
 use tcp::{Detail, Recovery, State};
 
+use crate::usage::Usage;
+
 /// Bytes of what is told; what a caller wants beyond it is zero.
 const LEN: usize = 240;
 /// Bytes that a caller gets at most.
@@ -52,8 +54,17 @@ fn congestion_state(detail: &Detail) -> u8 {
     }
 }
 
+/// When what is told of happened, and when it is told, in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    /// When data came last.
+    pub received_ns: i64,
+    /// The present.
+    pub now_ns: i64,
+}
+
 /// What is told of a connection; `state` replaces its state where it has ended or listens.
-pub fn bytes_of(detail: &Detail, state: Option<u8>, received_ns: i64, now_ns: i64) -> [u8; LEN] {
+pub fn bytes_of(detail: &Detail, state: Option<u8>, usage: &Usage, times: Times) -> [u8; LEN] {
     let mut bytes = [0; LEN];
     let info = &detail.info;
     let mut put8 = |at: usize, value: u8| bytes[at] = value;
@@ -65,7 +76,7 @@ pub fn bytes_of(detail: &Detail, state: Option<u8>, received_ns: i64, now_ns: i6
     put8(5, options(detail));
     put8(6, detail.send_shift | detail.receive_shift << 4);
     let segment = info.payload_size.max(1);
-    let since_ms = |at_ns: i64| if at_ns == 0 { 0 } else { ((now_ns - at_ns) / MS) as u32 };
+    let since_ms = |at_ns: i64| if at_ns == 0 { 0 } else { ((times.now_ns - at_ns) / MS) as u32 };
     let words: [(usize, u32); 20] = [
         (8, (info.rto_ns / US) as u32),
         (16, segment),
@@ -75,7 +86,7 @@ pub fn bytes_of(detail: &Detail, state: Option<u8>, received_ns: i64, now_ns: i6
         (32, detail.segments_lost),
         (36, detail.segments_resent_out),
         (44, since_ms(detail.sent_ns)),
-        (52, since_ms(received_ns)),
+        (52, since_ms(times.received_ns)),
         (56, since_ms(info.heard_ns)),
         (68, (info.rtt_ns / US) as u32),
         (72, (info.rtt_variation_ns / US) as u32),
@@ -91,10 +102,30 @@ pub fn bytes_of(detail: &Detail, state: Option<u8>, received_ns: i64, now_ns: i6
     for (at, value) in words {
         bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
     }
-    for (at, value) in [(120, info.bytes_acknowledged), (128, info.bytes_received)] {
+    let (busy_ns, window_ns, buffer_ns) = usage.times_ns(times.now_ns);
+    let in_us = |time_ns: i64| (time_ns / US).cast_unsigned();
+    let longs = [
+        (120, info.bytes_acknowledged),
+        (128, info.bytes_received),
+        (168, in_us(busy_ns)),
+        (176, in_us(window_ns)),
+        (184, in_us(buffer_ns)),
+        (200, usage.bytes_sent),
+        (208, usage.bytes_resent),
+    ];
+    for (at, value) in longs {
         bytes[at..at + 8].copy_from_slice(&value.to_ne_bytes());
     }
-    for (at, value) in [(228, info.send_window), (220, detail.reorderings)] {
+    let counts = [
+        (136, usage.segments_out),
+        (140, usage.segments_in),
+        (152, usage.data_segments_in),
+        (156, usage.data_segments_out),
+        (220, detail.reorderings),
+        (228, info.send_window),
+        (232, detail.receive_window),
+    ];
+    for (at, value) in counts {
         bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
     }
     bytes

@@ -211,10 +211,7 @@ impl Client {
     /// Does what the server says.
     fn state(&mut self, state: State, stack: &mut Stack, io: &mut Io) -> Result<(), String> {
         let Some(control) = self.control else { return Ok(()) };
-        if self.step != Step::Running {
-            self.until_ns = io.now_ns + STEP_NS;
-        }
-        let mut text = vec![];
+        let (mut text, before) = (vec![], self.step);
         match (state, self.step) {
             (State::ParamExchange, Step::Begin) => push_text(&self.parameters().text(), &mut text),
             (State::CreateStreams, Step::Begin) => {
@@ -241,6 +238,10 @@ impl Client {
             (State::ServerError, _) => self.step = Step::Error,
             (State::ServerTerminate, _) => return Err("the server has ended the test".to_owned()),
             (state, _) => return Err(format!("the server said {state:?} out of its turn")),
+        }
+        // A server that says the same again and again has no more time for it.
+        if self.step != before && self.step != Step::Running {
+            self.until_ns = io.now_ns + STEP_NS;
         }
         if !text.is_empty() && stack.write(control, &text, io) != Ok(text.len()) {
             return Err("a message finds no room on the control connection".to_owned());

@@ -113,6 +113,12 @@ impl Memcached {
             (Some(b"sleep" | b"tocrawl"), Some(count)) if number(count).is_none() => {
                 return self.refuse(FORMAT, output);
             }
+            (Some(b"sleep"), Some(us)) if number(us).is_some_and(|us| us > MOST_SLEEP_US) => {
+                return self.refuse(b"CLIENT_ERROR sleep must be one second or less\r\n", output);
+            }
+            (Some(b"crawl"), Some(classes)) if !are_classes(classes) => {
+                return self.refuse(b"BADCLASS invalid class id\r\n", output);
+            }
             (Some(b"enable" | b"disable"), None) | (Some(b"sleep" | b"tocrawl" | b"crawl"), Some(_)) => {
                 return output.put(b"OK\r\n");
             }
@@ -120,9 +126,12 @@ impl Memcached {
         };
         let is_class = |class: &[u8]| class == b"1";
         let is_any = matches!(form.1, b"all" | b"hash") || form.1.split(|byte| *byte == b',').any(is_class);
-        match is_any {
-            true => session.state = State::Dump(Dump::new(form.0)),
-            false => self.refuse(b"BADCLASS invalid class id\r\n", output),
+        if !is_any {
+            return self.refuse(b"BADCLASS invalid class id\r\n", output);
+        }
+        match Dump::begin(form.0, &self.shared) {
+            Some(dump) => session.state = State::Dump(dump),
+            None => output.put(b"BUSY currently processing crawler request\r\n"),
         }
     }
 
@@ -239,14 +248,28 @@ fn slabs(arguments: &[u8]) -> Said {
     }
 }
 
-/// `lru`: items are in one list, in the order of their use.
+/// Whether classes of items are named as memcached names them.
+fn are_classes(classes: &[u8]) -> bool {
+    let is_class = |class: &[u8]| number(class).is_some_and(|class| (1..=MOST_CLASSES).contains(&class));
+    classes == b"all" || classes.split(|byte| *byte == b',').all(is_class)
+}
+
+/// The most classes of items, and the longest rest of the thread that looks for expired ones in
+/// microseconds, both of memcached.
+const MOST_CLASSES: u64 = 63;
+const MOST_SLEEP_US: u64 = 1_000_000;
+
+/// `lru`: items are in one list, in the order of their use, and no tuning changes anything.
 fn lru(arguments: &[u8]) -> Said {
     let mut words = words(arguments);
     match (words.next(), words.next()) {
-        (Some(b"mode"), Some(b"flat")) => Ok(b"OK\r\n"),
-        (Some(b"mode" | b"tune" | b"temp_ttl"), Some(_)) => {
-            Err(b"ERROR there is one list of items, in the order of their use\r\n")
-        }
+        (Some(b"mode"), Some(b"flat" | b"segmented")) => Ok(b"OK\r\n"),
+        (Some(b"temp_ttl"), Some(seconds)) if signed(seconds).is_some() => Ok(b"OK\r\n"),
+        (Some(b"tune"), Some(hot)) => match (number(hot), words.next().and_then(number), words.count()) {
+            (Some(hot), Some(warm), 2..) if hot.saturating_add(warm) <= 80 => Ok(b"OK\r\n"),
+            (Some(_), Some(_), 2..) => Err(b"ERROR hot and warm pcts must not exceed 80\r\n"),
+            _ => Err(ERROR),
+        },
         _ => Err(ERROR),
     }
 }

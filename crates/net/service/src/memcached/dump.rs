@@ -1,11 +1,15 @@
 //! Lists of all items: `lru_crawler metadump`, `mgdump` and `stats cachedump`. A list goes on as
 //! its client takes it, and holds no lock meanwhile: what is stored and what goes in the course of
-//! it may be in it or not.
+//! it may be in it or not. As in memcached, there is one at a time: each looks at many slots in
+//! every turn, and costs its client next to nothing.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::flags::push_key;
 use super::slots::Item;
 use super::store::NEVER_S;
-use super::{Memcached, Session, State};
+use super::{Memcached, Session, Shared, State};
 use crate::output::Output;
 use crate::text::push_number;
 
@@ -25,18 +29,30 @@ pub enum Form {
 }
 
 /// A list that is being sent.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct Dump {
     form: Form,
     /// What is next: a shard, and a slot of it.
     shard: u32,
     at: u32,
+    _only: Only,
+}
+
+/// The only list of a cache: another may begin when this is dropped.
+#[derive(Debug)]
+struct Only(Arc<Shared>);
+
+impl Drop for Only {
+    fn drop(&mut self) {
+        self.0.is_listed.store(false, Relaxed);
+    }
 }
 
 impl Dump {
-    /// A list from the beginning.
-    pub fn new(form: Form) -> Dump {
-        Dump { form, shard: 0, at: 0 }
+    /// A list from the beginning; `None` while another is being sent.
+    pub fn begin(form: Form, shared: &Arc<Shared>) -> Option<Dump> {
+        let is_listed = shared.is_listed.swap(true, Relaxed);
+        (!is_listed).then(|| Dump { form, shard: 0, at: 0, _only: Only(shared.clone()) })
     }
 }
 

@@ -9,8 +9,8 @@ use crate::text::{number, signed, words};
 /// The line has not the form of its command.
 pub const FORMAT: &[u8] = b"CLIENT_ERROR bad command line format\r\n";
 const TOKEN: &[u8] = b"CLIENT_ERROR bad token in command line format\r\n";
-/// The longest opaque token.
-const MAX_OPAQUE: usize = 32;
+/// The longest opaque token, which has 32 characters with its `O`.
+const MAX_OPAQUE: usize = 31;
 
 /// A key with its flags.
 #[derive(Debug)]
@@ -53,6 +53,24 @@ pub struct Flags<'a> {
     pub mode: Option<u8>,
 }
 
+/// The flags of a command, and how it refuses others.
+#[derive(Debug)]
+pub struct Known {
+    /// The flags; none where all are taken.
+    flags: &'static [u8],
+    /// What is told of all that is wrong with them, where that is one text.
+    one_text: Option<&'static [u8]>,
+}
+
+const ANY_WRONG: Option<&[u8]> = Some(b"CLIENT_ERROR invalid or duplicate flag\r\n");
+
+/// The flags of `mg`, `ms`, `md`, `ma` and `me`.
+pub const GET: Known = Known { flags: b"bcfhIklOqstuvCENRT", one_text: None };
+pub const SET: Known = Known { flags: b"bcCEFIkOqsTMN", one_text: None };
+pub const DELETE: Known = Known { flags: b"bCEIkOqTx", one_text: ANY_WRONG };
+pub const COUNT: Known = Known { flags: b"bCENJDTMOqtcvk", one_text: ANY_WRONG };
+pub const DEBUG: Known = Known { flags: b"", one_text: ANY_WRONG };
+
 /// Reads what stands behind a command's name and, where it has one, its length.
 ///
 /// # Errors
@@ -60,7 +78,7 @@ pub struct Flags<'a> {
 pub fn parse<'a>(
     key: &'a [u8],
     flags: &'a [u8],
-    known: &[u8],
+    known: &Known,
     now_s: i64,
 ) -> Result<Flags<'a>, &'static [u8]> {
     let mut all = Flags {
@@ -83,23 +101,29 @@ pub fn parse<'a>(
         initial: 0,
         mode: None,
     };
-    let mut seen = 0_u128;
+    let (mut seen, mut wrong) = (0_u128, None);
     for word in words(flags) {
         let (flag, token) = (word[0], &word[1..]);
         let bit = 1_u128.checked_shl(flag.into()).unwrap_or(0);
-        if !known.contains(&flag) && !matches!(flag, b'P' | b'L') {
-            return Err(b"CLIENT_ERROR invalid flag\r\n");
-        }
-        if seen & bit != 0 {
-            return Err(b"CLIENT_ERROR duplicate flag\r\n");
+        let is_known = known.flags.is_empty() || known.flags.contains(&flag) || matches!(flag, b'P' | b'L');
+        match (is_known, seen & bit == 0) {
+            (false, _) => return Err(known.one_text.unwrap_or(b"CLIENT_ERROR invalid flag\r\n")),
+            (_, false) => return Err(known.one_text.unwrap_or(b"CLIENT_ERROR duplicate flag\r\n")),
+            _ => {}
         }
         seen |= bit;
-        all.take(flag, token, now_s)?;
+        match (flag, all.take(flag, token, now_s)) {
+            (_, Ok(())) => {}
+            (b'O', Err(text)) => return Err(text),
+            // As memcached does it: the last of them is told, behind what is wrong with the flags.
+            (_, Err(text)) => wrong = Some(known.one_text.unwrap_or(text)),
+        }
     }
     if all.is_binary {
-        let undecodable = b"CLIENT_ERROR error decoding key\r\n".as_slice();
+        let undecodable = known.one_text.unwrap_or(b"CLIENT_ERROR error decoding key\r\n");
         all.key = Cow::Owned(base64::decode(key).ok_or(undecodable)?);
     }
+    wrong.map_or(Ok(()), Err)?;
     // A binary key is as long in bytes as another one in characters.
     if all.key.is_empty() || all.key.len() > MAX_KEY {
         return Err(FORMAT);
@@ -120,12 +144,9 @@ impl<'a> Flags<'a> {
             b'x' => self.empties = true,
             b'C' => self.compare = Some(unsigned()?),
             b'E' => self.new_cas = Some(unsigned()?),
-            b'D' => {
-                self.delta =
-                    number(token).ok_or(b"CLIENT_ERROR invalid numeric delta argument\r\n".as_slice())?
-            }
+            b'D' => self.delta = number(token).ok_or(TOKEN)?,
             b'J' => self.initial = unsigned()?,
-            b'F' => self.client = unsigned().and_then(|value| u32::try_from(value).map_err(|_| TOKEN))?,
+            b'F' => self.client = number(token).and_then(|value| u32::try_from(value).ok()).ok_or(FORMAT)?,
             b'T' => {
                 self.expires_s = Some(expiry(time()?, now_s));
                 self.made_s = self.made_s.and(self.expires_s);
@@ -151,8 +172,8 @@ impl<'a> Flags<'a> {
     }
 
     /// Appends the flags that are answered, in their order: those that only copy what came
-    /// themselves, others by `of`.
-    pub fn answer(&self, to: &mut Vec<u8>, mut of: impl FnMut(u8, &mut Vec<u8>)) {
+    /// themselves, others by `of`. A key is told in base64 where it was stored so.
+    pub fn answer(&self, is_binary: bool, to: &mut Vec<u8>, mut of: impl FnMut(u8, &mut Vec<u8>)) {
         for word in words(self.words) {
             match word[0] {
                 b'O' => {
@@ -161,9 +182,9 @@ impl<'a> Flags<'a> {
                 }
                 b'k' => {
                     to.extend_from_slice(b" k");
-                    push_key(&self.key, self.is_binary, to);
+                    push_key(&self.key, is_binary, to);
                     // Which tells that the key is one in base64.
-                    to.extend_from_slice(if self.is_binary { b" b" } else { b"" });
+                    to.extend_from_slice(if is_binary { b" b" } else { b"" });
                 }
                 flag => of(flag, to),
             }

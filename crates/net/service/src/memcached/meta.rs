@@ -17,13 +17,14 @@ struct Seen {
     used_s: i64,
     len: usize,
     is_fetched: bool,
+    is_binary: bool,
 }
 
 impl Seen {
     fn of(item: &Item) -> Seen {
-        let (len, is_fetched) = (item.value().len(), item.is_fetched);
-        let Item { cas, flags, expires_s, used_s, .. } = *item;
-        Seen { cas, flags, expires_s, used_s, len, is_fetched }
+        let len = item.value().len();
+        let Item { cas, flags, expires_s, used_s, is_fetched, is_binary, .. } = *item;
+        Seen { cas, flags, expires_s, used_s, len, is_fetched, is_binary }
     }
 
     /// Appends the answer to a flag.
@@ -80,11 +81,11 @@ impl Memcached {
             return output.put(b"MN\r\n");
         }
         let now_s = self.now_s(output);
-        let known: &[u8] = match command {
-            b"mg" => b"bcfhklOqstuvCENRT",
-            b"md" => b"bCEIkOqTx",
-            b"ma" => b"bCENJDTMOqtcvk",
-            _ => b"b",
+        let known = match command {
+            b"mg" => &flags::GET,
+            b"md" => &flags::DELETE,
+            b"ma" => &flags::COUNT,
+            _ => &flags::DEBUG,
         };
         let (key, behind) = first(arguments);
         let wanted = match flags::parse(key, behind, known, now_s) {
@@ -113,7 +114,7 @@ impl Memcached {
         let Some((at, is_new)) = found else {
             if !wanted.is_quiet {
                 head.extend_from_slice(b"EN");
-                wanted.answer(head, |_, _| {});
+                wanted.answer(wanted.is_binary, head, |_, _| {});
                 head.extend_from_slice(b"\r\n");
                 output.put(head);
             }
@@ -135,7 +136,7 @@ impl Memcached {
         } else {
             head.extend_from_slice(b"HD");
         }
-        wanted.answer(head, |flag, to| seen.answer(flag, now_s, to));
+        wanted.answer(seen.is_binary, head, |flag, to| seen.answer(flag, now_s, to));
         Renewal { is_won: renewal.is_won || is_new, ..renewal }.answer(head);
         head.extend_from_slice(b"\r\n");
         output.put(head);
@@ -215,7 +216,8 @@ impl Memcached {
             Ok(counted) => counted,
             Err(outcome) => return self.meta_answer(wanted, outcome, output),
         };
-        if wanted.is_quiet {
+        // One that was made is told of in any case, as by memcached.
+        if wanted.is_quiet && !counted.is_new {
             return;
         }
         let mut digits = Vec::with_capacity(20);
@@ -228,7 +230,7 @@ impl Memcached {
         } else {
             head.extend_from_slice(b"HD");
         }
-        wanted.answer(head, |flag, to| match flag {
+        wanted.answer(wanted.is_binary, head, |flag, to| match flag {
             b't' => push_left(counted.expires_s, now_s, to),
             b'c' => {
                 to.extend_from_slice(b" c");
@@ -278,7 +280,7 @@ impl Memcached {
         let head = &mut self.scratch;
         head.clear();
         head.extend_from_slice(code);
-        wanted.answer(head, |flag, to| match flag {
+        wanted.answer(wanted.is_binary, head, |flag, to| match flag {
             b'c' => {
                 to.extend_from_slice(b" c");
                 push_number(to, cas);

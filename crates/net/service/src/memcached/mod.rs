@@ -10,6 +10,7 @@ mod command;
 mod dump;
 mod fetch;
 mod flags;
+mod frames;
 mod meta;
 mod operation;
 mod report;
@@ -28,6 +29,7 @@ use crate::server::{Protocol, Taken};
 use crate::text::words;
 use dump::Dump;
 use fetch::Keys;
+pub use frames::Frames;
 use storage::Value;
 pub use store::{Limits, Store};
 use store::{Pin, Place, Shard};
@@ -58,6 +60,8 @@ struct Shared {
     store: Store,
     traffic: Vec<Traffic>,
     started_s: i64,
+    /// A list of all items is being sent.
+    is_listed: AtomicBool,
 }
 
 /// One thread's server of a cache.
@@ -120,7 +124,8 @@ impl Memcached {
     /// seconds of Unix time.
     pub fn servers(limits: Limits, started_s: i64) -> Vec<Memcached> {
         let traffic = (0..limits.threads).map(|_| Traffic::default()).collect();
-        let shared = Arc::new(Shared { store: Store::new(limits), traffic, started_s });
+        let (store, is_listed) = (Store::new(limits), AtomicBool::new(false));
+        let shared = Arc::new(Shared { store, traffic, started_s, is_listed });
         let server = |thread| Memcached {
             shared: shared.clone(),
             thread,
@@ -131,9 +136,25 @@ impl Memcached {
         (0..limits.threads).map(server).collect()
     }
 
+    /// Another server of the same cache, on the same thread. Its clients cannot end the program.
+    fn beside(&self) -> Memcached {
+        let (shared, scratch) = (self.shared.clone(), Vec::new());
+        Memcached { shared, thread: self.thread, zero_s: self.zero_s, scratch, shutdown: None }
+    }
+
     /// Lets clients end the program: the command `shutdown` sets `stop`.
     pub fn enable_shutdown(&mut self, stop: &Arc<AtomicBool>) {
         self.shutdown = Some(stop.clone());
+    }
+
+    /// Lets go of what is kept for a session.
+    fn end(&self, session: Session) {
+        if let Some(sending) = session.sending {
+            self.shared.store.unpin(sending.pin);
+        }
+        if let State::Value(value) = session.state {
+            self.shared.store.release(value.shard, value.reserved);
+        }
     }
 
     fn now_s(&self, output: &impl Output) -> i64 {
@@ -282,12 +303,7 @@ impl Protocol for Memcached {
     }
 
     fn forget(&mut self, session: Session) {
-        if let Some(sending) = session.sending {
-            self.shared.store.unpin(sending.pin);
-        }
-        if let State::Value(value) = session.state {
-            self.shared.store.release(value.shard, value.reserved);
-        }
+        self.end(session);
         if let Some(traffic) = self.traffic() {
             add(&traffic.connections, u64::MAX);
         }

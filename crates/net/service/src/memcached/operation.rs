@@ -79,6 +79,8 @@ pub struct Counted {
     pub cas: u64,
     /// When the item expires, in seconds of Unix time.
     pub expires_s: i64,
+    /// The item was made for it.
+    pub is_new: bool,
 }
 
 /// A request to count.
@@ -143,7 +145,7 @@ impl Store {
         match (update.mode, found) {
             (Mode::Set, _) | (Mode::Add, None) | (Mode::Replace, Some(_)) => {}
             (Mode::Add, Some(at)) => {
-                shard.renew(at, now_s);
+                shard.move_up(at, now_s);
                 return Outcome::NotStored;
             }
             (Mode::Append | Mode::Prepend, Some(at)) => {
@@ -228,7 +230,8 @@ impl Store {
                 if by.is_decrement { &mut shard.stats.decr_misses } else { &mut shard.stats.incr_misses };
             *misses += 1;
             let (initial, expires_s) = by.vivify.ok_or(Outcome::NotFound)?;
-            return store_number(&mut shard, (place.hash, key), by, (initial, 0, expires_s), now_s);
+            let made = store_number(&mut shard, (place.hash, key), by, (initial, 0, expires_s), now_s);
+            return made.map(|counted| Counted { is_new: true, ..counted });
         };
         let item = shard.get(at).ok_or(Outcome::NotFound)?;
         if by.compare.is_some_and(|wanted| wanted != item.cas) {
@@ -242,7 +245,7 @@ impl Store {
         let mut text = Vec::with_capacity(20);
         push_number(&mut text, value);
         let next = by.new_cas.unwrap_or_else(|| shard.next_cas());
-        shard.renew(at, now_s);
+        shard.move_up(at, now_s);
         let in_place = shard.get_mut(at).filter(|it| it.pin == NONE && it.value().len() >= text.len());
         let Some(item) = in_place else {
             return store_number(&mut shard, (place.hash, key), by, (value, flags, expires_s), now_s);
@@ -252,7 +255,7 @@ impl Store {
         let key_len = usize::from(item.key_len);
         item.bytes[key_len..].copy_from_slice(&text);
         (item.cas, item.expires_s) = (next, expires_s);
-        Ok(Counted { value, cas: next, expires_s })
+        Ok(Counted { value, cas: next, expires_s, is_new: false })
     }
 }
 
@@ -269,7 +272,7 @@ fn store_number(
     let (is_binary, cas) = (by.is_binary, by.new_cas);
     let new = New { key, is_binary, value: [&text, &[]], flags, expires_s, cas };
     let at = shard.store(hash, &new, now_s)?;
-    Ok(Counted { value, cas: shard.get(at).map_or(0, |item| item.cas), expires_s })
+    Ok(Counted { value, cas: shard.get(at).map_or(0, |item| item.cas), expires_s, is_new: false })
 }
 
 fn done(shard: &mut Shard, at: u32, is_stale: bool, len: usize) -> Outcome {

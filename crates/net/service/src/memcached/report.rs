@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::command::VERSION;
 use super::dump::{Dump, Form};
+use super::flags::FORMAT;
 use super::{Memcached, Session, State, Traffic};
 use crate::output::Output;
 use crate::text::{number, words};
@@ -23,13 +24,19 @@ impl Memcached {
                 return output.put(b"RESET\r\n");
             }
             b"cachedump" => {
-                let Some((class, count)) = first.zip(second.and_then(number)) else {
+                let Some((class, count)) = first.zip(second) else {
                     return self.refuse(b"CLIENT_ERROR bad command line\r\n", output);
+                };
+                let (Some(_), Some(count)) = (number(class), number(count)) else {
+                    return self.refuse(FORMAT, output);
                 };
                 // As in memcached, none stands for all.
                 let form = Form::Cachedump(if count == 0 { u64::MAX } else { count });
                 if class == b"1" {
-                    session.state = State::Dump(Dump::new(form));
+                    match Dump::begin(form, &self.shared) {
+                        Some(dump) => session.state = State::Dump(dump),
+                        None => output.put(b"SERVER_ERROR another list is being sent: ask again\r\n"),
+                    }
                     return;
                 }
             }
@@ -89,7 +96,9 @@ impl Memcached {
             ("hash_is_expanding", 0),
             ("accepting_conns", 1),
         ];
-        let mut all: Statistics = named(numbers.into_iter().chain(totals.stats.all())).collect();
+        let nothing = NEVER_HAPPENS.map(|name| (name, 0));
+        let mut all: Statistics =
+            named(numbers.into_iter().chain(totals.stats.all()).chain(nothing)).collect();
         all.insert(3, ("version".to_owned(), VERSION.to_owned()));
         all
     }
@@ -164,6 +173,43 @@ impl Memcached {
         class.chain(named(all)).collect()
     }
 }
+
+/// What memcached counts and this cache never does, for it has neither slabs, nor threads beside
+/// those that serve, nor names of users. Tools that draw it look for the names.
+const NEVER_HAPPENS: [&str; 32] = [
+    "rejected_connections",
+    "auth_cmds",
+    "auth_errors",
+    "listen_disabled_num",
+    "time_in_listen_disabled_us",
+    "conn_yields",
+    "response_obj_oom",
+    "read_buf_oom",
+    "malloc_fails",
+    "slab_reassign_rescues",
+    "slab_reassign_chunk_rescues",
+    "slab_reassign_evictions_nomem",
+    "slab_reassign_inline_reclaim",
+    "slab_reassign_busy_items",
+    "slab_reassign_busy_deletes",
+    "slab_reassign_running",
+    "slabs_moved",
+    "slab_global_page_pool",
+    "lru_crawler_running",
+    "lru_crawler_starts",
+    "lru_maintainer_juggles",
+    "crawler_reclaimed",
+    "crawler_items_checked",
+    "lrutail_reflocked",
+    "moves_to_cold",
+    "moves_to_warm",
+    "moves_within_lru",
+    "direct_reclaims",
+    "lru_bumps_dropped",
+    "evicted_active",
+    "log_worker_dropped",
+    "log_watchers",
+];
 
 fn named(all: impl IntoIterator<Item = (&'static str, u64)>) -> impl Iterator<Item = (String, String)> {
     all.into_iter().map(|(name, value)| (name.to_owned(), value.to_string()))

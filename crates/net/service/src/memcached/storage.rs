@@ -82,7 +82,8 @@ fn parse(line: &[u8], now_s: i64) -> Result<Line<'_>, Bad> {
     if key.len() > MAX_KEY {
         return Err(FORMAT.into());
     }
-    let client = number(client).and_then(|client| u32::try_from(client).ok()).ok_or(FORMAT)?;
+    // As memcached does it: of more than 32 bits the last 32 count.
+    let client = number(client).ok_or(FORMAT)? as u32;
     let exptime = signed(exptime).ok_or(FORMAT)?;
     let len = length(len).ok_or(FORMAT)?;
     let compare = compare.map(|compare| number(compare).ok_or(FORMAT)).transpose()?;
@@ -114,12 +115,12 @@ fn parse_meta(arguments: &[u8], now_s: i64) -> Result<Line<'_>, Bad> {
     if key.is_empty() || len.is_empty() {
         return Err(FORMAT.into());
     }
-    let len = length(len).ok_or(b"CLIENT_ERROR bad data chunk\r\n".as_slice())?;
+    let len = length(len).ok_or(FORMAT)?;
     // The value is known to follow, whatever the flags are.
     let bad = |text| Bad(text, len + END.len());
-    let flags = flags::parse(key, flags, b"bcCEFIkOqsTMN", now_s).map_err(bad)?;
+    let flags = flags::parse(key, flags, &flags::SET, now_s).map_err(bad)?;
     let mode = match flags.mode {
-        None | Some(b'S' | b's') => Mode::Set,
+        None | Some(b'S') => Mode::Set,
         Some(b'E' | b'e') => Mode::Add,
         Some(b'A' | b'a') => Mode::Append,
         Some(b'P' | b'p') => Mode::Prepend,

@@ -335,13 +335,21 @@ impl Shard {
         self.slots.get_mut(at)
     }
 
-    /// An item was used.
+    /// An item was fetched.
     #[inline]
     pub fn renew(&mut self, at: u32, now_s: i64) {
+        self.move_up(at, now_s);
+        if let Some(item) = self.slots.get_mut(at) {
+            item.is_fetched = true;
+        }
+    }
+
+    /// An item was used, and is the last to make room.
+    #[inline]
+    pub fn move_up(&mut self, at: u32, now_s: i64) {
         self.slots.renew(at);
         if let Some(item) = self.slots.get_mut(at) {
             item.used_s = now_s;
-            item.is_fetched = true;
         }
     }
 

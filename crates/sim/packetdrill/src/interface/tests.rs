@@ -200,6 +200,7 @@ fn a_connection_goes_through_the_table() {
     let (data, payload) = drill.sent();
     assert_eq!((data.sequence, &payload[..]), (next, &b"pong"[..]));
     drill.arrive(&header(Flags::ACK, 105, next.wrapping_add(4)), &[]);
+    urgent_bytes_are_marks(&drill, fd, next.wrapping_add(4));
     let before_us = drill.time_us();
     assert_eq!((drill.0.usleep)(null_mut(), 1000), 0);
     assert!(drill.time_us() - before_us >= 1000);
@@ -209,17 +210,47 @@ fn a_connection_goes_through_the_table() {
     assert_eq!(drill.accept(listener).0, Err(libc::EBADF));
 }
 
+/// Of seven bytes the fourth is urgent: it is told of by itself, and the stream ends in front of it
+/// once, as it moves into a pipe and as it is read.
+fn urgent_bytes_are_marks(drill: &Drill, fd: c_int, next: u32) {
+    let mut ends = [0; 2];
+    // SAFETY: there are two places.
+    assert_eq!(unsafe { (drill.0.pipe)(null_mut(), ends.as_mut_ptr()) }, 0);
+    let urgent = Repr { urgent: 4, ..header(Flags::ACK | Flags::URG, 105, next) };
+    drill.arrive(&urgent, b"abcdefg");
+    assert_eq!(drill.sent().0.acknowledgement, 112);
+    let splice = |len| (drill.0.splice)(null_mut(), fd, null_mut(), ends[1], null_mut(), len, 0);
+    assert_eq!((splice(2), splice(9), splice(9)), (2, 1, 0));
+    let mut byte = 0_u8;
+    let oob = libc::MSG_OOB;
+    // SAFETY: there is room for one byte.
+    let mut read_urgent = || unsafe { (drill.0.recv)(null_mut(), fd, (&raw mut byte).cast(), 1, oob) };
+    assert_eq!((read_urgent(), error_of(read_urgent() as c_int)), (1, libc::EINVAL), "once only");
+    assert_eq!(byte, b'd');
+    assert_eq!((drill.read(fd), drill.read(ends[0])), (b"efg".to_vec(), b"abc".to_vec()));
+    ends.iter().for_each(|end| assert_eq!((drill.0.close)(null_mut(), *end), 0));
+}
+
 fn options_are_told_and_refused(drill: &Drill, fd: c_int) {
     assert_eq!(drill.set(fd, libc::SOL_SOCKET, libc::SO_REUSEADDR), 0);
     for (level, name) in [
-        (libc::SOL_SOCKET, libc::SO_TIMESTAMPING),
-        (libc::SOL_SOCKET, libc::SO_KEEPALIVE),
-        (libc::SOL_SOCKET, libc::SO_LINGER),
-        (libc::IPPROTO_IP, libc::IP_TOS),
-        (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
-        (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE),
+        (libc::SOL_SOCKET, libc::SO_ATTACH_FILTER),
+        (libc::SOL_SOCKET, libc::SO_PASSCRED),
+        (libc::IPPROTO_IP, libc::IP_OPTIONS),
+        (libc::IPPROTO_TCP, libc::TCP_REPAIR),
+        (libc::IPPROTO_TCP, libc::TCP_MD5SIG),
     ] {
         assert_eq!(drill.set(fd, level, name), libc::ENOPROTOOPT, "{level} {name}");
+    }
+    assert_eq!(drill.set(fd, libc::SOL_SOCKET, libc::SO_LINGER), libc::EINVAL, "it has two numbers");
+    for (level, name, usual) in [
+        (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, 7200),
+        (libc::SOL_SOCKET, libc::SO_PRIORITY, 0),
+        (libc::IPPROTO_IP, libc::IP_TTL, 64),
+    ] {
+        let value = || drill.get(fd, level, name, 4).1.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes));
+        assert_eq!(value(), Some(usual), "{level} {name}");
+        assert_eq!((drill.set(fd, level, name), value()), (0, Some(1)), "{level} {name}");
     }
     assert_eq!(drill.set(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY), 0);
     let mut told = [0x55; 8];
