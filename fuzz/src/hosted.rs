@@ -4,12 +4,15 @@
 //! Card and host stay from one run to the next, and each begins with a reset of both virtual
 //! functions, after which nothing is left of what one had.
 
+use std::time::Duration;
+
 use arbitrary::Arbitrary;
 use bus::Pci;
 use driver::i40e::host::{Host, Policy, VF_QUEUES};
 use driver::i40e::{I40e, RxQueue, TxQueue};
 use port::Options;
 use regs::i40e::admin::{Descriptor, opcode};
+use regs::i40e::reset_state;
 use regs::iavf;
 use regs::virtchnl::message::*;
 use regs::virtchnl::{self, op, status};
@@ -22,6 +25,8 @@ use crate::mailbox::{Observed, Raw};
 /// Virtual functions: one that means harm, and an honest one.
 const HOSTILE: usize = 0;
 const HONEST: usize = 1;
+/// How often is looked whether one is hosted: the model's resets end at once.
+const LOOKS: usize = 16;
 
 /// What the hostile driver does next.
 #[derive(Arbitrary, Debug)]
@@ -72,7 +77,7 @@ impl Hosted {
         let open = || {
             let options = Options { rx_ring: 64, tx_ring: 64, link_wait_ms: 0, ..Options::default() };
             let (port, rx, tx) = I40e::open(Pci::new(observed.clone()), &dma, options)?.split();
-            let host = Host::new(&port, &policies)?;
+            let host = Host::with_settle(&port, &policies, Duration::ZERO)?;
             Ok::<_, driver::Error>((host, (port, rx, tx)))
         };
         let opened = while_stepping(std::slice::from_ref(&card), open).expect("a thread");
@@ -86,7 +91,7 @@ impl Hosted {
     pub fn run(&mut self, acts: &[Act]) {
         for n in [HOSTILE, HONEST] {
             self.host.reset(n).unwrap_or_else(|error| panic!("{error}"));
-            self.step();
+            self.await_host(n);
             self.raws[n].start();
             self.ask(n, op::VERSION, &Version { major: 1, minor: 1 }.encode());
             let bytes = self.ask(n, op::GET_VF_RESOURCES, &u32::MAX.to_le_bytes());
@@ -145,6 +150,17 @@ impl Hosted {
         self.step();
         self.host.poll().unwrap_or_else(|error| panic!("{error}"));
         self.step();
+    }
+
+    /// Looks until a virtual function that was reset is hosted again.
+    fn await_host(&mut self, n: usize) {
+        for _ in 0..LOOKS {
+            self.poll();
+            if self.raws[n].bar.read32(iavf::VFGEN_RSTAT::AT) == reset_state::ACTIVE {
+                return;
+            }
+        }
+        panic!("{n} stays in reset");
     }
 
     /// Sends a message, which is answered without an error; the answer's bytes.

@@ -338,7 +338,8 @@ impl Rig {
             None => assert_eq!(offered, received, "{drops:?}"),
             Some(_) => assert!(offered <= received, "{offered} of {received}: {drops:?}"),
         }
-        let of_vfs = drops.tx_spoofed + drops.tx_no_vsi;
+        let control = self.vf.as_ref().map_or(0, Member::control);
+        let of_vfs = drops.tx_spoofed + drops.tx_no_vsi + control;
         assert_eq!(count("tx_offered") + of_vfs, count("tx_packets") + drops.tx(), "{drops:?}");
     }
 }

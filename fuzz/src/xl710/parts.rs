@@ -120,6 +120,12 @@ impl Member {
         }
     }
 
+    /// Control frames that it has sent, which the card drops.
+    pub fn control(&self) -> u64 {
+        let drops = Chip::<Cable>::drops(&self.device);
+        drops.iter().find(|(of, _)| *of == "tx_control").map_or(0, |(_, count)| *count)
+    }
+
     /// Sends bytes, and those behind them in memory.
     fn send(&mut self, kind: u32, len: u16, bytes: &[u8]) {
         self.memory.write(BUFFER, bytes);

@@ -10,6 +10,7 @@ pub mod i40e;
 pub mod iavf;
 pub mod igb;
 pub mod ixgbe;
+pub mod ixgbevf;
 mod table;
 pub mod virtchnl;
 pub mod virtio;

@@ -102,7 +102,7 @@ const SECOND_ONLY: &[(&str, &str)] = &[
 const FIRST_ONLY: &str = "CTRL_ALIAS";
 
 /// Two names of one place.
-const SHARED: &[(&str, &str)] = &[("GTV", "PCIEPIPEADR"), ("MAXFRS", "MHADD")];
+const SHARED: &[(&str, &str)] = &[("CORESPARE", "PFVFLRE"), ("GTV", "PCIEPIPEADR"), ("MAXFRS", "MHADD")];
 
 /// A line of the second table.
 #[derive(Debug)]

@@ -37,6 +37,8 @@ impl EtherType {
     pub const NSH: EtherType = EtherType(0x894F);
     /// MAC control, of which PAUSE is one.
     pub const MAC_CONTROL: EtherType = EtherType(0x8808);
+    /// The link layer discovery protocol (802.1AB).
+    pub const LLDP: EtherType = EtherType(0x88CC);
     /// A service VLAN tag (802.1ad).
     pub const SERVICE_VLAN: EtherType = EtherType(0x88A8);
     /// The precision time protocol over Ethernet (IEEE 1588).

@@ -18,7 +18,7 @@ pub enum Error {
     I40e(#[from] crate::i40e::Fault),
     /// The physical function behind a virtual one refused a message or did not answer.
     #[error(transparent)]
-    Iavf(#[from] crate::iavf::Fault),
+    Vf(#[from] crate::vf_fault::Fault),
     /// No driver knows the device.
     #[error("{device}: no driver for {vendor:04x}:{id:04x}; {known}")]
     UnknownDevice {
@@ -85,6 +85,18 @@ pub enum Error {
     EventFd {
         /// The system's answer.
         source: std::io::Error,
+    },
+    /// The device has fewer virtual functions than were asked for.
+    #[error(
+        "{device}: the device has {has} virtual functions, and {wanted} are asked for: ask for fewer, or enable them (sriov_numvfs; --vfs of a model)"
+    )]
+    FewVfs {
+        /// The device's name.
+        device: String,
+        /// How many it has.
+        has: usize,
+        /// How many were asked for.
+        wanted: usize,
     },
     /// A table of the device is full.
     #[error("{device}: all {capacity} entries of {table} are in use")]

@@ -10,7 +10,10 @@ mod error;
 pub mod i40e;
 pub mod iavf;
 pub mod igb;
+pub mod ixgbevf;
 mod prefetch;
+mod vf_fault;
+pub mod vf_host;
 pub mod virtio;
 
 #[cfg(not(feature = "seeded-bugs"))]

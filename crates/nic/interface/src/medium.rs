@@ -12,7 +12,7 @@ use rustix::thread::CapabilitySet;
 use crate::af_packet::AfPacketPort;
 use crate::af_xdp::AfXdpPort;
 use crate::link::Interface;
-use crate::tap::TapPort;
+use crate::tap::{self, TapPort};
 
 /// Queues that sockets of an interface are made for: as many as the largest router
 /// has threads.
@@ -99,6 +99,13 @@ impl Medium {
         }
     }
 
+    /// The interface's name without what has it give segments longer than frames; `None` when it
+    /// gives frames alone.
+    pub fn with_segments(self, interface: &str) -> Option<&str> {
+        let (name, wishes) = interface.split_once(',')?;
+        (self == Medium::Tap && tap::is_long(wishes) == Ok(true)).then_some(name)
+    }
+
     /// Opens an interface this way.
     ///
     /// # Errors
@@ -115,6 +122,25 @@ impl Medium {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_tap_that_is_told_so_gives_long_segments() {
+        for (medium, interface, name) in [
+            (Medium::Tap, "t0,gso", Some("t0")),
+            (Medium::Tap, "t0", None),
+            (Medium::Tap, "t0,", None),
+            (Medium::Tap, "gso", None),
+            (Medium::AfPacket, "t0,gso", None),
+        ] {
+            assert_eq!(medium.with_segments(interface), name, "{interface}");
+        }
+        for wrong in ["t0,GSO", "t0,foo", "t0,gso,foo", "t0,gso2"] {
+            assert_eq!(Medium::Tap.with_segments(wrong), None);
+            let error = TapPort::open(wrong, &Options::default()).err().map(|error| error.to_string());
+            let error = error.unwrap_or_default();
+            assert!(error.contains("nothing that a TAP interface can do"), "{wrong}: {error}");
+        }
+    }
 
     #[test]
     fn each_way_needs_its_capabilities() {

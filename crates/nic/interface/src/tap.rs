@@ -35,8 +35,8 @@ const SEGMENTS: usize = 5;
 /// The longest segment that the kernel gives, in bytes, and its buffers.
 const LONG: usize = HEADER + u16::MAX as usize;
 const LONG_SEGMENTS: usize = (LONG + TAG + 1).div_ceil(DATA_ROOM);
-/// What follows the name of an interface whose segments may be long.
-const GSO: &str = ",gso";
+/// What follows the name of an interface whose segments may be long, behind a comma.
+const GSO: &str = "gso";
 /// What an interface of ours is given.
 const HEADER: usize = 14;
 
@@ -65,7 +65,8 @@ impl TapPort {
     pub fn open(interface: &str, options: &Options) -> Result<TapPort> {
         let name = format!("tap:{interface}");
         let queues = queue_pairs(options)?;
-        let (interface, long) = interface.strip_suffix(GSO).map_or((interface, false), |name| (name, true));
+        let (interface, wishes) = interface.split_once(',').unwrap_or((interface, ""));
+        let long = is_long(wishes).map_err(|what| Error::setup(&name, what, "write gso, or nothing"))?;
         let files = files(&name, interface, queues, long)?;
         let (interface, state) = Interface::open(&name, interface)?;
         let max_frame = options.max_frame.min(MAX_FRAME);
@@ -90,6 +91,15 @@ impl TapPort {
             port.rx.push(Some(Rx { file: file.clone(), max_frame, long, counters }));
         }
         Ok(port)
+    }
+}
+
+/// Whether segments may be long by what stands behind an interface's name; or what is wrong with
+/// that.
+pub(crate) fn is_long(wishes: &str) -> std::result::Result<bool, String> {
+    match wishes.split(',').find(|wish| !["", GSO].contains(wish)) {
+        None => Ok(wishes.split(',').any(|wish| wish == GSO)),
+        Some(wrong) => Err(format!("{wrong:?} is nothing that a TAP interface can do")),
     }
 }
 

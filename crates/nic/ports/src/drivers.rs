@@ -1,7 +1,7 @@
 //! The drivers, and which device each of them knows.
 
 use bus::Pci;
-use driver::{i40e, iavf, igb, ixgbe, virtio};
+use driver::{i40e, iavf, igb, ixgbe, ixgbevf, virtio};
 use memory::Dma;
 use port::{Options, Port, Result};
 
@@ -20,14 +20,21 @@ pub struct Driver {
     pub open: fn(Pci, &Dma, Options) -> Result<Box<dyn Port>>,
 }
 
-/// All drivers.
-pub const DRIVERS: &[Driver] = &[
+/// All drivers. A static, not a constant: that would have each crate compile every driver's code anew.
+pub static DRIVERS: &[Driver] = &[
     Driver {
         name: ixgbe::NAME,
         drives: ixgbe::DRIVES,
         most_queues: ixgbe::MOST_QUEUES,
         knows: ixgbe::knows,
         open: |pci, dma, options| Ok(Box::new(ixgbe::Ixgbe::open(pci, dma, options)?)),
+    },
+    Driver {
+        name: ixgbevf::NAME,
+        drives: ixgbevf::DRIVES,
+        most_queues: ixgbevf::MOST_QUEUES,
+        knows: ixgbevf::knows,
+        open: |pci, dma, options| Ok(Box::new(ixgbevf::Ixgbevf::open(pci, dma, options)?)),
     },
     Driver {
         name: igb::NAME,
@@ -93,7 +100,8 @@ mod tests {
     fn each_device_has_one_driver_and_the_list_names_it() {
         let intel = [(0x8086, 0x10FB, "ixgbe"), (0x8086, 0x10C9, "igb"), (0x8086, 0x1583, "i40e")];
         let intel = intel.into_iter().chain([(0x8086, 0x154C, "iavf"), (0x8086, 0x1889, "iavf")]);
-        let known = intel.chain([(0x1AF4, 0x1000, "virtio")]);
+        let vfs = [0x10ED, 0x1515, 0x1565, 0x15A8].map(|device| (0x8086, device, "ixgbevf"));
+        let known = intel.chain(vfs).chain([(0x1AF4, 0x1000, "virtio")]);
         for (vendor, device, name) in known.chain([(0x1AF4, 0x1041, "virtio")]) {
             let drivers = DRIVERS.iter().filter(|driver| (driver.knows)(vendor, device));
             assert_eq!(drivers.map(|driver| driver.name).collect::<Vec<_>>(), [name]);

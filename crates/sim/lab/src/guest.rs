@@ -19,6 +19,7 @@ const INIT: &str = include_str!("guest/init.sh");
 /// Modules that some scenario loads.
 const MODULES: &[&str] = &[
     "ixgbe",
+    "ixgbevf",
     "i40e",
     "iavf",
     "igb",

@@ -12,6 +12,7 @@ mod igb;
 mod linux_i40e;
 mod linux_iavf;
 mod linux_ixgbe;
+mod linux_ixgbevf;
 mod linux_pair;
 mod linux_virtio;
 mod numa;
@@ -119,6 +120,12 @@ pub const ALL: &[Scenario] = &[
         about: "Linux's iavf on virtual functions of the XL710 model, which our driver hosts; its host restarted",
         packages: &[],
         run: linux_iavf::hosted,
+    },
+    Scenario {
+        name: "linux-ixgbevf",
+        about: "Linux's ixgbevf on virtual functions of the 82599 model, which our driver hosts; its host restarted",
+        packages: &[],
+        run: linux_ixgbevf::hosted,
     },
     Scenario {
         name: "dpdk-ixgbe",

@@ -15,6 +15,7 @@ mod headers;
 pub mod i40e;
 pub mod ixgbe;
 pub mod lint;
+mod relay;
 mod segment;
 mod toeplitz;
 pub mod virtio;

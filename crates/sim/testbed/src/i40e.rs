@@ -45,12 +45,14 @@ pub struct Options {
     pub trust: Trust,
     /// Faults of the device; those of the cable are its own.
     pub fault: Option<fault::Spec>,
+    /// The number on the card of its first virtual function: another than zero on a card's second port.
+    pub first_vf: u16,
 }
 
 impl Options {
     /// An XL710 with QSFP+ cages and this address.
     pub fn with_mac(mac: [u8; 6]) -> Options {
-        Options { mac, device_id: DEVICE_QSFP, trust: Trust::default(), fault: None }
+        Options { mac, device_id: DEVICE_QSFP, trust: Trust::default(), fault: None, first_vf: 0 }
     }
 }
 
@@ -82,8 +84,7 @@ fn open_vf(trust: Trust, slot: SharedSlot) -> io::Result<Device> {
     let mut vf = Vf::new(view.clone(), pages.clone(), slot);
     vf.set_interrupts(Some(Box::new(vectors.clone())));
     let polled = Some(PolledPages { pages, areas: VF_POLLED.to_vec() });
-    let nowhere: wire::Spec = "sink".parse().map_err(io::Error::other)?;
-    let cable = Cable::open(&nowhere).map_err(io::Error::other)?;
+    let cable = wire::nowhere()?;
     Ok(Device::new(Parts {
         chip: Box::new(vf),
         shape: vf_shape(),
@@ -103,9 +104,9 @@ fn open_function(options: &Options, cable: Cable, vfs: &[SharedSlot]) -> io::Res
     let (chip, faults): (BoxedChip, Option<Box<dyn FaultHandle>>) = match options.fault {
         Some(spec) if spec.has_any(dma::NAMES) => {
             let (dma, handle) = FaultyDma::new(dma, spec, write_back);
-            (Box::new(new(dma, shared, options.mac, vfs, &vectors)), Some(Box::new(handle)))
+            (Box::new(new(dma, shared, options, vfs, &vectors)), Some(Box::new(handle)))
         }
-        _ => (Box::new(new(dma, shared, options.mac, vfs, &vectors)), None),
+        _ => (Box::new(new(dma, shared, options, vfs, &vectors)), None),
     };
     let polled = Some(PolledPages { pages, areas: POLLED.to_vec() });
     let shape = shape(options.device_id);
@@ -115,11 +116,12 @@ fn open_function(options: &Options, cable: Cable, vfs: &[SharedSlot]) -> io::Res
 fn new<D: Dma>(
     dma: D,
     pages: BarPages,
-    mac: [u8; 6],
+    options: &Options,
     vfs: &[SharedSlot],
     vectors: &Vectors,
 ) -> I40e<D, BarPages> {
-    let mut chip = I40e::with_vfs(dma, pages, mac, vfs);
+    let mut chip = I40e::with_vfs(dma, pages, options.mac, vfs);
+    chip.set_first_vf(options.first_vf);
     chip.set_interrupts(Some(Box::new(vectors.clone())));
     chip
 }

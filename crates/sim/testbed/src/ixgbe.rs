@@ -8,14 +8,15 @@ use std::io;
 use bus::Ids;
 use bus::config_space::{BarType, ConfigSpace};
 use model::Dma;
-use model::ixgbe::{Ixgbe, Options as ModelOptions, POLLED};
+pub use model::ixgbe::MOST_VFS;
+use model::ixgbe::{Ixgbe, Options as ModelOptions, POLLED, SharedSlot, VF_POLLED, Vf};
 use regs::ixgbe::VENDOR_INTEL;
 
 use crate::device::{Bar, BarContent, BoxedChip, Device, FaultHandle, Parts, PolledPages, Shape, Vectors};
 use crate::fault;
 use crate::fault::dma::{self, FaultyDma};
 use crate::view::{BarPages, Trust, View};
-use crate::wire::Cable;
+use crate::wire::{self, Cable};
 
 /// Bytes of BAR 0.
 pub(crate) const REGISTERS: u32 = regs::ixgbe::BAR0_LEN;
@@ -25,6 +26,14 @@ const MSIX_BAR: u8 = 4;
 const TABLE: u32 = 16 << 10;
 const PENDING: u32 = 8 << 10;
 
+/// Likewise of a virtual function.
+const VF_MSIX_BAR: u8 = 3;
+const VF_TABLE: u32 = 16 << 10;
+const VF_PENDING: u32 = 8 << 10;
+const VF_VECTORS: u16 = regs::ixgbevf::VECTORS as u16;
+
+/// The device id of a virtual function.
+pub const DEVICE_VF: u16 = regs::ixgbevf::DEVICES[0];
 /// The device id of an adapter with a cage for an SFP+ module, an X520.
 pub const DEVICE_SFP: u16 = 0x10FB;
 /// The device id of a backplane adapter (KX4), without a cage.
@@ -73,6 +82,34 @@ pub fn mac(index: u8) -> [u8; 6] {
 /// # Errors
 /// What making its shared pages says.
 pub fn open(options: &Options, cable: Cable) -> io::Result<Device> {
+    open_function(options, cable, &[])
+}
+
+/// An 82599 with `cable` in its port and so many virtual functions, each a device of its own,
+/// [`MOST_VFS`] at most.
+///
+/// # Errors
+/// What making their shared pages says.
+pub fn open_with_vfs(options: &Options, cable: Cable, vfs: usize) -> io::Result<(Device, Vec<Device>)> {
+    let slots: Vec<SharedSlot> = (0..vfs.min(MOST_VFS)).map(|_| SharedSlot::default()).collect();
+    let physical = open_function(options, cable, &slots)?;
+    let devices = slots.into_iter().map(|slot| open_vf(options.trust, slot)).collect::<io::Result<_>>()?;
+    Ok((physical, devices))
+}
+
+/// A virtual function. It has no port of its own: its cable ends nowhere.
+fn open_vf(trust: Trust, slot: SharedSlot) -> io::Result<Device> {
+    let view = View::new(trust);
+    let pages = BarPages::new(regs::ixgbevf::BAR0_LEN)?;
+    let vectors = Vectors::default();
+    let mut vf = Vf::new(view.clone(), pages.clone(), slot);
+    vf.set_interrupts(Some(Box::new(vectors.clone())));
+    let polled = Some(PolledPages { pages, areas: VF_POLLED.to_vec() });
+    let (chip, cable) = (Box::new(vf), wire::nowhere()?);
+    Ok(Device::new(Parts { chip, shape: vf_shape(), view, polled, vectors, cable, faults: None }))
+}
+
+fn open_function(options: &Options, cable: Cable, vfs: &[SharedSlot]) -> io::Result<Device> {
     let view = View::new(options.trust);
     let pages = BarPages::new(REGISTERS)?;
     let vectors = Vectors::default();
@@ -80,19 +117,47 @@ pub fn open(options: &Options, cable: Cable) -> io::Result<Device> {
     let (chip, faults): (BoxedChip, Option<Box<dyn FaultHandle>>) = match options.fault {
         Some(spec) if spec.has_any(dma::NAMES) => {
             let (dma, handle) = FaultyDma::new(dma, spec, model::ixgbe::write_back);
-            (Box::new(new(dma, shared, options, &vectors)), Some(Box::new(handle)))
+            (Box::new(new(dma, shared, options, vfs, &vectors)), Some(Box::new(handle)))
         }
-        _ => (Box::new(new(dma, shared, options, &vectors)), None),
+        _ => (Box::new(new(dma, shared, options, vfs, &vectors)), None),
     };
     let shape = shape(options.model.eeprom.device_id);
     let polled = Some(PolledPages { pages, areas: POLLED.to_vec() });
     Ok(Device::new(Parts { chip, shape, view, polled, vectors, cable, faults }))
 }
 
-fn new<D: Dma>(dma: D, pages: BarPages, options: &Options, vectors: &Vectors) -> Ixgbe<D, BarPages> {
-    let mut chip = Ixgbe::new(dma, pages, &options.model);
+fn new<D: Dma>(
+    dma: D,
+    pages: BarPages,
+    options: &Options,
+    vfs: &[SharedSlot],
+    vectors: &Vectors,
+) -> Ixgbe<D, BarPages> {
+    let mut chip = Ixgbe::with_vfs(dma, pages, &options.model, vfs);
     chip.set_interrupts(Some(Box::new(vectors.clone())));
     chip
+}
+
+/// What a virtual function is.
+fn vf_shape() -> Shape {
+    let ids = Ids {
+        vendor: VENDOR_INTEL,
+        device: DEVICE_VF,
+        revision: 1,
+        class: 0x02_0000,
+        subsystem_vendor: VENDOR_INTEL,
+        subsystem: 0x0003,
+    };
+    let registers = regs::ixgbevf::BAR0_LEN;
+    let table = BarContent::MsixTable;
+    let bars = vec![
+        Bar { index: 0, kind: BarType::Memory64, size: registers, content: BarContent::Registers },
+        Bar { index: VF_MSIX_BAR.into(), kind: BarType::Memory64, size: VF_TABLE, content: table },
+    ];
+    let config = ConfigSpace::new(ids)
+        .with_msix(0x70, VF_VECTORS, (VF_MSIX_BAR, 0), (VF_MSIX_BAR, VF_PENDING))
+        .with_pcie(0xA0, 8);
+    Shape::new(config, bars, VF_VECTORS)
 }
 
 /// The function that an adapter with this device id is.

@@ -79,12 +79,12 @@ pub const MODELS: &[Model] = &[
         has_linter: true,
         has_vhost_user: false,
         has_register_window: true,
-        most_vfs: 0,
+        most_vfs: ixgbe::MOST_VFS,
         open: |setup, cable| {
             let Setup { fault, trust, .. } = *setup;
             let mut options = ixgbe::Options { fault, trust, ..ixgbe::Options::with_mac(setup.mac) };
             setup.device_id.into_iter().for_each(|id| options.set_device_id(id));
-            Ok((ixgbe::open(&options, cable)?, Vec::new()))
+            ixgbe::open_with_vfs(&options, cable, setup.vfs)
         },
     },
     Model {
@@ -121,7 +121,8 @@ pub const MODELS: &[Model] = &[
         open: |setup, cable| {
             let Setup { mac, trust, device_id, fault, vfs } = *setup;
             let device_id = device_id.unwrap_or(i40e::DEVICE_QSFP);
-            i40e::open_with_vfs(&i40e::Options { mac, device_id, trust, fault }, cable, vfs)
+            let options = i40e::Options { device_id, trust, fault, ..i40e::Options::with_mac(mac) };
+            i40e::open_with_vfs(&options, cable, vfs)
         },
     },
 ];

@@ -20,6 +20,7 @@ mod spec;
 mod stats;
 mod tap;
 
+pub(crate) use cable::nowhere;
 pub use cable::{Cable, Plug, plug};
 pub use check::{CheckStats, Ledger};
 pub use spec::{GeneratorSpec, Sizes, SourceSpec, Spec, SpecError};

@@ -186,6 +186,8 @@ fn a_filter_goes_with_its_queue() {
 #[derive(Debug, Default)]
 struct Idle {
     counts: AtomicBool,
+    /// It counts none yet.
+    late: AtomicBool,
     deaf: AtomicBool,
     lazy: AtomicBool,
 }
@@ -195,6 +197,9 @@ impl Between for Idle {
         inner.read_bar(index, offset, data)?;
         if offset == PFQF_FDSTAT::AT && !self.counts.load(Ordering::Relaxed) {
             data.fill(0xFF);
+        }
+        if offset == PFQF_FDSTAT::AT && self.late.load(Ordering::Relaxed) {
+            data.fill(0);
         }
         Ok(())
     }
@@ -245,6 +250,19 @@ fn a_device_that_does_not_program_a_filter_is_an_error_with_a_name() {
         }
         while_stepping(&handles, || drop(port)).unwrap();
     }
+}
+
+/// A filter that the device counts when nobody waits for it any more is not there then.
+#[test]
+fn a_filter_that_is_counted_late_is_taken_back() {
+    let idle = Arc::new(Idle { counts: true.into(), late: true.into(), ..Idle::default() });
+    let (mut port, handles) = idle_port(&idle);
+    let mut add = || while_stepping(&handles, || port.add_flow(&flow(V4, UDP), FlowTarget::Drop)).unwrap();
+    let refused = fault(add());
+    assert!(matches!(refused, driver::Error::TableFull { .. }), "{refused}");
+    idle.late.store(false, Ordering::Relaxed);
+    add().unwrap();
+    while_stepping(&handles, || drop(port)).unwrap();
 }
 
 /// A filter that may still be there is not told to have gone, and is added no second time.

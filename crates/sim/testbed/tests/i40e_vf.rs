@@ -16,6 +16,8 @@ use driver::i40e::host::{Host, Policy};
 use driver::iavf::{Fault, Iavf};
 use memory::TxOffload;
 use port::{Filters as _, Flow, FlowTarget, Options, Port as _, RxQueue as _, Transport};
+use regs::i40e::reset_state;
+use regs::iavf::VFGEN_RSTAT;
 use testbed::ixgbe;
 use wire::ip::Addresses;
 
@@ -294,17 +296,25 @@ fn a_function_that_nobody_hosts_or_that_has_too_little_is_an_error() {
         Iavf::open(card.vfs[0].clone(), &card.dma, options.clone()).err().expect("it does not open")
     };
     let error = open(&card, &Options { rx_queues: 5, tx_queues: 1, ..options() });
-    let driver::Error::Iavf(Fault::FewQueues { has: 4, wanted: 5, .. }) = error else { panic!("{error}") };
+    let driver::Error::Vf(Fault::FewQueues { has: 4, wanted: 5, .. }) = error else { panic!("{error}") };
     let few = Host::new(&card.peer().0.device, &[Policy::default()]).err().expect("it has none");
     assert!(few.to_string().contains("the device has 0 virtual functions, and 1 are asked for"), "{few}");
     // A host that does not answer: it is there, and nobody polls it.
-    let host = card.polling.as_ref().unwrap().host.lock().unwrap();
+    // The reset at the end of the opening before must be over.
+    let (bar, mut limit) = (card.vfs[0].bar(0).unwrap(), Limit::time("the reset to be over"));
+    let host = loop {
+        limit.check();
+        let host = card.polling.as_ref().unwrap().host.lock().unwrap();
+        if bar.read32(VFGEN_RSTAT::AT) == reset_state::ACTIVE {
+            break host;
+        }
+    };
     let error = open(&card, &options());
-    let driver::Error::Iavf(Fault::NoAnswer { message: "VERSION", .. }) = error else { panic!("{error}") };
+    let driver::Error::Vf(Fault::NoAnswer { message: "VERSION", .. }) = error else { panic!("{error}") };
     drop(host);
     card.polling = None;
     let error = open(&card, &options());
-    let driver::Error::Iavf(Fault::NoHost { state: 0, .. }) = error else { panic!("{error}") };
+    let driver::Error::Vf(Fault::NoHost { state: 0, .. }) = error else { panic!("{error}") };
     card.finish(Vec::new(), &[]);
 }
 

@@ -8,25 +8,17 @@ mod common;
 use common::frames::tagged;
 use common::limit::{Limit, until};
 use common::mailbox::Raw;
-use common::vf::{Card, expect, options, receive, send, to};
+use common::vf::{Card, options, receive, send, to};
 use driver::i40e::host::{Policy, VF_QUEUES};
 use memory::TxOffload;
 use port::Port as _;
 use regs::i40e::admin::{Descriptor, flag, opcode};
+use regs::i40e::reset_state;
 use regs::iavf::*;
 use regs::virtchnl::message::{
     Addresses, Classes, Promiscuous, QueuePair, Queues, Rss, Select, Vector, Vectors, Vlans,
 };
 use regs::virtchnl::{op, status};
-use testbed::ixgbe;
-
-/// Frames go from one virtual function to the wire still.
-fn works_on(card: &mut Card, vf: &mut common::vf::VfSide) {
-    let frame = to(ixgbe::mac(1), vf.device.mac(), b"works on");
-    send(&mut vf.tx[0], &mut card.pool, &frame, TxOffload::default());
-    let (side, pool) = card.peer();
-    assert_eq!(expect(&mut side.rx, pool, 1), [(0, frame)]);
-}
 
 #[test]
 fn messages_that_make_no_sense_are_refused_by_name_and_counted() {
@@ -108,7 +100,7 @@ fn messages_that_make_no_sense_are_refused_by_name_and_counted() {
     is(&mut raw, op::CONFIG_PROMISCUOUS_MODE, &Promiscuous { vsi, modes: 3 }.encode(), status::SUCCESS);
     let counters = card.host(|host| host.counters(0));
     assert_eq!((counters.refused, counters.not_trusted, counters.unsent), (refused, 1, 0));
-    works_on(&mut card, &mut honest);
+    card.works_on(&mut honest);
     drop(raw);
     card.finish(vec![honest], &[]);
 }
@@ -144,7 +136,7 @@ fn rings_outside_of_its_memory_do_not_start_and_nothing_else_is_touched() {
     // What runs is not configured anew.
     let queues = Queues { vsi, pairs: vec![pair] }.encode();
     assert_eq!(raw.ask(op::CONFIG_VSI_QUEUES, &queues).0, status::ERR_PARAM);
-    works_on(&mut card, &mut honest);
+    card.works_on(&mut honest);
     assert_eq!(raw.ask(op::DISABLE_QUEUES, &select).0, status::SUCCESS);
     drop(raw);
     let findings = ["RingUnmapped", "TailOutOfRange"];
@@ -170,7 +162,7 @@ fn a_mailbox_that_floods_or_takes_nothing_is_bounded() {
     });
     let (counters, lost) = card.host(|host| (host.counters(0), host.lost() as usize));
     assert!(counters.unsent as usize + 16 + lost >= sent, "{counters:?} {sent}");
-    works_on(&mut card, &mut honest);
+    card.works_on(&mut honest);
     // Rings and buffers that are not there, commands that are none.
     let bad =
         Descriptor { flags: flag::BUF | flag::RD, datalen: 64, ..Descriptor::new(opcode::SEND_MSG_TO_PF) };
@@ -180,7 +172,7 @@ fn a_mailbox_that_floods_or_takes_nothing_is_bounded() {
     raw.bar.write32(VF_ATQBAH1::AT, 0x7FFF);
     raw.bar.write32(VF_ATQT1::AT, 3);
     until("the firmware to stop the queue", || raw.bar.read32(VF_ATQLEN1::AT) & VF_ATQLEN1::CRIT != 0);
-    works_on(&mut card, &mut honest);
+    card.works_on(&mut honest);
     // A reset makes it good again.
     drop(raw);
     card.host(|host| host.reset(0)).unwrap();
@@ -207,11 +199,15 @@ fn what_was_sent_before_a_reset_is_not_done_after_it() {
             taken += usize::from(raw.tell(op::RESET_VF, &[]) == 0);
         }
         host.reset(0).unwrap();
+        while raw.bar.read32(VFGEN_RSTAT::AT) != reset_state::ACTIVE {
+            limit.check();
+            host.poll().unwrap();
+        }
         (0..100).for_each(|_| _ = host.poll().unwrap());
         host.counters(0).resets - before
     });
     assert_eq!(resets, 1);
-    works_on(&mut card, &mut honest);
+    card.works_on(&mut honest);
     drop(raw);
     card.finish(vec![honest], &[]);
 }
@@ -224,7 +220,7 @@ fn tags_of_anothers_vlan_are_not_sent() {
     let frame = to(hidden.device.mac(), plain.device.mac(), b"foreign tag");
     send(&mut plain.tx[0], &mut card.pool, &tagged(&frame, 77), TxOffload::default());
     // The frame behind it comes through the wire's other end: all before it have been dealt with.
-    works_on(&mut card, &mut plain);
+    card.works_on(&mut plain);
     assert!(receive(&mut hidden.rx, &mut card.pool).is_empty());
     assert_eq!(plain.device.stats().lost(port::Reason::TxSpoofed), 1);
     card.finish(vec![plain, hidden], &[]);

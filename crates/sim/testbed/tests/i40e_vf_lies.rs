@@ -290,7 +290,7 @@ fn refusals_are_told_by_message_and_status() {
     for at in ASKED {
         for (told, known) in [(status::ERR_PARAM, "ERR_PARAM"), (i32::MIN, "no status")] {
             let error = scene.run(Lie::Status(told), at).expect("it does not open");
-            let driver::Error::Iavf(Fault::Refused { message, opcode, status, .. }) = error else {
+            let driver::Error::Vf(Fault::Refused { message, opcode, status, .. }) = error else {
                 panic!("{}: {error}", virtchnl::name(at))
             };
             assert_eq!((message, opcode, status), (virtchnl::name(at), at, known));
@@ -306,7 +306,7 @@ fn answers_of_another_length_or_of_chance_do_no_harm() {
     for at in decoded {
         for len in [0, 1, answer(at).len() - 1] {
             let error = scene.run(Lie::Length(len), at).expect("it does not open");
-            let driver::Error::Iavf(Fault::Nonsense { message, .. }) = error else { panic!("{error}") };
+            let driver::Error::Vf(Fault::Nonsense { message, .. }) = error else { panic!("{error}") };
             assert_eq!(message, virtchnl::name(at));
         }
     }
@@ -314,7 +314,7 @@ fn answers_of_another_length_or_of_chance_do_no_harm() {
         for len in [4, answer(at).len(), answer(at).len() + 1, BUFFER] {
             // A resemblance of resources by chance would be none that the driver knows.
             let error = scene.run(Lie::Chance(len), at);
-            let named = matches!(error, None | Some(driver::Error::Iavf(_)));
+            let named = matches!(error, None | Some(driver::Error::Vf(_)));
             assert!(named, "{} with {len} bytes: {error:?}", virtchnl::name(at));
         }
     }
@@ -331,7 +331,7 @@ fn answers_that_do_not_come_or_belong_elsewhere_are_waited_for_in_vain() {
         (Lie::Silent, op::RESET_VF),
     ] {
         let error = scene.run(lie, at).expect("it does not open");
-        let driver::Error::Iavf(Fault::NoAnswer { opcode, .. }) = error else { panic!("{lie:?}: {error}") };
+        let driver::Error::Vf(Fault::NoAnswer { opcode, .. }) = error else { panic!("{lie:?}: {error}") };
         assert_eq!(opcode, at);
     }
     scene.honest();
@@ -344,12 +344,10 @@ fn resets_storms_and_second_answers_at_any_message_do_no_harm() {
         assert!(scene.run(Lie::Twice, at).is_none(), "{}", virtchnl::name(at));
         let error = scene.run(Lie::Storm, at);
         // A storm may take the place of the answer in the mailbox.
-        let named = matches!(error, None | Some(driver::Error::Iavf(Fault::NoAnswer { .. })));
+        let named = matches!(error, None | Some(driver::Error::Vf(Fault::NoAnswer { .. })));
         assert!(named, "{}: {error:?}", virtchnl::name(at));
         let error = scene.run(Lie::Reset, at).expect("it does not open");
-        let driver::Error::Iavf(Fault::Reset { .. }) = error else {
-            panic!("{}: {error}", virtchnl::name(at))
-        };
+        let driver::Error::Vf(Fault::Reset { .. }) = error else { panic!("{}: {error}", virtchnl::name(at)) };
     }
     scene.honest();
 }

@@ -10,6 +10,7 @@
 
 pub mod admin;
 pub mod context;
+pub mod control_packet;
 pub mod descriptor;
 mod device;
 mod director;

@@ -59,6 +59,9 @@ registers! {
     MRQC @ 0x0EC80, RW, "8.2.3.7.12", "Multiple receive queues command" {
         MRQE_MASK = 0xF;
         MRQE_RSS = 1;
+        MRQE_POOLS = 8;
+        MRQE_32_POOLS_RSS = 10;
+        MRQE_64_POOLS_RSS = 11;
         RSS_FIELD_IPV4_TCP = 1 << 16;
         RSS_FIELD_IPV4 = 1 << 17;
         RSS_FIELD_IPV6 = 1 << 20;
@@ -201,21 +204,38 @@ registers! {
     PFVTCTL @ 0x051B0, RW, "8.2.3.27.1", "Virtualization control" {
         VT_ENA = 1 << 0;
         POOL_SHIFT = 7;
+        POOL_MASK = 0x3F << 7;
         DIS_DEF_POOL = 1 << 29;
         REPLEN = 1 << 30;
     }
-    PFMAILBOX[64; 4] @ 0x04B00, RW, "8.2.3.27", "Mailbox" {}
+    PFMAILBOX[64; 4] @ 0x04B00, RW, "8.2.3.27", "Mailbox" {
+        STS = 1 << 0;
+        ACK = 1 << 1;
+        VFU = 1 << 2;
+        PFU = 1 << 3;
+        RVFU = 1 << 4;
+    }
     PFMBMEM[1024; 4] @ 0x13000, RW, "8.2.3.27", "Mailbox memory" {}
-    PFMBICR[4; 4] @ 0x00710, W1C, "8.2.3.27", "Mailbox interrupt causes" {}
+    PFMBICR[4; 4] @ 0x00710, W1C, "8.2.3.27", "Mailbox interrupt causes" {
+        VFREQ_MASK = 0xFFFF;
+        VFACK_SHIFT = 16;
+    }
     PFMBIMR[2; 4] @ 0x00720, RW, "8.2.3.27", "Mailbox interrupt mask" {}
+    PFVFLRE[1; 4] @ 0x00600 | [1] @ 0x001C0, RO, "8.2.3.27", "Virtual functions that were reset, to read" {}
     PFVFLREC[2; 4] @ 0x00700, W1C, "8.2.3.27", "Virtual functions that were reset" {}
     PFVFRE[2; 4] @ 0x051E0, RW, "8.2.3.27", "Virtual function receive enable" {}
     PFVFTE[2; 4] @ 0x08110, RW, "8.2.3.27", "Virtual function transmit enable" {}
-    PFVFSPOOF[8; 4] @ 0x08200, RW, "8.2.3.27", "Virtual function anti-spoofing" {}
+    PFVFSPOOF[8; 4] @ 0x08200, RW, "8.2.3.27", "Virtual function anti-spoofing" {
+        VLAN_SHIFT = 8;
+    }
     PFDTXGSWC @ 0x08220, RW, "8.2.3.27", "Switch control" {
         LPE = 1 << 0;
     }
-    PFVMVIR[64; 4] @ 0x08000, RW, "8.2.3.27", "VLAN insert per pool" {}
+    PFVMVIR[64; 4] @ 0x08000, RW, "8.2.3.27", "VLAN insert per pool" {
+        TAG_MASK = 0xFFFF;
+        ACTION_MASK = 3 << 30;
+        ALWAYS = 1 << 30;
+    }
     PFVML2FLT[64; 4] @ 0x0F000, RW, "8.2.3.27", "L2 control per pool" {
         AUPE = 1 << 24;
         ROMPE = 1 << 25;
@@ -223,7 +243,10 @@ registers! {
         BAM = 1 << 27;
         MPE = 1 << 28;
     }
-    PFVLVF[64; 4] @ 0x0F100, RW, "8.2.3.27", "VLAN pool filter" {}
+    PFVLVF[64; 4] @ 0x0F100, RW, "8.2.3.27", "VLAN pool filter" {
+        ID_MASK = 0xFFF;
+        VALID = 1 << 31;
+    }
     PFVLVFB[128; 4] @ 0x0F200, RW, "8.2.3.27", "VLAN pool filter bitmap" {}
     PFUTA[128; 4] @ 0x0F400, RW, "8.2.3.27", "Unicast table" {}
     PFMRCTL[4; 4] @ 0x0F600, RW, "8.2.3.27", "Mirror rule control" {}

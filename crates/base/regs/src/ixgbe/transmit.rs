@@ -43,6 +43,8 @@ registers! {
         RT_ENA = 1 << 0;
         VT_ENA = 1 << 1;
         NUM_TC_SHIFT = 2;
+        POOLS_64 = 1 << 2;
+        POOLS_32 = 2 << 2;
     }
     TXPBTHRESH[8; 4] @ 0x04950, RW, "8.2.3.9.16", "Transmit packet buffer threshold" {}
     LBDRPEN @ 0x0CA00, RW, "8.2.3.9", "Loopback drop enable" {}

@@ -91,10 +91,15 @@ impl WaitLimit<'_> {
     }
 }
 
+/// How long a server is waited for that may be starting: its socket is not there, or nobody
+/// listens at it. Who starts both in one line of a shell cannot say when it is.
+const STARTING: Duration = Duration::from_secs(1);
+
 /// Connects. A server too busy to take the connection is asked again, until
-/// `limit` has passed or `stop` is true.
+/// `limit` has passed or `stop` is true; one that is not there, for [`STARTING`].
 pub(crate) fn dial(path: &Path, limit: Duration, stop: &AtomicBool) -> Result<UnixStream, Errno> {
-    let end = Instant::now() + limit;
+    let begun = Instant::now();
+    let end = begun + limit;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     let address = SocketAddrUnix::new(path)?;
@@ -104,6 +109,9 @@ pub(crate) fn dial(path: &Path, limit: Duration, stop: &AtomicBool) -> Result<Un
             // Its queue of connections is full (connect(2)); nothing tells when not.
             Err(Errno::AGAIN) if Instant::now() < end => sleep(ASK_AGAIN),
             Err(Errno::AGAIN) => return Err(Errno::TIMEDOUT),
+            Err(Errno::NOENT | Errno::CONNREFUSED) if begun.elapsed() < STARTING.min(limit) => {
+                sleep(ASK_AGAIN);
+            }
             Err(errno) => return Err(errno),
         }
         if stop.load(Ordering::Relaxed) {

@@ -86,6 +86,7 @@ impl AsFd for Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
+        // To a confined process both are refused (EPERM), and the file stays to whoever may: its janitor.
         let ours =
             std::fs::symlink_metadata(&self.path).is_ok_and(|file| (file.dev(), file.ino()) == self.identity);
         if ours {

@@ -87,16 +87,4 @@ pub enum Fault {
         /// How many were asked for.
         wanted: usize,
     },
-    /// The device has fewer virtual functions than were asked for.
-    #[error(
-        "{device}: the device has {has} virtual functions, and {wanted} are asked for: ask for fewer, or enable them (sriov_numvfs; --vfs of a model)"
-    )]
-    FewVfs {
-        /// The device's name.
-        device: String,
-        /// How many it has.
-        has: usize,
-        /// How many were asked for.
-        wanted: usize,
-    },
 }

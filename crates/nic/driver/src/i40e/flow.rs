@@ -167,12 +167,11 @@ impl Director {
         })
     }
 
-    /// Programs the filter of one class, and waits until the device counts so many filters.
-    fn program(&mut self, class: u32, flow: &Flow, target: Option<FlowTarget>, change: i64) -> Result<bool> {
+    /// Programs the filter of one class, and waits until the device counts so many filters in all.
+    fn program(&mut self, class: u32, flow: &Flow, target: Option<FlowTarget>, count: i64) -> Result<bool> {
         if self.unknown {
             return Err(Fault::FiltersUnknown { device: self.device.clone() }.into());
         }
-        let before = self.count();
         self.put(class, flow, target);
         let last = &self.ring.at(self.next.wrapping_sub(1))[1];
         let done = || Ok((last.load(Relaxed) & tx::DTYPE_MASK == tx::DTYPE_DONE).then_some(()));
@@ -181,7 +180,7 @@ impl Director {
             self.unknown = true;
             return Err(Fault::FilterNotTaken { device: self.device.clone(), waited_ms }.into());
         }
-        let counted = || Ok((self.count() == before + change).then_some(()));
+        let counted = || Ok((self.count() == count).then_some(()));
         Ok(poll(LIMIT, PAUSE, counted)?.is_ok())
     }
 
@@ -223,8 +222,14 @@ impl Director {
         let classes = classes(flow);
         let more = i64::from(!self.filters.contains_key(flow));
         for (n, class) in classes.iter().enumerate() {
-            if self.program(*class, flow, Some(target), more)? {
+            let before = self.count();
+            if self.program(*class, flow, Some(target), before + more)? {
                 continue;
+            }
+            // One that there was no room for is not there; another may be counted late.
+            let may_be_late = more > 0 && before < self.capacity as i64;
+            if may_be_late && !self.program(*class, flow, None, before)? {
+                return Err(self.lose_track("adding a filter", "it counts one filter more, late"));
             }
             // A filter of all of its classes, or none.
             self.remove_classes(&classes[..n], flow)?;
@@ -246,14 +251,18 @@ impl Director {
 
     fn remove_classes(&mut self, classes: &[u32], flow: &Flow) -> Result<()> {
         for class in classes {
-            if !self.program(*class, flow, None, -1)? {
-                self.unknown = true;
-                let why = "it does not count one filter fewer";
-                let (device, command) = (self.device.clone(), "removing a filter");
-                return Err(Fault::Nonsense { device, command, why }.into());
+            let fewer = self.count() - 1;
+            if !self.program(*class, flow, None, fewer)? {
+                return Err(self.lose_track("removing a filter", "it does not count one filter fewer"));
             }
         }
         Ok(())
+    }
+
+    /// Which filters the device has is not known any more; the error that says so.
+    fn lose_track(&mut self, command: &'static str, why: &'static str) -> Error {
+        self.unknown = true;
+        Fault::Nonsense { device: self.device.clone(), command, why }.into()
     }
 
     /// Removes the filters that lead to a queue.

@@ -10,19 +10,25 @@ mod bring_up;
 mod messages;
 mod queues;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::Instant;
+use std::thread::sleep;
+use std::time::Duration;
 
 use port::{Link, Port as _};
 use regs::i40e::admin::{Descriptor, capability, error, opcode, vsi};
+use regs::i40e::{VFS, control_packet};
 use regs::virtchnl::{self, event, message::Event, op, status};
+use wire::ethernet::EtherType;
 
 use super::device::Chip;
 use super::filter::Filters;
 use super::stats::OfVf;
 use super::{Fault, I40e, MOST_QUEUES};
-use crate::Result;
+use crate::vf_host::{Hosting, own_address};
+pub use crate::vf_host::{Policy, VfCounters};
+use crate::{Error, Result};
+use bring_up::{SETTLED, Wait};
 
 /// The first queue of virtual functions: behind the port's own, and the one that programs filters.
 const FIRST_QUEUE: usize = MOST_QUEUES + 1;
@@ -34,51 +40,18 @@ const MOST_WAITING: usize = 16;
 /// Messages answered in a poll.
 const AT_ONCE: usize = 64;
 
-/// What a virtual function may.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Policy {
-    /// Its address; one that is made of the port's if it is `None`, and then its driver may have others.
-    pub mac: Option<[u8; 6]>,
-    /// The VLAN, 1 to 4094, whose tag all its frames have outside, and that it sees nothing of.
-    pub vlan: Option<u16>,
-    /// It may receive all frames, and have as many addresses and VLANs as there is room for.
-    pub trust: bool,
-    /// What it sends from an address that is not its own is dropped by the device.
-    pub spoof_check: bool,
-}
-
-impl Default for Policy {
-    fn default() -> Policy {
-        Policy { mac: None, vlan: None, trust: false, spoof_check: true }
-    }
-}
-
-/// What a host counted of a virtual function.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct VfCounters {
-    /// Messages that were answered.
-    pub messages: u64,
-    /// Those that were refused.
-    pub refused: u64,
-    /// Answers and events that the firmware did not take, for the virtual function takes none.
-    pub unsent: u64,
-    /// Promiscuous modes that one without trust asked for and does not have.
-    pub not_trusted: u64,
-    /// Its resets, whoever asked for them.
-    pub resets: u64,
-    /// Those after which it could not be brought up at once.
-    pub not_brought_up: u64,
-}
-
-/// Messages of virtual functions, as they came.
+/// Messages of virtual functions that wait to be answered.
 #[derive(Debug, Default)]
 pub struct Inbox {
-    waiting: VecDeque<Message>,
+    /// Kinds and bytes, by the virtual function's number on the card; only of those that wait.
+    waiting: BTreeMap<usize, VecDeque<(u32, Vec<u8>)>>,
+    /// Whose turn it is.
+    next: usize,
     lost: u64,
 }
 
 /// A message, and from whom it is.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Message {
     /// The virtual function's number on the card.
     vf: usize,
@@ -91,27 +64,32 @@ impl Inbox {
     pub(super) fn put(&mut self, event: &Descriptor, bytes: Vec<u8>) {
         let vf = usize::from(event.retval);
         // A bound for each, so that one that floods loses its own alone.
-        if self.waiting.iter().filter(|message| message.vf == vf).count() >= MOST_WAITING {
+        let full = self.waiting.get(&vf).is_some_and(|own| own.len() >= MOST_WAITING);
+        if full || vf >= VFS {
             self.lost += 1;
             return;
         }
-        self.waiting.push_back(Message { vf, opcode: event.cookie as u32, bytes });
+        self.waiting.entry(vf).or_default().push_back((event.cookie as u32, bytes));
     }
 
-    /// Throws away what came from a virtual function, by its number on the card.
-    fn forget(&mut self, vf: usize) {
-        self.waiting.retain(|message| message.vf != vf);
+    /// The next message. Virtual functions take turns: answering one may take a tenth of a second,
+    /// and one that sends many does not hold up the others.
+    fn take(&mut self) -> Option<Message> {
+        let mut turns = self.waiting.range(self.next..).chain(self.waiting.range(..self.next));
+        let vf = *turns.next()?.0;
+        self.next = vf + 1;
+        let own = self.waiting.get_mut(&vf)?;
+        let (opcode, bytes) = own.pop_front()?;
+        if own.is_empty() {
+            self.waiting.remove(&vf);
+        }
+        Some(Message { vf, opcode, bytes })
     }
-}
 
-/// The address of a virtual function that was given none: a local one, made of the port's.
-fn own_address(port: [u8; 6], n: usize) -> [u8; 6] {
-    let mut own = port;
-    own[0] = own[0] & !1 | 2;
-    // Unlike the port's, and unlike any other's.
-    own[4] ^= 0x40;
-    own[5] ^= n as u8;
-    own
+    /// Throws away what came from a virtual function, by its number on the card; how many messages.
+    fn forget(&mut self, vf: usize) -> u64 {
+        self.waiting.remove(&vf).map_or(0, |own| own.len() as u64)
+    }
 }
 
 /// The VSI of a virtual function.
@@ -136,8 +114,8 @@ struct Vf {
     /// Queues whose rings are known, and those that run, a bit each: receive, transmit.
     configured: [u32; 2],
     running: [u32; 2],
-    /// It could not be brought up, and when it is tried again.
-    again: Option<Instant>,
+    /// What has to come before it may work.
+    waits: Option<Wait>,
     /// What its VSI has counted.
     counted: OfVf,
     counters: VfCounters,
@@ -154,6 +132,8 @@ pub struct Host {
     vectors: u16,
     /// What they were told of the link.
     link: Link,
+    /// How long the device's queues may take to run empty behind a reset.
+    settle: Duration,
 }
 
 impl Host {
@@ -161,9 +141,18 @@ impl Host {
     /// dropped after its host.
     ///
     /// # Errors
-    /// [`Fault::FewVfs`] and [`Fault::FewQueues`] when the device has not so many; when the firmware
+    /// [`Error::FewVfs`] and [`Fault::FewQueues`] when the device has not so many; when the firmware
     /// refuses what is to be set up.
     pub fn new(port: &I40e, policies: &[Policy]) -> Result<Host> {
+        Host::with_settle(port, policies, SETTLED)
+    }
+
+    /// The same, of a device whose queues run empty within `settle` when a virtual function is reset: a
+    /// model's are empty at once.
+    ///
+    /// # Errors
+    /// Those of [`Host::new`].
+    pub fn with_settle(port: &I40e, policies: &[Policy], settle: Duration) -> Result<Host> {
         let chip = port.chip.clone();
         let (first, vectors) = chip.has_vfs(policies.len())?;
         let mac = port.mac();
@@ -176,16 +165,15 @@ impl Host {
             active: false,
             configured: [0; 2],
             running: [0; 2],
-            again: None,
+            waits: None,
             counted: OfVf::default(),
             counters: VfCounters::default(),
         };
         let vfs = policies.iter().enumerate().map(vf).collect();
-        let mut host = Host { chip, vfs, bridge, first, vectors, link: Link::DOWN };
+        let mut host = Host { chip, vfs, bridge, first, vectors, link: Link::DOWN, settle };
+        host.chip.drop_control_frames()?;
         host.link = host.chip.link_by_events();
-        for n in 0..host.vfs.len() {
-            host.bring_up(n, true)?;
-        }
+        host.bring_up_all()?;
         Ok(host)
     }
 
@@ -195,7 +183,7 @@ impl Host {
     /// # Errors
     /// When the device itself fails.
     pub fn poll(&mut self) -> Result<usize> {
-        let mut done = self.take_resets()? + self.try_again()?;
+        let mut done = self.take_resets()? + self.go_on_with_resets()?;
         let link = self.chip.link_by_events();
         if link != self.link {
             self.link = link;
@@ -204,9 +192,11 @@ impl Host {
             done += 1;
         }
         for _ in 0..AT_ONCE {
-            let Some(message) = self.chip.state().inbox.waiting.pop_front() else { break };
+            let Some(message) = self.chip.state().inbox.take() else { break };
             done += 1;
             match message.vf.checked_sub(self.first.into()).filter(|vf| *vf < self.vfs.len()) {
+                // Of before its reset.
+                Some(vf) if self.vfs[vf].waits.is_some() => self.vfs[vf].counters.discarded += 1,
                 Some(vf) => self.serve(vf, &message)?,
                 None => self.chip.state().inbox.lost += 1,
             }
@@ -214,19 +204,21 @@ impl Host {
         Ok(done)
     }
 
-    /// Resets a virtual function, whose driver is told before.
+    /// Resets a virtual function, whose driver is told before; [`Host::poll`] gives it what it has
+    /// when the device is done with the reset.
     ///
     /// # Errors
-    /// [`Fault::FewVfs`] when there is none of that number; when the device itself fails.
+    /// [`Error::FewVfs`] when there is none of that number.
     pub fn reset(&mut self, vf: usize) -> Result<()> {
         if vf >= self.vfs.len() {
             let (device, has) = (self.chip.name.clone(), self.vfs.len());
-            return Err(Fault::FewVfs { device, has, wanted: vf + 1 }.into());
+            return Err(Error::FewVfs { device, has, wanted: vf + 1 });
         }
         let impending =
             Event { event: event::RESET_IMPENDING, link: (0, false), severity: event::SEVERITY_CERTAIN };
         self.send(vf, op::EVENT, status::SUCCESS, &impending.encode());
-        self.bring_back(vf, true)
+        self.begin_reset(vf, true);
+        Ok(())
     }
 
     /// The address of a virtual function; `None` when there is none of that number.
@@ -268,6 +260,24 @@ impl Host {
     }
 }
 
+impl Hosting for Host {
+    fn poll(&mut self) -> Result<usize> {
+        Host::poll(self)
+    }
+
+    fn mac(&self, vf: usize) -> Option<[u8; 6]> {
+        Host::mac(self, vf)
+    }
+
+    fn counters(&self, vf: usize) -> VfCounters {
+        Host::counters(self, vf)
+    }
+
+    fn lost(&self) -> u64 {
+        Host::lost(self)
+    }
+}
+
 impl Drop for Host {
     /// Resets all of them and takes the bridge away.
     fn drop(&mut self) {
@@ -275,8 +285,10 @@ impl Drop for Host {
             Event { event: event::PF_DRIVER_CLOSE, link: (0, false), severity: event::SEVERITY_CERTAIN };
         for n in 0..self.vfs.len() {
             self.send(n, op::EVENT, status::SUCCESS, &closing.encode());
-            self.take_down(n);
+            self.begin_reset(n, true);
         }
+        sleep(self.settle);
+        (0..self.vfs.len()).for_each(|n| self.take_down(n));
         if let Err(error) = self.chip.close_bridge(self.bridge) {
             tracing::debug!(port = self.chip.name, "{error}");
         }
@@ -291,7 +303,7 @@ impl Chip {
         let (has, first) = of(capability::VF).unwrap_or((0, 0));
         let device = || self.name.clone();
         if (has as usize) < wanted {
-            return Err(Fault::FewVfs { device: device(), has: has as usize, wanted }.into());
+            return Err(Error::FewVfs { device: device(), has: has as usize, wanted });
         }
         let queues = FIRST_QUEUE + wanted * VF_QUEUES;
         let has = of(capability::TXQ).map_or(0, |(number, _)| number as usize);
@@ -322,6 +334,23 @@ impl Chip {
         self.bridge()
     }
 
+    /// Has the device drop frames that rule the link or tell who stands at its end: a virtual function
+    /// that sends PAUSE frames stops the port of others, and with LLDP it poses as the host. Ours, as
+    /// those of Linux, name the function's VSI and are for what any VSI sends; the function's reset
+    /// removes them. Firmware that has one already says so.
+    fn drop_control_frames(&self) -> Result<()> {
+        let seid = self.state().vsi.seid;
+        let flags = control_packet::IGNORE_MAC | control_packet::DROP | control_packet::TX;
+        for ethertype in [EtherType::MAC_CONTROL, EtherType::LLDP] {
+            let mut add = Descriptor::new(opcode::ADD_CONTROL_PACKET_FILTER);
+            add.set_param(control_packet::ETHERTYPE, &ethertype.0.to_le_bytes());
+            add.set_param(control_packet::FLAGS, &flags.to_le_bytes());
+            add.set_param(control_packet::SEID, &seid.to_le_bytes());
+            self.with_admin(|admin| admin.command_unless(add, &[error::EEXIST]))?;
+        }
+        Ok(())
+    }
+
     /// Removes the bridge, unless Flow Director's VSI hangs on it.
     fn close_bridge(&self, bridge: u16) -> Result<()> {
         // Nobody adds a flow meanwhile.
@@ -334,6 +363,18 @@ impl Chip {
         Ok(())
     }
 
+    /// Gives an error back that is of what was asked for alone.
+    ///
+    /// # Errors
+    /// The others: when the device is gone, or its firmware answers no more.
+    fn unless_failed(&self, error: Error) -> Result<Error> {
+        self.pci.health()?;
+        match error {
+            Error::I40e(Fault::Stuck { .. } | Fault::NoAnswer { .. }) => Err(error),
+            error => Ok(error),
+        }
+    }
+
     /// Removes an element of the switch; one that is not there is gone.
     fn delete(&self, seid: u16) -> Result<()> {
         let mut command = Descriptor::new(opcode::DELETE_ELEMENT);
@@ -344,15 +385,31 @@ impl Chip {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use super::*;
 
-    use super::own_address;
+    fn event(vf: u16, kind: u64) -> Descriptor {
+        Descriptor { retval: vf, cookie: kind, ..Descriptor::default() }
+    }
+
+    /// Whose messages are taken, one after the other.
+    fn turns(inbox: &mut Inbox) -> Vec<usize> {
+        std::iter::from_fn(|| inbox.take()).map(|message| message.vf).collect()
+    }
 
     #[test]
-    fn addresses_that_are_made_are_local_and_all_different() {
-        let port = [0, 0x1B, 0x21, 1, 2, 3];
-        let made: BTreeSet<[u8; 6]> = (0..128).map(|n| own_address(port, n)).chain([port]).collect();
-        assert_eq!(made.len(), 129);
-        assert!(made.iter().all(|mac| *mac == port || mac[0] & 3 == 2));
+    fn one_that_sends_many_messages_does_not_hold_up_another() {
+        let mut inbox = Inbox::default();
+        (0..20).for_each(|kind| inbox.put(&event(3, kind), Vec::new()));
+        assert_eq!(inbox.lost, 4, "it loses its own alone");
+        assert_eq!(inbox.take(), Some(Message { vf: 3, opcode: 0, bytes: Vec::new() }));
+        for vf in [40, 1, 40] {
+            inbox.put(&event(vf, 1), vec![7]);
+        }
+        assert_eq!(turns(&mut inbox)[..5], [40, 1, 3, 40, 3]);
+        inbox.put(&event(3, 1), Vec::new());
+        inbox.put(&event(4, 1), Vec::new());
+        assert_eq!(inbox.forget(3), 1);
+        inbox.put(&event(VFS as u16, 1), Vec::new());
+        assert_eq!((turns(&mut inbox), inbox.lost), (vec![4], 5), "and no card has that one");
     }
 }

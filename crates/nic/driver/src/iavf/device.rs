@@ -215,7 +215,7 @@ impl Chip {
     fn has_let_go(&self, stopped: Result<()>) -> bool {
         match stopped {
             Ok(()) => true,
-            Err(Error::Iavf(Fault::Reset { .. })) if self.is_reset_in_time() => true,
+            Err(Error::Vf(Fault::Reset { .. })) if self.is_reset_in_time() => true,
             // A device that is gone does no DMA.
             Err(_) if self.pci.health().is_err() => true,
             Err(error) => {

@@ -145,7 +145,10 @@ impl Chip {
             Ok((state == reset_state::ACTIVE && read != u32::MAX).then_some(()))
         })?;
         let device = self.name.clone();
-        active.map_err(|Late(waited_ms)| Fault::NoHost { device, state, waited_ms }.into())
+        active.map_err(|Late(waited_ms)| {
+            let (register, driver) = ("VFGEN_RSTAT", "i40e");
+            Fault::NoHost { device, register, state, driver, waited_ms }.into()
+        })
     }
 
     fn agree_on_version(&self) -> Result<()> {

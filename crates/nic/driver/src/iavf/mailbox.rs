@@ -2,7 +2,7 @@
 //! answer; and what it tells unasked. The queues are those of the XL710's admin queue.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bus::Bar;
 use memory::Dma;
@@ -19,6 +19,8 @@ use crate::wait::{Late, poll};
 
 /// How long the physical function may take to answer.
 const LIMIT: Duration = Duration::from_secs(2);
+/// How long an answer is expected that was not waited for any longer: then it was lost on the way.
+const OWED: Duration = Duration::from_secs(10);
 /// How often the answer is looked for.
 const PAUSE: Duration = Duration::from_micros(100);
 
@@ -39,8 +41,8 @@ pub(super) struct Mailbox {
     /// A reset was announced, or has come.
     reset: bool,
     /// Answers that were not waited for any longer, by their kind: they may come yet, and belong to
-    /// no later message.
-    owed: BTreeMap<u32, u32>,
+    /// no later message. With each kind is told since when the last of them is owed.
+    owed: BTreeMap<u32, (u32, Instant)>,
     /// Messages that nobody had asked for.
     strays: u64,
 }
@@ -113,6 +115,7 @@ impl Mailbox {
         let (device, message) = (self.device.clone(), virtchnl::name(kind));
         // What came before it is no answer to this.
         self.take_events();
+        give_up_owed(&mut self.owed, Instant::now());
         if self.is_reset() {
             return Err(Fault::Reset { device }.into());
         }
@@ -131,7 +134,9 @@ impl Mailbox {
                 Err(Fault::Refused { device, message, opcode: kind, status, meaning }.into())
             }
             Err(Late(waited_ms)) => {
-                *self.owed.entry(kind).or_default() += 1;
+                let now = Instant::now();
+                let (count, since) = self.owed.entry(kind).or_insert((0, now));
+                (*count, *since) = (*count + 1, now);
                 Err(Fault::NoAnswer { device, message, opcode: kind, waited_ms }.into())
             }
         }
@@ -140,6 +145,7 @@ impl Mailbox {
     /// Whether all messages of a kind were answered so far.
     pub fn answers(&mut self, kind: u32) -> Result<()> {
         self.take_events();
+        give_up_owed(&mut self.owed, Instant::now());
         match self.owed.contains_key(&kind) {
             false => Ok(()),
             true => {
@@ -163,13 +169,19 @@ impl Mailbox {
 }
 
 /// Whether an answer of a kind is owed to an earlier message; then it is not any more.
-fn is_owed(owed: &mut BTreeMap<u32, u32>, kind: u32) -> bool {
-    let Some(count) = owed.get_mut(&kind) else { return false };
+fn is_owed(owed: &mut BTreeMap<u32, (u32, Instant)>, kind: u32) -> bool {
+    let Some((count, _)) = owed.get_mut(&kind) else { return false };
     *count -= 1;
     if *count == 0 {
         owed.remove(&kind);
     }
     true
+}
+
+/// Expects no longer what was owed for long, or each later answer of its kind would be taken for it. But
+/// memory of queues is freed by what DISABLE_QUEUES is answered, which must be the answer to this one.
+fn give_up_owed(owed: &mut BTreeMap<u32, (u32, Instant)>, now: Instant) {
+    owed.retain(|kind, (_, since)| *kind == op::DISABLE_QUEUES || now.duration_since(*since) < OWED);
 }
 
 /// What an event tells of the link.
@@ -178,5 +190,21 @@ fn link_of((speed, up): (u32, bool)) -> Link {
     match up {
         true => Link::up(known.map_or(0, |(_, mbps)| *mbps)),
         false => Link::DOWN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_was_lost_is_not_expected_for_ever() {
+        let (then, stats) = (Instant::now(), op::GET_STATS);
+        let mut owed = BTreeMap::from([(stats, (2, then)), (op::DISABLE_QUEUES, (1, then))]);
+        give_up_owed(&mut owed, then + OWED / 2);
+        assert!(is_owed(&mut owed, stats) && owed.contains_key(&stats), "one may come yet");
+        give_up_owed(&mut owed, then + OWED);
+        assert!(!is_owed(&mut owed, stats), "what comes now is the answer to the latest");
+        assert!(is_owed(&mut owed, op::DISABLE_QUEUES) && !is_owed(&mut owed, op::DISABLE_QUEUES));
     }
 }

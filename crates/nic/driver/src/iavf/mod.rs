@@ -7,7 +7,6 @@
 //! hostile: bounded, and refused by name. Not here: flexible descriptors, channels, RDMA.
 
 mod device;
-mod fault;
 mod filter;
 mod info;
 mod init;
@@ -15,8 +14,8 @@ mod mailbox;
 
 use crate::i40e::{RxXl710Long, TxXl710};
 use crate::intel;
+pub use crate::vf_fault::Fault;
 pub use device::Chip;
-pub use fault::Fault;
 
 /// A port that is a virtual function.
 pub type Iavf = intel::Port<Chip>;

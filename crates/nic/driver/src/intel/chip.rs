@@ -13,8 +13,9 @@ use std::time::Duration;
 use bus::{Bar, Pci, RegisterName};
 use memory::{Attachment, Dma};
 use regs::Register;
+use regs::ixgbe::STATUS;
 
-use port::{Counter, Feature, Link, Options, Reason};
+use port::{Counter, Feature, Link, Options, Reason, Rss};
 
 use super::filter::FilterTables;
 use super::layout::{RxLayout, TxLayout};
@@ -77,6 +78,10 @@ pub trait Chip: Deref<Target = Device> + Queues + FilterTables + Sized + 'static
     fn mac(&self) -> Result<[u8; 6]>;
     /// The link as it is now.
     fn link(&self) -> Link;
+    /// The key and table by which flows are spread, where a port asked for these.
+    fn rss(&self, asked: &Rss) -> Rss {
+        asked.clone()
+    }
     /// Whether the device goes on with what it was given.
     fn health(&self) -> Result<()> {
         Ok(())
@@ -243,6 +248,23 @@ impl Device {
         options.check_queues(info.queues, info.queues_limit)?;
         options.check_frame(info.longest, info.longest_limit)?;
         Ok(options)
+    }
+
+    /// Whether a device whose rings are registers has let go of one that it was told to stop.
+    pub fn has_let_go(&self, stopped: Result<()>) -> bool {
+        // A packet may still be on its way (4.6.7.1.2: 100 us). What the device
+        // wrote before it answers a read has arrived with the answer.
+        sleep(Duration::from_micros(100));
+        self.bar.read32(STATUS::AT);
+        match stopped {
+            Ok(()) => true,
+            // A device that is gone does no DMA.
+            Err(_) if self.pci.health().is_err() => true,
+            Err(error) => {
+                tracing::error!("{error}");
+                false
+            }
+        }
     }
 
     /// Waits for `up` to say that there is a link, for at most `limit_ms`.

@@ -93,8 +93,8 @@ impl<C: Chip> Filters for Port<C> {
     }
 
     fn set_all_multicast(&mut self, on: bool) -> port::Result<()> {
-        self.all_multicast = on;
-        Ok(self.set_modes()?)
+        let before = std::mem::replace(&mut self.all_multicast, on);
+        Ok(self.set_modes().inspect_err(|_| self.all_multicast = before)?)
     }
 }
 

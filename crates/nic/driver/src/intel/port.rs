@@ -169,14 +169,15 @@ impl<C: Chip> port::Port for Port<C> {
     }
 
     fn set_promiscuous(&mut self, on: bool) -> port::Result<()> {
-        self.promiscuous = on;
-        Ok(self.set_modes()?)
+        let before = std::mem::replace(&mut self.promiscuous, on);
+        Ok(self.set_modes().inspect_err(|_| self.promiscuous = before)?)
     }
 
     fn flows(&self) -> Option<FlowTable> {
         let (most, entries) = C::INFO.rss;
         let queues = self.options.rx_queues.min(most);
-        Some(FlowTable::new(&self.options.rss, entries, queues, self.options.rss.ports))
+        let rss = self.chip.rss(&self.options.rss);
+        Some(FlowTable::new(&rss, entries, queues, rss.ports))
     }
 
     fn filters(&mut self) -> Option<&mut dyn port::Filters> {

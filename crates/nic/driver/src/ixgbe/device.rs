@@ -46,16 +46,7 @@ impl intel::Chip for Chip {
 
     /// By LINKS (8.2.3.22.20).
     fn link(&self) -> Link {
-        let links = self.bar.read32(LINKS::AT);
-        if links == u32::MAX || links & LINKS::LINK_UP == 0 {
-            return Link::DOWN;
-        }
-        match links & LINKS::LINK_SPEED_MASK {
-            LINKS::LINK_SPEED_10G => Link::up(10_000),
-            LINKS::LINK_SPEED_1G => Link::up(1_000),
-            LINKS::LINK_SPEED_100M => Link::up(100),
-            _ => Link::up(0),
-        }
+        link_of(self.bar.read32(LINKS::AT))
     }
 
     fn mac(&self) -> Result<[u8; 6]> {
@@ -111,6 +102,19 @@ impl Chip {
         }
         bar.clear32(SECRXCTRL::AT, SECRXCTRL::RX_DIS);
         emptied
+    }
+}
+
+/// What LINKS tells.
+pub(crate) fn link_of(links: u32) -> Link {
+    if links == u32::MAX || links & LINKS::LINK_UP == 0 {
+        return Link::DOWN;
+    }
+    match links & LINKS::LINK_SPEED_MASK {
+        LINKS::LINK_SPEED_10G => Link::up(10_000),
+        LINKS::LINK_SPEED_1G => Link::up(1_000),
+        LINKS::LINK_SPEED_100M => Link::up(100),
+        _ => Link::up(0),
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod device;
 mod filter;
+pub mod host;
 mod info;
 mod init;
 mod interrupt;
@@ -14,6 +15,7 @@ mod stats;
 
 use crate::intel::{self, layout};
 pub use device::Chip;
+pub(crate) use device::link_of;
 
 /// A port of the family.
 pub type Ixgbe = intel::Port<Chip>;

@@ -7,6 +7,7 @@ use port::software;
 use regs::virtio::net::header;
 use wire::ethernet::{self, EtherType};
 use wire::ip::Protocol;
+use wire::segment::Long;
 use wire::{ipv4, ipv6, tcp, udp, vlan};
 
 /// Bytes of it.
@@ -36,6 +37,7 @@ pub(super) fn apply(bytes: &[u8; LEN], packet: &mut Packet) -> Option<()> {
             let asked = asked.filter(|asked| asked.has(TxOffload::TCP_CHECKSUM))?;
             let size = word(header::GSO_SIZE);
             let l4_len = tcp::Header::of(packet.get(start..)?)?.header_len();
+            Long::of(packet.get(..start + l4_len)?, false, asked.l2_len.into(), start)?;
             let version = if is_v6 { 0 } else { TxOffload::IP_CHECKSUM };
             leave_length_out(packet, (asked.l2_len.into(), asked.l3_len.into()), is_v6)?;
             packet.set_tx_offload(TxOffload {
@@ -61,8 +63,12 @@ fn checksum(packet: &Packet, start: usize, offset: usize) -> Option<TxOffload> {
                 ipv6::upper_layer(ipv6::Header::of(ip)?.next_header(), &ip[ipv6::HEADER_LEN..]).ok()?;
             (upper.protocol, upper.offset + ipv6::HEADER_LEN)
         }
-        false => ipv4::Header::of(ip).map(|header| (header.protocol(), header.header_len()))?,
+        false => ipv4::Header::of(ip)
+            .filter(|header| header.version() == 4 && header.header_len() >= ipv4::HEADER_LEN)
+            .map(|header| (header.protocol(), header.header_len()))?,
     };
+    // A device would write where no frame is.
+    packet.get(start + offset..start + offset + size_of::<u16>())?;
     let flag = match (protocol, offset) {
         (Protocol::TCP, tcp::offset::CHECKSUM) => TxOffload::TCP_CHECKSUM,
         (Protocol::UDP, udp::offset::CHECKSUM) => TxOffload::UDP_CHECKSUM,
@@ -109,7 +115,10 @@ fn leave_length_out(packet: &mut Packet, (l2_len, l3_len): (usize, usize), is_v6
 
 #[cfg(test)]
 mod tests {
-    use memory::{Dma, HEADROOM, Pool};
+    use std::cell::RefCell;
+
+    use memory::{DATA_ROOM, Dma, HEADROOM, Pool};
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -182,5 +191,145 @@ mod tests {
             assert_eq!(asked(6, of), None, "{of:?}");
         }
         assert_eq!(asked(17, header(SUM, TCP, [500, 34, 16])), None);
+    }
+
+    /// Frames that the headers below are about: TCP and UDP over both versions of IP, with tags,
+    /// options and extension headers, and one that is none of these.
+    fn frames() -> Vec<Vec<u8>> {
+        let v4 = |len: u8, protocol: u8| {
+            let mut ip =
+                vec![0x40 | (len / 4), 0, 0, 60, 0, 0, 0x40, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+            ip.resize(len.into(), 1);
+            ip
+        };
+        let v6 = |next: u8| {
+            let mut ip = vec![0x60, 0, 0, 0, 0, 60, next, 64];
+            ip.resize(ipv6::HEADER_LEN, 3);
+            ip
+        };
+        let destination_options = vec![6, 0, 1, 4, 0, 0, 0, 0];
+        let tcp = |words: u8| {
+            let mut bytes = vec![4; tcp::HEADER_LEN];
+            bytes[tcp::offset::DATA_OFFSET] = words << 4;
+            bytes.resize(usize::from(words) * 4, 1);
+            bytes
+        };
+        let [four, six, tag] = [[8, 0], [0x86, 0xDD], [0x81, 0]];
+        let frame = |parts: &[&[u8]]| [&[2; ethernet::ADDRESSES_LEN][..], &parts.concat()].concat();
+        vec![
+            frame(&[&four, &v4(20, 6), &tcp(5)]),
+            frame(&[&four, &v4(60, 6), &tcp(15)]),
+            frame(&[&tag, &[0, 7], &tag, &[0, 8], &four, &v4(24, 6), &tcp(8)]),
+            frame(&[&six, &v6(6), &tcp(5)]),
+            frame(&[&tag, &[0, 7], &six, &v6(60), &destination_options, &tcp(8)]),
+            frame(&[&four, &v4(20, 17), &[5; udp::HEADER_LEN]]),
+            frame(&[&[8, 6], &[6; 28]]),
+        ]
+    }
+
+    /// A packet of some bytes in buffers that are not full.
+    fn packet(pool: &mut Pool, bytes: &[u8], part: usize) -> Packet {
+        let mut parts = bytes.chunks(part).map(|part| {
+            let mut packet = pool.alloc().expect("a buffer");
+            packet.copy_at(HEADROOM, part).expect("room");
+            packet
+        });
+        let mut whole = parts.next().expect("a frame has bytes");
+        parts.for_each(|part| whole.append(part));
+        whole
+    }
+
+    fn bytes(packet: &Packet) -> Vec<u8> {
+        packet.segments().flat_map(|segment| segment.to_vec()).collect()
+    }
+
+    /// A number of a header's: right, near what is right, or any.
+    fn near(right: Vec<u16>) -> impl Strategy<Value = u16> {
+        prop_oneof![4 => prop::sample::select(right), 1 => 0..100_u16, 1 => any::<u16>()]
+    }
+
+    const BUFFERS: usize = 256;
+
+    thread_local! {
+        static POOL: RefCell<Pool> =
+            Pool::new(&Dma::new(memory::Options::default()), BUFFERS).expect("memory").into();
+    }
+
+    /// Nothing but the checksum's field is changed; what the frame asks for then is inside of its
+    /// first buffer, and can be done: a segment is cut into pieces with all of its payload.
+    fn bears(
+        header: &[u8; LEN],
+        packet: &mut Packet,
+        frame: &[u8],
+        pool: &mut Pool,
+    ) -> Result<(), TestCaseError> {
+        let word = |at: usize| usize::from(u16::from_ne_bytes([header[at], header[at + 1]]));
+        let (start, field) = (word(header::CSUM_START), word(header::CSUM_START) + word(header::CSUM_OFFSET));
+        let is_taken = apply(header, packet).is_some();
+        let (asked, after) = (packet.tx_offload(), bytes(packet));
+        prop_assert_eq!(after.len(), frame.len());
+        let mut changed = (0..frame.len()).filter(|at| after[*at] != frame[*at]);
+        prop_assert!(changed.all(|at| (field..field + 2).contains(&at)));
+        if !is_taken {
+            return Ok(());
+        }
+        if !asked.is_empty() {
+            prop_assert!(asked.l2_len >= 14 && asked.l3_len >= 20 && asked.transport_offset() == start);
+            prop_assert!(field + 2 <= packet.len() && asked.header_len() <= packet.len() as u64);
+        }
+        if !asked.has(TxOffload::SEGMENT) {
+            prop_assert!(software::fill_checksums(packet));
+            return Ok(());
+        }
+        let (headers, size) = (asked.header_len() as usize, usize::from(asked.segment_size));
+        prop_assert!(asked.l4_len >= 20 && size >= software::LEAST_SEGMENT);
+        let (mut payload, mut longest) = (vec![], 0);
+        let cut = software::cut(packet, pool, |pool, piece| {
+            longest = longest.max(piece.total_len());
+            payload.extend(bytes(&piece).split_off(headers));
+            pool.free(piece);
+        });
+        prop_assert!(cut.is_whole && cut.pieces <= frame.len() / software::LEAST_SEGMENT + 1, "{:?}", cut);
+        prop_assert!(longest <= headers + size && payload == frame[headers..]);
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4096))]
+
+        #[test]
+        fn any_header_asks_for_what_a_frame_can_bear(
+            template: prop::sample::Index,
+            damage in prop::collection::vec((0..90_usize, any::<u8>()), 0..3),
+            len in prop_oneof![15..120_usize, 15..9000_usize],
+            part in 60..DATA_ROOM,
+            flags in prop_oneof![4 => Just(header::NEEDS_CSUM), 1 => any::<u8>()],
+            kind in prop_oneof![
+                6 => prop::sample::select(vec![header::GSO_NONE, header::GSO_TCPV4, header::GSO_TCPV6]),
+                1 => any::<u8>()
+            ],
+            size in near(vec![0, 47, 48, 500, 1448]),
+            start in near(vec![34, 38, 42, 54, 66, 74]),
+            offset in near(vec![6, 16]),
+        ) {
+            let mut frame = template.get(&frames()).clone();
+            frame.resize(len, 7);
+            for (at, byte) in damage {
+                if let Some(place) = frame.get_mut(at) {
+                    *place = byte;
+                }
+            }
+            POOL.with_borrow_mut(|pool| {
+                let mut packet = packet(pool, &frame, part);
+                let header = header(flags, kind, [size, start, offset]);
+                let outcome = bears(&header, &mut packet, &frame, pool);
+                pool.free(packet);
+                let all: Vec<_> = std::iter::from_fn(|| pool.alloc()).collect();
+                let count = all.len();
+                all.into_iter().for_each(|packet| pool.free(packet));
+                prop_assert_eq!(count, BUFFERS, "all buffers are back");
+                outcome
+            })?;
+        }
     }
 }

@@ -3,6 +3,8 @@
 //! Others are refused for want of room.
 
 use regs::i40e::admin::{Descriptor, error, opcode, veb, vsi};
+use regs::i40e::control_packet;
+use wire::ethernet::EtherType;
 
 use super::firmware::Answer;
 use super::switch::{VEB_SEID, Vsi};
@@ -52,6 +54,18 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             command.set_param(at, &half.to_le_bytes());
         }
         Ok(())
+    }
+
+    /// Adds a filter of control frames. Those that drop what is sent, whatever its address, are heeded;
+    /// others have no effect.
+    pub(super) fn control_packet(&mut self, command: &Descriptor) -> Answer {
+        let vsi = self.find_vsi(command, command.param16(control_packet::SEID))?;
+        let heeded = control_packet::IGNORE_MAC | control_packet::DROP | control_packet::TX;
+        if vsi != Vsi::Main || command.param16(control_packet::FLAGS) & heeded != heeded {
+            return Ok(());
+        }
+        let ethertype = EtherType(command.param16(control_packet::ETHERTYPE));
+        self.switch.drop_sent(ethertype).then_some(()).ok_or(error::ENOSPC)
     }
 
     fn check_veb(&mut self, command: &Descriptor) -> Answer {

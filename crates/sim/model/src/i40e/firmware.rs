@@ -110,9 +110,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             opcode::SEND_MSG_TO_VF => return self.send_to_vf(command),
             opcode::ADD_MACVLAN | opcode::REMOVE_MACVLAN => return self.filters(command),
             opcode::SET_VSI_PROMISCUOUS => return self.promiscuous(command),
-            opcode::ADD_CONTROL_PACKET_FILTER => {
-                return self.find_vsi(command, command.param16(10)).map(drop);
-            }
+            opcode::ADD_CONTROL_PACKET_FILTER => return self.control_packet(command),
             opcode::CONFIGURE_VSI_BW_LIMIT
             | opcode::CONFIGURE_VSI_TC_BW
             | opcode::QUERY_VSI_BW_CONFIG
@@ -175,7 +173,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
 
     fn capabilities(&mut self, command: &mut Descriptor) -> Answer {
         let queues = u32::from(QUEUES);
-        let vfs = self.vfs() as u32;
+        let (vfs, first) = (self.vfs() as u32, self.first_vf() as u32);
         let mut all = vec![
             (capability::VSI, u32::from(VSIS) + vfs, 0),
             // One traffic class, which drivers look for here.
@@ -187,7 +185,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             (capability::FLOW_DIRECTOR, GUARANTEED, BEST_EFFORT),
         ];
         if vfs > 0 {
-            all.extend([(capability::VF, vfs, 0), (capability::VF_MSIX, super::VF_VECTORS.into(), 0)]);
+            all.extend([(capability::VF, vfs, first), (capability::VF_MSIX, super::VF_VECTORS.into(), 0)]);
         }
         let mut bytes = Vec::new();
         for &(kind, number, logical) in &all {

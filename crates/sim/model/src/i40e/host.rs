@@ -5,7 +5,7 @@
 
 use super::interrupts::Interrupts;
 use super::lint::{Lint, Location, Rule};
-use super::statistics::Statistics;
+use super::statistics::{Statistics, TX};
 
 crate::counters::drops! {
     /// The queue had no descriptor.
@@ -40,6 +40,8 @@ crate::counters::drops! {
     tx_spoofed,
     /// Its virtual function has no VSI.
     tx_no_vsi,
+    /// A filter of control frames drops what is sent.
+    tx_control,
 }
 
 /// The host.
@@ -75,6 +77,13 @@ pub(super) struct Counters {
 }
 
 impl Counters {
+    /// The switch drops a control frame that the physical function has sent, which counted as sent.
+    pub fn drop_control(&mut self, frame: &[u8]) {
+        self.drops.tx_control += 1;
+        self.statistics.packets[TX] -= 1;
+        self.statistics.bytes[TX] -= frame.len() as u64;
+    }
+
     /// Reports a rule broken; a new kind is logged.
     pub fn report(&mut self, rule: Rule, place: Location, value: u64) {
         if let Some(finding) = self.lint.report(rule, place, value) {

@@ -54,7 +54,7 @@ use tx::Tx;
 use std::collections::BTreeSet;
 
 use crate::{Dma, Interrupts, Pages, Wire};
-use regs::i40e::{PFGEN_CTRL, PFINT_ICR0, QRX_TAIL, QTX_TAIL};
+use regs::i40e::{PFGEN_CTRL, PFINT_ICR0, QRX_TAIL, QTX_TAIL, VFS};
 
 /// Queues of each kind.
 pub const QUEUES: u16 = 128;
@@ -127,9 +127,20 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         device
     }
 
+    /// The number on the card of the first virtual function, which is zero on a card's first port only.
+    /// Numbers end with [`VFS`].
+    pub fn set_first_vf(&mut self, first: u16) {
+        if let Some(sriov) = &mut self.sriov {
+            sriov.base = usize::from(first).min(VFS - sriov.vfs.len());
+        }
+    }
+
     /// Does some of the work there is and returns how many packets moved; 0 means idle.
-    /// `now_ns` must not go backwards. The work is bounded: 64 frames from the wire, and 64
-    /// descriptors of each transmit queue and some 4 MiB, read and sent, of them all.
+    /// `now_ns` must not go backwards. The work is bounded: 64 frames from the wire, 64
+    /// descriptors of each transmit queue and some 4 MiB, read and sent, of them all; of virtual
+    /// functions 64 frames for each, and some 4 MiB of them all, copies included. A virtual function
+    /// takes what waits for it in its own steps, and no more than a MiB waits: so much is copied at
+    /// most of what others send to it.
     pub fn step<C: Wire>(&mut self, wire: &mut C, now_ns: u64) -> usize {
         self.now_ns = now_ns;
         if self.reset_due_ns.is_some_and(|due_ns| due_ns <= now_ns) {
@@ -146,7 +157,11 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         self.take_over();
         let up = self.link.is_up();
         let I40e { host, rx, tx, director, switch, sriov, link, .. } = self;
-        let mut out = |_: &mut Host<D, P>, frame: &[u8]| {
+        let mut out = |host: &mut Host<D, P>, frame: &[u8]| {
+            if switch.drops_sent(frame) {
+                host.counters.drop_control(frame);
+                return false;
+            }
             let leaves = sriov::leaves(sriov, switch, frame);
             if leaves {
                 wire.transmit(frame);

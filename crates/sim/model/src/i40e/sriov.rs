@@ -17,12 +17,11 @@ pub use vf::{POLLED as VF_POLLED, Vf};
 use regs::i40e::admin::vsi;
 use regs::i40e::*;
 use regs::iavf::QUEUES;
-use wire::ethernet::{ADDRESSES_LEN, EtherType};
-use wire::vlan;
+use wire::ethernet::ADDRESSES_LEN;
 
 use super::switch::Switch;
 use super::{I40e, registers::Registers};
-use crate::headers::parse;
+use crate::relay::{BURST, BURST_BYTES, next_in_turn, tag_of, tagged, untagged};
 use crate::{Dma, Pages, Wire};
 
 /// Virtual functions of a card, at most: each has four of the queues that the physical function
@@ -30,15 +29,16 @@ use crate::{Dma, Pages, Wire};
 pub const MOST_VFS: usize = 15;
 /// Vectors of each, the mailbox's with them.
 pub const VF_VECTORS: u16 = 5;
-/// Frames of each that are forwarded in a step.
-const BURST: usize = 64;
 
 /// What a card has of virtual functions.
 #[derive(Debug)]
 pub(super) struct Sriov {
     pub vfs: Vec<Member>,
-    /// Whose messages are looked for first.
+    /// The number of the first on the card.
+    pub base: usize,
+    /// Whose messages are looked for first, and whose frames.
     pub first: usize,
+    turn: usize,
 }
 
 /// A virtual function.
@@ -52,6 +52,8 @@ pub(super) struct Member {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Offered {
     pub any: bool,
+    /// Bytes that were copied.
+    pub copied: usize,
     /// A VSI that has a filter of its address: nobody else is asked.
     pub exact: bool,
 }
@@ -59,7 +61,7 @@ pub(super) struct Offered {
 impl Sriov {
     pub fn new(slots: &[SharedSlot]) -> Sriov {
         let member = |slot: &SharedSlot| Member { slot: slot.clone(), vsi: None };
-        Sriov { vfs: slots.iter().map(member).collect(), first: 0 }
+        Sriov { vfs: slots.iter().map(member).collect(), base: 0, first: 0, turn: 0 }
     }
 
     /// As a reset of the physical function leaves them: without queues and VSIs.
@@ -82,6 +84,12 @@ impl Sriov {
         })
     }
 
+    /// The next frame that a virtual function has sent, and which: they take turns.
+    fn next_sent(&mut self) -> Option<(usize, Vec<u8>)> {
+        let vfs = &self.vfs;
+        next_in_turn(&mut self.turn, vfs.len(), |n| vfs[n].slot.lock().frames.sent())
+    }
+
     /// Gives a frame to the virtual functions that want it, but for the one that sent it; without a
     /// sender it came from the wire.
     pub fn offer(&mut self, frame: &[u8], from: Option<Sender>) -> Offered {
@@ -94,11 +102,11 @@ impl Sriov {
             }
             offered.any = true;
             offered.exact |= vsi.is_own(frame, tag);
-            match vsi.port_vlan() {
+            offered.copied += match vsi.port_vlan() {
                 // Its tag is told nowhere.
-                Some(_) if tag.is_some() => vf.slot.lock().receive(&untagged(frame)),
-                _ => vf.slot.lock().receive(frame),
-            }
+                Some(_) if tag.is_some() => vf.slot.lock().frames.receive(&untagged(frame)),
+                _ => vf.slot.lock().frames.receive(frame),
+            };
         }
         offered
     }
@@ -109,23 +117,6 @@ impl Sriov {
 pub(super) enum Sender {
     Pf,
     Vf(usize),
-}
-
-/// The tag of a frame.
-fn tag_of(frame: &[u8]) -> Option<u16> {
-    parse(frame, 1, |ethertype| ethertype == EtherType::VLAN).tag
-}
-
-/// A frame without its tag.
-fn untagged(frame: &[u8]) -> Vec<u8> {
-    let (addresses, rest) = frame.split_at(ADDRESSES_LEN.min(frame.len()));
-    [addresses, rest.get(vlan::HEADER_LEN..).unwrap_or_default()].concat()
-}
-
-/// A frame with a tag.
-fn tagged(frame: &[u8], tag: u16) -> Vec<u8> {
-    let (addresses, rest) = frame.split_at(ADDRESSES_LEN.min(frame.len()));
-    [addresses, &EtherType::VLAN.0.to_be_bytes(), &tag.to_be_bytes(), rest].concat()
 }
 
 impl Switch {
@@ -147,41 +138,57 @@ impl Switch {
 }
 
 impl<D: Dma, P: Pages> I40e<D, P> {
-    /// Forwards what virtual functions have sent; frames moved.
+    /// Forwards what virtual functions have sent, some of it: each has its turn, frame by frame.
+    /// Frames moved.
     pub(super) fn forward<C: Wire>(&mut self, wire: &mut C) -> usize {
+        let most = BURST * self.vfs();
+        let (mut moved, mut bytes) = (0, 0);
+        while moved < most && bytes < BURST_BYTES {
+            let Some((n, frame)) = self.sriov.as_mut().and_then(Sriov::next_sent) else { break };
+            moved += 1;
+            bytes += frame.len() + self.forward_one(wire, n, frame);
+        }
+        if moved > 0 {
+            self.rx.raise(&mut self.host);
+        }
+        moved
+    }
+
+    /// Forwards a frame of a virtual function; bytes that were copied for others, or sent.
+    fn forward_one<C: Wire>(&mut self, wire: &mut C, n: usize, frame: Vec<u8>) -> usize {
         let I40e { host, rx, director, switch, sriov, .. } = self;
         let Some(sriov) = sriov else { return 0 };
-        let mut moved = 0;
-        for n in 0..sriov.vfs.len() {
-            let frames = sriov.vfs[n].slot.lock().sent(BURST);
-            moved += frames.len();
-            for frame in frames {
-                let Some(vsi) = &sriov.vfs[n].vsi else {
-                    host.counters.drops.tx_no_vsi += 1;
-                    continue;
-                };
-                let loops = vsi.loops();
-                let Some(frame) = vsi.admit(frame) else {
-                    host.counters.drops.tx_spoofed += 1;
-                    sriov.vfs[n].slot.lock().refused += 1;
-                    continue;
-                };
-                let mut exact = false;
-                if loops {
-                    exact = sriov.offer(&frame, Some(Sender::Vf(n))).exact;
-                    exact |= switch.is_own(&frame, tag_of(&frame));
-                    // One that the VSI does not want goes to the wire alone.
-                    let _ = rx.deliver(host, director, switch, &frame, true);
-                }
-                if !exact {
-                    host.counters.from_vfs += 1;
-                    host.counters.statistics.frame(super::statistics::TX, &frame);
-                    wire.transmit(&frame);
-                }
+        let Some(vsi) = &sriov.vfs[n].vsi else {
+            host.counters.drops.tx_no_vsi += 1;
+            return 0;
+        };
+        if switch.drops_sent(&frame) {
+            host.counters.drops.tx_control += 1;
+            sriov.vfs[n].slot.lock().control += 1;
+            return 0;
+        }
+        let loops = vsi.loops();
+        let Some(frame) = vsi.admit(frame) else {
+            host.counters.drops.tx_spoofed += 1;
+            sriov.vfs[n].slot.lock().refused += 1;
+            return 0;
+        };
+        let mut offered = Offered::default();
+        if loops {
+            offered = sriov.offer(&frame, Some(Sender::Vf(n)));
+            offered.exact |= switch.is_own(&frame, tag_of(&frame));
+            // One that the VSI does not want goes to the wire alone.
+            if rx.deliver(host, director, switch, &frame, true).is_ok() {
+                offered.copied += frame.len();
             }
         }
-        rx.raise(host);
-        moved
+        if !offered.exact {
+            offered.copied += frame.len();
+            host.counters.from_vfs += 1;
+            host.counters.statistics.frame(super::statistics::TX, &frame);
+            wire.transmit(&frame);
+        }
+        offered.copied
     }
 }
 
@@ -189,4 +196,20 @@ impl<D: Dma, P: Pages> I40e<D, P> {
 pub(super) fn leaves(sriov: &mut Option<Sriov>, switch: &Switch, frame: &[u8]) -> bool {
     let Some(sriov) = sriov.as_mut().filter(|_| switch.loops()) else { return true };
     !sriov.offer(frame, Some(Sender::Pf)).exact
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn virtual_functions_take_turns_in_sending() {
+        let slots = [(); 3].map(|()| SharedSlot::default());
+        let mut sriov = Sriov::new(&slots);
+        for (slot, count) in slots.iter().zip([4, 0, 2]) {
+            slot.lock().frames.send((0..count).map(|n| vec![n; 60]));
+        }
+        let sent: Vec<_> = std::iter::from_fn(|| sriov.next_sent()).map(|(n, frame)| (n, frame[0])).collect();
+        assert_eq!(sent, [(0, 0), (2, 0), (0, 1), (2, 1), (0, 2), (0, 3)]);
+    }
 }

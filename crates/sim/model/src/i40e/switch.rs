@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use regs::i40e::admin::{element, promiscuous, vsi};
 
 use super::statistics::OF_MAIN;
+use wire::ethernet::{EtherType, Frame};
 use wire::vlan;
 
 /// SEIDs of the port's MAC, of the function and of its VSI.
@@ -29,6 +30,8 @@ const DIRECTOR_QUEUE_SET: u16 = 22;
 const QUEUE_SETS: [u16; 2] = [QUEUE_SET, DIRECTOR_QUEUE_SET];
 /// Filters by address and VLAN.
 pub(super) const FILTERS: usize = 1536;
+/// Filters of control frames that have an effect here.
+const CONTROL_FILTERS: usize = 16;
 
 /// Bits of an address's first byte that make it one of several hosts.
 const GROUP: u8 = 1;
@@ -143,6 +146,8 @@ pub(super) struct Switch {
     /// There is a bridge.
     veb: bool,
     director: Option<Properties>,
+    /// Control frames that no VSI may send.
+    dropped: BTreeSet<EtherType>,
 }
 
 impl Switch {
@@ -155,6 +160,7 @@ impl Switch {
             properties: Properties::new(Vsi::Main.number()),
             veb: false,
             director: None,
+            dropped: BTreeSet::new(),
         }
     }
 
@@ -347,6 +353,21 @@ impl Switch {
             }
         }
         was
+    }
+
+    /// Drops control frames that are sent, from now on; `false` when there is no room.
+    pub fn drop_sent(&mut self, ethertype: EtherType) -> bool {
+        let fits = self.dropped.len() < CONTROL_FILTERS || self.dropped.contains(&ethertype);
+        if fits {
+            self.dropped.insert(ethertype);
+        }
+        fits
+    }
+
+    /// Whether a frame that a VSI sends is one of those.
+    pub fn drops_sent(&self, frame: &[u8]) -> bool {
+        let is_dropped = |frame: Frame<&[u8]>| self.dropped.contains(&frame.ethertype());
+        !self.dropped.is_empty() && Frame::new_checked(frame).is_ok_and(is_dropped)
     }
 
     /// Filters in use.

@@ -3,6 +3,7 @@
 
 mod director;
 mod link;
+mod vfs;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

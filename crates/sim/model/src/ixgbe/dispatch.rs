@@ -11,6 +11,7 @@ use super::link::Effects;
 use super::lint::{Register, Rule};
 use super::queue::Ring;
 use super::registers::{canonical, is_polled};
+use super::sriov::Sriov;
 use super::statistics::Counter;
 use super::{ENABLE, Ixgbe};
 use crate::{Dma, Pages};
@@ -90,7 +91,8 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
     fn read_register(&mut self, id: Id, n: usize) -> u32 {
         let now = self.now_ns;
         if let Some(value) = self.link.read(id, now) {
-            return value;
+            let of_vfs = self.sriov.as_ref().filter(|_| id == STATUS::ID).map_or(0, Sriov::status);
+            return value | of_vfs;
         }
         if let Some(value) = self.host.counters.interrupts.read(id, n, now) {
             return value;
@@ -105,6 +107,9 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         }
         if polled {
             return self.read_polled(id, n);
+        }
+        if let Some(value) = self.sriov.as_ref().and_then(|sriov| sriov.read(id, n)) {
+            return value;
         }
         let parts = self.eeprom.read(id).or_else(|| self.i2c.read(id));
         let parts = parts.or_else(|| self.mdio.read(id)).or_else(|| self.semaphore.read(id));
@@ -173,7 +178,9 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         if self.host.counters.interrupts.write(id, n, value, now) {
             return self.after_interrupt_write(id, n, value);
         }
-        let owned = self.host.counters.statistics.write(id, n, value)
+        let of_vfs = self.sriov.as_ref().map(|sriov| sriov.write(&mut self.host.counters, id, n, value));
+        let owned = of_vfs == Some(true)
+            || self.host.counters.statistics.write(id, n, value)
             || self.eeprom.write(id, value)
             || self.i2c.write(id, value)
             || self.mdio.write(id, value)

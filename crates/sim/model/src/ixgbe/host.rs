@@ -36,6 +36,8 @@ crate::counters::drops! {
     rx_reset,
     /// The link was down when it came.
     rx_link_down,
+    /// It was meant for a virtual function that may not receive (PFVFRE).
+    rx_pool_disabled,
     /// Its descriptors make no sense.
     tx_bad_descriptor,
     /// A buffer's address is not mapped.
@@ -46,6 +48,8 @@ crate::counters::drops! {
     tx_bad_crc,
     /// Its queue was disabled, or the device reset, before its last descriptor.
     tx_disabled,
+    /// A virtual function may not send from its address, or in its VLAN.
+    tx_spoofed,
 }
 
 /// The host.

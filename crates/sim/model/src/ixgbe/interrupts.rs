@@ -136,8 +136,9 @@ impl Interrupts {
         self.cause_vector(self.tx_vector[queue % QUEUES]);
     }
 
+    /// What `vector` stands for has happened.
     #[inline]
-    fn cause_vector(&mut self, vector: u8) {
+    pub fn cause_vector(&mut self, vector: u8) {
         if vector != NONE {
             let bit = 1u64 << (vector & 63);
             self.cause |= bit;

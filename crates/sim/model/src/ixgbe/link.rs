@@ -130,6 +130,11 @@ impl Link {
         self.finish_training(now_ns) | (was_up != self.is_up())
     }
 
+    /// A link that is up and that nothing takes down: of queues whose frames go by a switch.
+    pub(super) fn hold_up(&mut self) {
+        (self.speed, self.up_at_ns) = (Some(Speed::TenGigabit), None);
+    }
+
     /// Whether frames can pass.
     #[inline]
     pub fn is_up(&self) -> bool {
@@ -369,24 +374,22 @@ impl Link {
         self.esdp & (!ESDP_DATA | outputs) | inputs & !outputs
     }
 
-    fn read_links(&mut self) -> u32 {
-        let Some(speed) = self.speed else {
-            self.was_down = true;
-            return 0;
+    /// LINKS, but for what it tells of the time since it was read.
+    pub(super) fn links(&self) -> u32 {
+        let Some(speed) = self.speed else { return 0 };
+        let negotiated = if self.negotiates() { LINKS::KX_AN_COMPLETE } else { 0 };
+        let speed = match speed {
+            Speed::Fast => LINKS::LINK_SPEED_100M,
+            Speed::Gigabit => LINKS::LINK_SPEED_1G,
+            Speed::TenGigabit => LINKS::LINK_SPEED_10G,
         };
-        let mut value = LINKS::LINK_UP
-            | match speed {
-                Speed::Fast => LINKS::LINK_SPEED_100M,
-                Speed::Gigabit => LINKS::LINK_SPEED_1G,
-                Speed::TenGigabit => LINKS::LINK_SPEED_10G,
-            };
-        if self.negotiates() {
-            value |= LINKS::KX_AN_COMPLETE;
-        }
-        if !std::mem::take(&mut self.was_down) {
-            value |= LINKS::MAC_LINK_STAT;
-        }
-        value
+        LINKS::LINK_UP | speed | negotiated
+    }
+
+    fn read_links(&mut self) -> u32 {
+        let up = self.is_up();
+        let was_down = std::mem::replace(&mut self.was_down, !up);
+        self.links() | if up && !was_down { LINKS::MAC_LINK_STAT } else { 0 }
     }
 }
 

@@ -3,7 +3,7 @@
 //! 82599 datasheet rev. 3.4, the physical function. [`Ixgbe::step`] does some
 //! bounded work; [`Ixgbe::read`] and [`Ixgbe::write`] are accesses to BAR 0
 //! outside the polled pages (inside them, too, for a driver that maps nothing).
-//! Virtual functions, Flow Director, receive coalescing, DCB, FCoE, IPsec and
+//! Virtual functions are devices of their own ([`Vf`]). Flow Director, receive coalescing, DCB, FCoE, IPsec and
 //! timestamps are not modelled: their registers keep what is written.
 
 mod chip;
@@ -27,6 +27,7 @@ mod rss;
 mod rx;
 mod rx_queue;
 pub mod semaphore;
+mod sriov;
 mod start;
 pub mod statistics;
 mod tx;
@@ -38,6 +39,7 @@ mod tests;
 
 pub use host::Drops;
 pub use registers::POLLED;
+pub use sriov::{MOST_VFS, SharedSlot, VF_POLLED, Vf};
 pub use write_back::write_back;
 
 use eeprom::Eeprom;
@@ -49,6 +51,7 @@ use mdio::{Mdio, Phy};
 use registers::Registers;
 use rx::Rx;
 use semaphore::Semaphore;
+use sriov::Sriov;
 use statistics::Totals;
 use tx::Tx;
 
@@ -90,6 +93,8 @@ pub struct Ixgbe<D: Dma, P: Pages> {
     i2c: I2c,
     mdio: Mdio,
     semaphore: Semaphore,
+    /// Virtual functions, if the port has any.
+    sriov: Option<Sriov>,
     /// Where interrupts go.
     messages: Option<Box<dyn Interrupts>>,
 }
@@ -97,6 +102,12 @@ pub struct Ixgbe<D: Dma, P: Pages> {
 impl<D: Dma, P: Pages> Ixgbe<D, P> {
     /// A device that was just powered on.
     pub fn new(dma: D, pages: P, options: &Options) -> Ixgbe<D, P> {
+        Ixgbe::with_vfs(dma, pages, options, &[])
+    }
+
+    /// Likewise, with the virtual functions that have these slots, [`MOST_VFS`] at most.
+    pub fn with_vfs(dma: D, pages: P, options: &Options, vfs: &[SharedSlot]) -> Ixgbe<D, P> {
+        let vfs = &vfs[..vfs.len().min(MOST_VFS)];
         let eeprom = Eeprom::new(&options.eeprom);
         let registers = Registers::new(eeprom.mac());
         let mut device = Ixgbe {
@@ -107,6 +118,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
             stale: true,
             rx: Rx::new(&registers),
             tx: Tx::new(),
+            sriov: (!vfs.is_empty()).then(|| Sriov::new(vfs, &registers)),
             registers,
             link: Link::new(options.link, 0),
             eeprom,
@@ -123,15 +135,41 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
     /// Does some of the work there is and returns how many packets moved; 0
     /// means idle. `now_ns` must not go backwards. The work is bounded: 64
     /// frames from the wire, 64 descriptors of each transmit queue and 4 MiB (and
-    /// one packet) of them all.
+    /// one packet) of them all; of virtual functions 64 frames for each, and some 4 MiB of
+    /// them all, copies included.
     pub fn step<C: Wire>(&mut self, wire: &mut C, now_ns: u64) -> usize {
-        self.now_ns = now_ns;
-        self.steps = self.steps.wrapping_add(1);
-        if now_ns >= self.next_inspection_ns || self.steps.is_multiple_of(INSPECT_STEPS) {
-            self.next_inspection_ns = now_ns.saturating_add(INSPECT_NS);
+        self.notice_vfs();
+        if self.is_inspection_due(now_ns) {
             self.follow_link(wire.is_up());
             self.inspect_queues();
         }
+        self.take_over();
+        let moved = if self.registers.read(HLREG0::AT) & HLREG0::LPBK != 0 {
+            self.step_looped(wire)
+        } else if self.has_pools() {
+            self.step_pools(wire)
+        } else {
+            self.step_wired(wire)
+        };
+        self.raise_interrupts();
+        moved
+    }
+
+    /// Whether queues are to be looked at in this step.
+    #[inline(always)]
+    fn is_inspection_due(&mut self, now_ns: u64) -> bool {
+        self.now_ns = now_ns;
+        self.steps = self.steps.wrapping_add(1);
+        let due = now_ns >= self.next_inspection_ns || self.steps.is_multiple_of(INSPECT_STEPS);
+        if due {
+            self.next_inspection_ns = now_ns.saturating_add(INSPECT_NS);
+        }
+        due
+    }
+
+    /// Takes over mappings and registers that have changed.
+    #[inline(always)]
+    fn take_over(&mut self) {
         let generation = self.host.dma.generation();
         if generation != self.generation {
             self.generation = generation;
@@ -140,15 +178,45 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         if self.stale {
             self.configure();
         }
-        let moved = if self.registers.read(HLREG0::AT) & HLREG0::LPBK != 0 {
-            self.step_looped(wire)
-        } else {
-            self.step_wired(wire)
-        };
+    }
+
+    #[inline(always)]
+    fn raise_interrupts(&mut self) {
         if let Some(messages) = &mut self.messages {
-            self.host.counters.interrupts.poll(now_ns, &mut |vector| messages.raise(vector));
+            self.host.counters.interrupts.poll(self.now_ns, &mut |vector| messages.raise(vector));
         }
-        moved
+    }
+
+    /// A step of queues that are a pool's: frames go by its switch, and there is no link of their own.
+    /// Packets moved, and whether queues were looked at.
+    /// Frames that `wait` may be for a queue that was enabled just now.
+    fn step_as_pool<C: Wire>(
+        &mut self,
+        wire: &mut C,
+        may_send: bool,
+        wait: bool,
+        now_ns: u64,
+    ) -> (usize, bool) {
+        let due = self.is_inspection_due(now_ns) || wait;
+        if due {
+            self.inspect_queues();
+        }
+        self.take_over();
+        let Ixgbe { host, rx, tx, .. } = self;
+        let sent = if may_send { tx.step(host, &mut |_, frame| wire.transmit(frame)) } else { 0 };
+        let moved = sent + rx.step(host, Some(wire));
+        self.raise_interrupts();
+        (moved, due)
+    }
+
+    /// A reset of queues that are a pool's.
+    fn reset_as_pool(&mut self) {
+        self.stop_queues();
+        self.host.counters.drops.rx_reset += self.rx.fifo.clear();
+        self.clear_pages();
+        self.registers.reset(self.eeprom.mac());
+        self.host.counters.interrupts.reset();
+        self.stale = true;
     }
 
     #[inline(always)]
@@ -187,7 +255,12 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
     #[cold]
     fn configure(&mut self) {
         self.stale = false;
-        self.rx.configure(&self.registers, self.link.is_up(), &mut self.host.counters);
+        let links = self.link.links();
+        let first_queue = self.sriov.as_mut().map_or(0, |sriov| {
+            sriov.configure(&self.registers, links);
+            sriov.first_queue()
+        });
+        self.rx.configure(&self.registers, self.link.is_up(), first_queue, &mut self.host.counters);
         self.tx.configure(&self.registers);
     }
 
@@ -238,6 +311,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         self.i2c.reset();
         self.mdio.reset();
         self.semaphore.reset();
+        self.sriov.iter().for_each(Sriov::reset);
         self.host.dma.forget();
         self.stale = true;
     }

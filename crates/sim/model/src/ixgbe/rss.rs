@@ -1,8 +1,8 @@
 //! Receive side scaling: the Toeplitz hash over addresses and ports, and the
 //! queue it leads to.
 //!
-//! 82599 datasheet rev. 3.4, section 7.1.2.8. Modes that mix RSS with pools or
-//! traffic classes use the redirection table alone.
+//! 82599 datasheet rev. 3.4, section 7.1.2.8. With pools, so many bits of an entry count as a
+//! pool has queues; modes that mix RSS with traffic classes use the redirection table alone.
 
 use regs::ixgbe::descriptor::rx_low::*;
 use regs::ixgbe::{MRQC, RETA, RFCTL, RSSRK};
@@ -50,10 +50,15 @@ impl Rss {
         if registers.read(RFCTL::AT) & RFCTL::IPV6_DIS != 0 {
             self.fields &= !(MRQC::RSS_FIELD_IPV6 | MRQC::RSS_FIELD_IPV6_TCP | MRQC::RSS_FIELD_IPV6_UDP);
         }
+        let queues = match mrqc & MRQC::MRQE_MASK {
+            MRQC::MRQE_32_POOLS_RSS => 4,
+            MRQC::MRQE_64_POOLS_RSS => 2,
+            _ => 16,
+        };
         for n in 0..32 {
             let entries = registers.read(RETA::at(n)).to_le_bytes();
             for (entry, value) in self.redirection[4 * n..].iter_mut().zip(entries) {
-                *entry = value & 0x0F;
+                *entry = value & (queues - 1);
             }
         }
         let mut key = [0; KEY];

@@ -61,6 +61,8 @@ pub(super) struct Rx<W> {
     plain_limit: usize,
     /// Without RXCSUM.PCSD the hash is not delivered: all zero.
     hash_mask: u32,
+    /// The first queue: of the function's own pool, where there are pools.
+    first_queue: u16,
     scratch: Box<[u8]>,
 }
 
@@ -76,12 +78,20 @@ impl<W: Window> Rx<W> {
             longest: 1514,
             plain_limit: 0,
             hash_mask: 0,
+            first_queue: 0,
             scratch: vec![0; MAX_FRAME].into_boxed_slice(),
         }
     }
 
     /// Takes over the registers.
-    pub fn configure(&mut self, registers: &Registers, link_up: bool, counters: &mut Counters) {
+    pub fn configure(
+        &mut self,
+        registers: &Registers,
+        link_up: bool,
+        first_queue: u16,
+        counters: &mut Counters,
+    ) {
+        self.first_queue = first_queue;
         self.filter = Filter::new(registers);
         self.rss.configure(registers);
         if self.rss.enabled && self.rss.lacks_key() && registers.read(RXCTRL::AT) & RXCTRL::RXEN != 0 {
@@ -160,7 +170,7 @@ impl<W: Window> Rx<W> {
             return 0;
         }
         let most = if self.longest > 2048 { PATIENT_BURST } else { BURST };
-        if self.rss.enabled || self.filter.steers() || !self.queues[0].ring.enabled {
+        if self.rss.enabled || self.filter.steers() || !self.queues[0].ring.enabled || self.first_queue != 0 {
             return most;
         }
         let queue = &mut self.queues[0];
@@ -183,11 +193,11 @@ impl<W: Window> Rx<W> {
             && self.fifo.is_empty()
         {
             let status = plain(frame, head);
-            let (mut low, mut n) = (plain_kind(head), 0);
+            let (mut low, mut n) = (plain_kind(head), self.first_queue);
             if self.rss.enabled {
                 let (kind, hash, queue) = self.rss.spread_plain(head);
                 low |= kind | u64::from(hash & self.hash_mask) << rx_low::HASH_SHIFT;
-                n = queue;
+                n += u16::from(queue);
             }
             let queue = &mut self.queues[usize::from(n) & 127];
             if status != 0 && queue.takes_plain(frame.len()) && queue.ensure(host) {
@@ -265,15 +275,19 @@ impl<W: Window> Rx<W> {
             counters.statistics.add_rx_loss(RxLoss::Filtered, 1, frame.len() as u64);
             return None;
         }
-        let mut classified =
-            Classified { queue: 0, tag: headers.tag, low: headers.kind, status: headers.status };
+        let mut classified = Classified {
+            queue: self.first_queue,
+            tag: headers.tag,
+            low: headers.kind,
+            status: headers.status,
+        };
         if pass == Pass::Inexact {
             classified.status |= rx_high::PIF;
         }
         if self.rss.enabled
             && let Some(spread) = self.rss.spread(frame, &headers)
         {
-            classified.queue = u16::from(spread.queue);
+            classified.queue += u16::from(spread.queue);
             classified.low |= spread.kind;
             classified.low |= u64::from(spread.hash & self.hash_mask) << rx_low::HASH_SHIFT;
         }

@@ -33,7 +33,8 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         self.inspect_queues();
         self.host.counters.lint.note_enabled(Register::of(RXCTRL::ID, 0), u64::from(value));
         self.host.counters.lint.note_receiving(self.now_ns);
-        if self.rx.active.is_empty() {
+        // Queues of pools are enabled by virtual functions, in their own time.
+        if self.rx.active.is_empty() && !self.has_pools() {
             self.report_kept(Rule::EnableBeforeGlobal, RXCTRL::AT);
         }
         self.check_awaited();

@@ -71,6 +71,15 @@ struct Faults {
     last: FrameError,
 }
 
+/// A cable that ends nowhere, for what has no port of its own.
+///
+/// # Errors
+/// When it cannot be made.
+pub(crate) fn nowhere() -> std::io::Result<Cable> {
+    let spec: Spec = "sink".parse().map_err(std::io::Error::other)?;
+    Cable::open(&spec).map_err(std::io::Error::other)
+}
+
 /// A cable: what a device receives and where its frames go.
 #[derive(Debug)]
 pub struct Cable {

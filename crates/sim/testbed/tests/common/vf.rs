@@ -9,8 +9,9 @@ use bus::Pci;
 use driver::i40e::I40e;
 use driver::i40e::host::{Host, Policy};
 use driver::iavf::{self, Iavf};
+use driver::vf_host::Hosting;
 use memory::{Batch, Dma, Packet, Pool, TxOffload};
-use port::Options;
+use port::{Options, Port as _};
 use testbed::inprocess::{Handle, InProcess, spawn};
 use testbed::wire::{Plug, plug};
 use testbed::{Idle, Stepper, i40e, ixgbe};
@@ -20,14 +21,14 @@ use super::frames::{ethernet, payload};
 use super::limit::Limit;
 
 /// Polls a host until it is dropped.
-pub struct Polling {
-    pub host: Arc<Mutex<Option<Host>>>,
+pub struct Polling<H = Host> {
+    pub host: Arc<Mutex<Option<H>>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Polling {
-    pub fn of(host: Host) -> Polling {
+impl<H: Hosting + Send + 'static> Polling<H> {
+    pub fn of(host: H) -> Polling<H> {
         let (host, stop) = (Arc::new(Mutex::new(Some(host))), Arc::new(AtomicBool::new(false)));
         let (shared, end) = (host.clone(), stop.clone());
         let thread = thread::spawn(move || {
@@ -41,12 +42,12 @@ impl Polling {
         Polling { host, stop, thread: Some(thread) }
     }
 
-    pub fn with<T>(&self, work: impl FnOnce(&mut Host) -> T) -> T {
+    pub fn with<T>(&self, work: impl FnOnce(&mut H) -> T) -> T {
         work(self.host.lock().unwrap().as_mut().unwrap())
     }
 }
 
-impl Drop for Polling {
+impl<H> Drop for Polling<H> {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         let ended = self.thread.take().map(JoinHandle::join);
@@ -105,7 +106,8 @@ pub struct Card {
     pub vfs: Vec<Pci>,
     pub handles: Vec<Handle>,
     stepper: Option<Stepper>,
-    pcis: Vec<Pci>,
+    /// Those of both cards.
+    pub pcis: Vec<Pci>,
     pub dma: Dma,
     pub pool: Pool,
 }
@@ -120,15 +122,28 @@ impl Card {
     }
 
     pub fn on(wires: [&str; 2], policies: &[Policy]) -> Card {
+        Card::with(wires, policies, 0, |pci| pci)
+    }
+
+    /// A card whose first virtual function has this number, and whose host's driver meets it through
+    /// `front`.
+    pub fn with(
+        wires: [&str; 2],
+        policies: &[Policy],
+        first_vf: u16,
+        front: impl FnOnce(Pci) -> Pci,
+    ) -> Card {
         let plug_of = |(n, wire): (u8, &str)| Plug { spec: wire.parse().unwrap(), mac: ixgbe::mac(n) };
         let plugs: Vec<Plug> = (0..).zip(wires).map(plug_of).collect();
         let mut cables = plug(&plugs, &Default::default()).unwrap().into_iter();
         let with_mac = |n| i40e::Options::with_mac(ixgbe::mac(n));
-        let (card, vfs) = i40e::open_with_vfs(&with_mac(0), cables.next().unwrap(), policies.len()).unwrap();
+        let first = i40e::Options { first_vf, ..with_mac(0) };
+        let (card, vfs) = i40e::open_with_vfs(&first, cables.next().unwrap(), policies.len()).unwrap();
         let peer = i40e::open(&with_mac(1), cables.next().unwrap()).unwrap();
         let all = [card, peer].into_iter().chain(vfs).map(InProcess::new);
         let (mut pcis, handles): (Vec<Pci>, Vec<Handle>) = all.unzip();
         let vfs = pcis.split_off(2);
+        pcis[0] = front(pcis[0].clone());
         let stepper = spawn(&handles, None, Idle::Yield).unwrap();
         let dma = Dma::new(Default::default());
         let mut pool = Pool::new(&dma, 8192).unwrap();
@@ -169,6 +184,14 @@ impl Card {
 
     pub fn peer(&mut self) -> (&mut PfSide, &mut Pool) {
         (self.peer.as_mut().unwrap(), &mut self.pool)
+    }
+
+    /// Frames go from one virtual function to the wire still.
+    pub fn works_on(&mut self, vf: &mut VfSide) {
+        let frame = to(ixgbe::mac(1), vf.device.mac(), b"works on");
+        send(&mut vf.tx[0], &mut self.pool, &frame, TxOffload::default());
+        let (side, pool) = self.peer();
+        assert_eq!(expect(&mut side.rx, pool, 1), [(0, frame)]);
     }
 
     /// Closes all, virtual functions first; nothing is mapped, every buffer is back, and the linter is

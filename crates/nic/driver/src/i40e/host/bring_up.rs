@@ -1,6 +1,7 @@
 //! Resetting a virtual function and giving it what it has (datasheet chapters 4, 7 and 10): a VSI
 //! with its filters, queues, vectors, what its hash spreads.
 
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use regs::i40e::admin::{Descriptor, opcode, promiscuous, vsi};
@@ -17,6 +18,24 @@ use crate::{Error, Result};
 
 /// After which a virtual function that could not be brought up is tried again.
 const AGAIN: Duration = Duration::from_millis(100);
+/// After which VPGEN_VFRSTAT tells of a reset: the device's queues run empty meanwhile. The datasheet
+/// does not say it, and Linux's driver waits as long.
+pub(super) const SETTLED: Duration = Duration::from_millis(10);
+/// How long a reset may take from then on, in milliseconds.
+const LIMIT_MS: u64 = 100;
+/// How often a reset is looked at where nothing else is to be done.
+const PAUSE: Duration = Duration::from_millis(1);
+/// What it means that a reset does not end.
+const STAYS: &str = "the virtual function does not come out of reset";
+
+/// What a virtual function waits for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Wait {
+    /// The end of a reset that has begun, which can be seen from then on.
+    Reset { from: Instant },
+    /// It could not be brought up, and is reset again then.
+    Again { at: Instant },
+}
 
 impl Host {
     /// The function's queue that is the `n`-th of a virtual one.
@@ -24,7 +43,7 @@ impl Host {
         FIRST_QUEUE + vf * VF_QUEUES + n
     }
 
-    /// Brings up the virtual functions that their own drivers have reset (FLR); how many.
+    /// Takes up the resets of virtual functions by their own drivers (FLR); how many.
     pub(super) fn take_resets(&mut self) -> Result<usize> {
         let mut done = 0;
         for n in 0..self.vfs.len() {
@@ -37,65 +56,114 @@ impl Host {
             // All ones from a device that is gone are no resets.
             self.chip.pci.health()?;
             self.chip.bar.write32(GLGEN_VFLRSTAT::at(block), bit);
-            self.bring_back(n, false)?;
+            self.begin_reset(n, false);
             done += 1;
         }
         Ok(done)
     }
 
-    /// As [`Host::bring_up`], for one that was up. When it fails, that is this virtual function's
-    /// alone: it stays in reset, is counted, and is tried again after a while.
+    /// Resets a virtual function, once more where a reset is under way. It has nothing from then on,
+    /// and is given what it has when the reset is over: [`Host::go_on`].
+    pub(super) fn begin_reset(&mut self, n: usize, reset: bool) {
+        let bar = &self.chip.bar;
+        bar.write32(VFGEN_RSTAT1::at(n), reset_state::IN_PROGRESS);
+        if reset {
+            bar.write32(VPGEN_VFRTRIG::at(n), bar.read32(VPGEN_VFRTRIG::at(n)) | VPGEN_VFRTRIG::VFSWR);
+        }
+        let vf = &mut self.vfs[n];
+        (vf.active, vf.configured, vf.running) = (false, [0; 2], [0; 2]);
+        vf.counters.resets += 1;
+        vf.waits = Some(Wait::Reset { from: Instant::now() + self.settle });
+    }
+
+    /// Goes on with a reset of a virtual function; `None` while it is not time.
     ///
     /// # Errors
-    /// When the device itself fails.
-    pub(super) fn bring_back(&mut self, n: usize, reset: bool) -> Result<()> {
-        self.vfs[n].again = None;
-        let Err(error) = self.bring_up(n, reset) else { return Ok(()) };
-        self.chip.pci.health()?;
-        if let Error::I40e(Fault::Stuck { .. } | Fault::NoAnswer { .. }) = error {
-            return Err(error);
+    /// When the reset does not end, or what it is to have is refused.
+    fn go_on(&mut self, n: usize) -> Option<Result<()>> {
+        let now = Instant::now();
+        match self.vfs[n].waits? {
+            Wait::Again { at } if at > now => None,
+            Wait::Again { .. } => {
+                self.begin_reset(n, true);
+                Some(Ok(()))
+            }
+            Wait::Reset { from } if from > now => None,
+            Wait::Reset { from } => {
+                let (register, offset) = ("VPGEN_VFRSTAT", VPGEN_VFRSTAT::at(n));
+                let (mask, last) = (VPGEN_VFRSTAT::VFRD, self.chip.bar.read32(offset));
+                let waited_ms = now.duration_since(from).as_millis() as u64;
+                let over = last & mask != 0;
+                if !over && waited_ms < LIMIT_MS {
+                    return None;
+                }
+                self.vfs[n].waits = None;
+                let device = self.chip.name.clone();
+                let (wanted, meaning) = (mask, STAYS);
+                let late =
+                    Error::Timeout { device, register, offset, last, mask, wanted, waited_ms, meaning };
+                Some(if over { self.bring_up(n) } else { Err(late) })
+            }
         }
-        tracing::warn!(port = self.chip.name, vf = n, "the virtual function stays in reset: {error}");
-        let vf = &mut self.vfs[n];
-        vf.counters.not_brought_up += 1;
-        vf.again = Some(Instant::now() + AGAIN);
+    }
+
+    /// Resets all virtual functions and brings them up.
+    ///
+    /// # Errors
+    /// When one cannot be.
+    pub(super) fn bring_up_all(&mut self) -> Result<()> {
+        let all = 0..self.vfs.len();
+        all.clone().for_each(|n| self.begin_reset(n, true));
+        for n in all {
+            while self.vfs[n].waits.is_some() {
+                match self.go_on(n) {
+                    Some(done) => done?,
+                    None => sleep(PAUSE),
+                }
+            }
+        }
         Ok(())
     }
 
-    /// Brings up those that could not be, when it is time; how many were tried.
-    pub(super) fn try_again(&mut self) -> Result<usize> {
-        let due = |vf: &Vf| vf.again.is_some_and(|again| again <= Instant::now());
-        let due: Vec<usize> = (0..self.vfs.len()).filter(|n| due(&self.vfs[*n])).collect();
-        due.iter().try_for_each(|n| self.bring_back(*n, true))?;
-        Ok(due.len())
+    /// Goes on with all resets; how many had something to be done. When one cannot be brought up, that
+    /// is this virtual function's alone: it stays in reset, is counted, and is tried again after a while.
+    ///
+    /// # Errors
+    /// When the device itself fails.
+    pub(super) fn go_on_with_resets(&mut self) -> Result<usize> {
+        let mut done = 0;
+        for n in 0..self.vfs.len() {
+            let Some(ended) = self.go_on(n) else { continue };
+            done += 1;
+            let Err(error) = ended else { continue };
+            let error = self.chip.unless_failed(error)?;
+            tracing::warn!(port = self.chip.name, vf = n, "the virtual function stays in reset: {error}");
+            let vf = &mut self.vfs[n];
+            vf.counters.not_brought_up += 1;
+            vf.waits = Some(Wait::Again { at: Instant::now() + AGAIN });
+        }
+        Ok(done)
     }
 
-    /// Resets a virtual function, unless it is so already, and gives it what it has.
-    pub(super) fn bring_up(&mut self, n: usize, reset: bool) -> Result<()> {
+    /// Gives a virtual function that was reset what it has.
+    fn bring_up(&mut self, n: usize) -> Result<()> {
         let chip = self.chip.clone();
         let bar = &chip.bar;
-        bar.write32(VFGEN_RSTAT1::at(n), reset_state::IN_PROGRESS);
-        let trigger = bar.read32(VPGEN_VFRTRIG::at(n));
-        if reset {
-            bar.write32(VPGEN_VFRTRIG::at(n), trigger | VPGEN_VFRTRIG::VFSWR);
-        }
-        let (done, meaning) = (VPGEN_VFRSTAT::VFRD, "the virtual function does not come out of reset");
-        chip.wait(100, "VPGEN_VFRSTAT", VPGEN_VFRSTAT::at(n), done, done, meaning)?;
         // What it sent before is not the next one's, who may have other memory.
         chip.with_admin(|admin| {
             chip.take_events(admin);
             Ok(())
         })?;
-        chip.state().inbox.forget(usize::from(self.first) + n);
+        let discarded = chip.state().inbox.forget(usize::from(self.first) + n);
+        self.vfs[n].counters.discarded += discarded;
         bar.write32(VFGEN_RSTAT1::at(n), reset_state::COMPLETED);
+        let trigger = bar.read32(VPGEN_VFRTRIG::at(n));
         bar.write32(VPGEN_VFRTRIG::at(n), trigger & !VPGEN_VFRTRIG::VFSWR);
         bar.write32(VP_MDET_TX::at(n), VP_MDET_TX::VALID);
         bar.write32(VP_MDET_RX::at(n), VP_MDET_RX::VALID);
-        let vf = &mut self.vfs[n];
-        (vf.active, vf.configured, vf.running) = (false, [0; 2], [0; 2]);
-        vf.counters.resets += 1;
-        if let Some(gone) = vf.vsi.take() {
+        if let Some(gone) = self.vfs[n].vsi {
             chip.delete(gone.seid)?;
+            self.vfs[n].vsi = None;
         }
         let vsi = self.add_vsi(n)?;
         let vf = &mut self.vfs[n];
@@ -132,6 +200,16 @@ impl Host {
         add.set_param(vsi::FLAGS, &vsi::TYPE_VF.to_le_bytes());
         let added = self.chip.with_admin(|admin| admin.write(add, &properties))?;
         let (seid, number) = (added.param16(0), added.param16(vsi::NUMBER));
+        self.read_vsi(seid, number).inspect_err(|_| {
+            // It is nobody's, and there is one for each virtual function.
+            if let Err(error) = self.chip.delete(seid) {
+                tracing::debug!(port = self.chip.name, "{error}");
+            }
+        })
+    }
+
+    /// What the firmware says of a VSI that it added.
+    fn read_vsi(&self, seid: u16, number: u16) -> Result<Vsi> {
         let mut get = Descriptor::new(opcode::GET_VSI);
         get.set_param(0, &seid.to_le_bytes());
         let (_, made) = self.chip.with_admin(|admin| admin.read(get, vsi::LEN))?;
@@ -190,11 +268,13 @@ impl Host {
         (n * each).min(VPINT_LNKLSTN::COUNT)..((n + 1) * each).min(VPINT_LNKLSTN::COUNT)
     }
 
-    /// Takes from a virtual function what it has, for good.
+    /// Takes from a virtual function that is being reset what it has, for good.
     pub(super) fn take_down(&mut self, n: usize) {
         let bar = &self.chip.bar;
-        bar.write32(VFGEN_RSTAT1::at(n), reset_state::IN_PROGRESS);
-        bar.write32(VPGEN_VFRTRIG::at(n), VPGEN_VFRTRIG::VFSWR);
+        let (offset, done) = (VPGEN_VFRSTAT::at(n), VPGEN_VFRSTAT::VFRD);
+        if let Err(error) = self.chip.wait(LIMIT_MS, "VPGEN_VFRSTAT", offset, done, done, STAYS) {
+            tracing::warn!(port = self.chip.name, vf = n, "{error}");
+        }
         bar.write32(VPLAN_MAPENA::at(n), 0);
         bar.write32(VPGEN_VFRTRIG::at(n), 0);
         if let Some(vsi) = self.vfs[n].vsi.take()

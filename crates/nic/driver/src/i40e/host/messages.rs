@@ -55,7 +55,8 @@ impl Host {
         self.vfs[n].counters.messages += 1;
         if opcode == op::RESET_VF {
             // Nobody answers: the reset itself is seen.
-            return self.bring_back(n, true);
+            self.begin_reset(n, true);
+            return Ok(());
         }
         let answer = self.answer(n, opcode, &message.bytes)?;
         let name = virtchnl::name(opcode);
@@ -169,8 +170,11 @@ impl Host {
         let told = chip.with_admin(|admin| filters.tell(admin, vsi.seid, &chip.name));
         if told.is_err() {
             filters.restore(before);
-            // What was added before there was no room goes again.
-            chip.with_admin(|admin| filters.tell(admin, vsi.seid, &chip.name))?;
+            // What was added before there was no room goes again; what does not, with the next change.
+            if let Err(error) = chip.with_admin(|admin| filters.tell(admin, vsi.seid, &chip.name)) {
+                let error = chip.unless_failed(error)?;
+                tracing::warn!(port = chip.name, vf = n, "its filters are not as they were: {error}");
+            }
         }
         by_firmware(told)
     }
@@ -179,15 +183,17 @@ impl Host {
         let Some(list) = Addresses::decode(bytes) else { return Ok(Err(LENGTH)) };
         let vf = &self.vfs[n];
         let (policy, own) = (vf.policy, vf.mac);
+        let adding = opcode == op::ADD_ETH_ADDR;
         let is_good = |mac: &[u8; 6]| {
-            // Another address than the one that was set is for one with trust.
-            let free = policy.mac.is_none() || policy.trust || *mac == own || mac[0] & 1 != 0;
+            // Another address than the one that was set is for one with trust, and so is another's: with
+            // it come copies of that one's frames.
+            let any = policy.trust || *mac == own || mac[0] & 1 != 0;
+            let free = any || policy.mac.is_none() && !(adding && self.has_other(n, *mac));
             *mac != [0; 6] && *mac != [0xFF; 6] && free
         };
         if list.vsi != vsi.number || !list.addresses.iter().all(is_good) {
             return Ok(PARAM);
         }
-        let adding = opcode == op::ADD_ETH_ADDR;
         let most = if policy.trust { TRUSTED_MACS } else { UNTRUSTED_MACS };
         let mut filters = vf.filters.clone();
         for mac in &list.addresses {
@@ -204,6 +210,13 @@ impl Host {
             filters.unicast = unicast;
             *filters.multicast() = multicast;
         })
+    }
+
+    /// Whether the port has an address, or another virtual function.
+    fn has_other(&self, n: usize, mac: [u8; 6]) -> bool {
+        let mut others = self.vfs.iter().enumerate().filter(|(other, _)| *other != n);
+        let of_port = self.chip.state().filters.unicast.contains(&mac);
+        of_port || others.any(|(_, vf)| vf.mac == mac || vf.filters.unicast.contains(&mac))
     }
 
     fn vlans(&mut self, n: usize, opcode: u32, vsi: Vsi, bytes: &[u8]) -> Result<Answer> {

@@ -2,6 +2,7 @@
 //! vectors, starting and stopping (datasheet chapters 8 and 10).
 
 use std::thread::sleep;
+use std::time::Instant;
 
 use regs::i40e::descriptor::MOST_RX_BUFFERS;
 use regs::i40e::*;
@@ -19,6 +20,8 @@ const LONGEST_RING: u64 = 8160;
 const BUFFERS: std::ops::RangeInclusive<u32> = 1024..=16_256;
 /// The longest frame, and the shortest that a queue can be limited to.
 const FRAMES: std::ops::RangeInclusive<u32> = 64..=9728;
+/// How long a queue may take to start or to stop, in milliseconds.
+const LIMIT_MS: u64 = 100;
 /// Kinds of queues in the list of a vector.
 const RX_TYPE: u32 = 0;
 const TX_TYPE: u32 = 1;
@@ -153,7 +156,7 @@ impl Host {
         for at in (0..VF_QUEUES).filter(|at| rx >> at & 1 != 0) {
             let (chip, queue) = (&self.chip, Host::queue(n, at));
             chip.bar.write32(QRX_ENA::at(queue), QRX_ENA::QENA_REQ);
-            if let Err(error) = chip.wait(100, "QRX_ENA", QRX_ENA::at(queue), on, on, meaning) {
+            if let Err(error) = chip.wait(LIMIT_MS, "QRX_ENA", QRX_ENA::at(queue), on, on, meaning) {
                 chip.bar.write32(QRX_ENA::at(queue), 0);
                 return Err(error);
             }
@@ -164,7 +167,7 @@ impl Host {
             chip.bar.write32(QTX_HEAD::at(queue), 0);
             chip.announce_tx(queue, GLLAN_TXPRE_QDIS::CLEAR_QDIS);
             chip.bar.write32(QTX_ENA::at(queue), QTX_ENA::QENA_REQ);
-            if let Err(error) = chip.wait(100, "QTX_ENA", QTX_ENA::at(queue), on, on, meaning) {
+            if let Err(error) = chip.wait(LIMIT_MS, "QTX_ENA", QTX_ENA::at(queue), on, on, meaning) {
                 chip.bar.write32(QTX_ENA::at(queue), 0);
                 return Err(error);
             }
@@ -173,32 +176,31 @@ impl Host {
         Ok(())
     }
 
-    /// Stops queues, likewise.
+    /// Stops queues, likewise, all of them in the time that one has.
     ///
     /// # Errors
-    /// When one does not stop.
+    /// When one does not stop: the first of these. It runs still, as far as is known here.
     pub(super) fn stop(&mut self, n: usize, [rx, tx]: [u32; 2]) -> Result<()> {
         let stat = QRX_ENA::QENA_STAT;
         let meaning = "a queue of a virtual function does not stop";
+        let [rx, tx] = [rx & self.vfs[n].running[0], tx & self.vfs[n].running[1]];
         let queues = |bits: u32| (0..VF_QUEUES).filter(move |at| bits >> at & 1 != 0);
-        for at in queues(tx & self.vfs[n].running[1]) {
-            self.chip.announce_tx(Host::queue(n, at), GLLAN_TXPRE_QDIS::SET_QDIS);
-        }
-        if tx & self.vfs[n].running[1] != 0 {
+        queues(tx).for_each(|at| self.chip.announce_tx(Host::queue(n, at), GLLAN_TXPRE_QDIS::SET_QDIS));
+        if tx != 0 {
             sleep(PREPARED);
         }
-        for at in queues(tx & self.vfs[n].running[1]) {
-            let queue = Host::queue(n, at);
-            self.chip.bar.write32(QTX_ENA::at(queue), 0);
-            self.vfs[n].running[1] &= !(1 << at);
-            self.chip.wait(100, "QTX_ENA", QTX_ENA::at(queue), stat, 0, meaning)?;
+        let tx = queues(tx).map(|at| (1, at, "QTX_ENA", QTX_ENA::at(Host::queue(n, at))));
+        let rx = queues(rx).map(|at| (0, at, "QRX_ENA", QRX_ENA::at(Host::queue(n, at))));
+        let all: Vec<(usize, usize, &str, u32)> = tx.chain(rx).collect();
+        all.iter().for_each(|(.., offset)| self.chip.bar.write32(*offset, 0));
+        let (begun, mut stopped) = (Instant::now(), Ok(()));
+        for (kind, at, register, offset) in all {
+            let left_ms = LIMIT_MS.saturating_sub(begun.elapsed().as_millis() as u64);
+            match self.chip.wait(left_ms, register, offset, stat, 0, meaning) {
+                Ok(()) => self.vfs[n].running[kind] &= !(1 << at),
+                Err(error) => stopped = stopped.and(Err(error)),
+            }
         }
-        for at in queues(rx & self.vfs[n].running[0]) {
-            let queue = Host::queue(n, at);
-            self.chip.bar.write32(QRX_ENA::at(queue), 0);
-            self.vfs[n].running[0] &= !(1 << at);
-            self.chip.wait(100, "QRX_ENA", QRX_ENA::at(queue), stat, 0, meaning)?;
-        }
-        Ok(())
+        stopped
     }
 }

@@ -111,23 +111,6 @@ pub trait RingRegisters: Deref<Target = Device> {
         }
     }
 
-    /// Whether the device has let go of a ring that it was told to stop.
-    fn has_let_go(&self, stopped: Result<()>) -> bool {
-        // A packet may still be on its way (4.6.7.1.2: 100 us). What the device
-        // wrote before it answers a read has arrived with the answer.
-        sleep(Duration::from_micros(100));
-        self.bar.read32(STATUS::AT);
-        match stopped {
-            Ok(()) => true,
-            // A device that is gone does no DMA.
-            Err(_) if self.pci.health().is_err() => true,
-            Err(error) => {
-                tracing::error!("{error}");
-                false
-            }
-        }
-    }
-
     /// Leaves the device as it was found, quiet and reset by `reset`, no bus
     /// master. The caller has masked its interrupts.
     fn leave(&self, reset: impl FnOnce(&Bar)) {

@@ -26,6 +26,16 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         self.sriov.as_ref().map_or(0, |sriov| sriov.vfs.len())
     }
 
+    /// The number of the first on the card.
+    pub(in super::super) fn first_vf(&self) -> usize {
+        self.sriov.as_ref().map_or(0, |sriov| sriov.base)
+    }
+
+    /// Which of them has a number on the card.
+    fn vf_of(&self, number: usize) -> Option<usize> {
+        number.checked_sub(self.first_vf()).filter(|n| *n < self.vfs())
+    }
+
     /// How many of them have a VSI.
     pub(in super::super) fn vsis_of_vfs(&self) -> u16 {
         let vfs = self.sriov.iter().flat_map(|sriov| &sriov.vfs);
@@ -50,12 +60,13 @@ impl<D: Dma, P: Pages> I40e<D, P> {
 
     /// Makes the VSI of a virtual function.
     pub(in super::super) fn add_vsi_of_vf(&mut self, command: &mut Descriptor) -> Answer {
-        let (uplink, n) = (command.param16(0), usize::from(command.params[vsi::VF_ID]));
+        let (uplink, number) = (command.param16(0), usize::from(command.params[vsi::VF_ID]));
         let Some(sriov) = &self.sriov else { return Err(error::ENOSPC) };
-        match sriov.vfs.get(n).map(|vf| vf.vsi.is_some()) {
-            None => return self.invalid(command, n as u64, error::ENOENT),
-            Some(true) => return Err(error::EEXIST),
-            Some(false) => {}
+        let Some(n) = self.vf_of(number) else {
+            return self.invalid(command, number as u64, error::ENOENT);
+        };
+        if sriov.vfs[n].vsi.is_some() {
+            return Err(error::EEXIST);
         }
         if !self.switch.has_veb() || uplink != VEB_SEID {
             return self.invalid(command, uplink.into(), error::ENOENT);
@@ -98,11 +109,12 @@ impl<D: Dma, P: Pages> I40e<D, P> {
 
     /// The physical function sends a message to a virtual one.
     pub(in super::super) fn send_to_vf(&mut self, command: &Descriptor) -> Answer {
-        let n = command.param32(0);
+        let number = command.param32(0);
         let host = &mut self.host;
         let message = Message::of(command, &host.dma, &mut host.counters)?;
-        let vf = self.sriov.as_ref().and_then(|sriov| sriov.vfs.get(n as usize));
-        let Some(vf) = vf else { return self.invalid(command, n.into(), error::ENOENT) };
+        let n = self.vf_of(number as usize);
+        let vf = n.and_then(|n| self.sriov.as_ref()?.vfs.get(n));
+        let Some(vf) = vf else { return self.invalid(command, number.into(), error::ENOENT) };
         let sent = vf.slot.lock().tell_vf(message);
         if sent { Ok(()) } else { Err(error::EBUSY) }
     }
@@ -120,7 +132,8 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             sriov.first = n + 1;
             let Some(message) = sriov.vfs[n].slot.lock().next_for_pf() else { return };
             let opcode = opcode::SEND_MSG_TO_PF;
-            let event = message.event(opcode, n as u16, &lent, &host.dma, &mut host.counters);
+            let number = (sriov.base + n) as u16;
+            let event = message.event(opcode, number, &lent, &host.dma, &mut host.counters);
             let Some(event) = event else {
                 host.counters.report(Rule::MessageLost, Location::Command(opcode), n as u64);
                 continue;

@@ -15,10 +15,17 @@ use super::{Member, Sriov};
 use crate::{Dma, Pages};
 
 impl Sriov {
-    /// Which virtual functions were reset by their drivers, 32 of them.
+    /// The virtual functions of the card's block of 32, and the bit of each.
+    fn block(&self, block: usize) -> impl Iterator<Item = (u32, &Member)> {
+        let first = 32 * block;
+        let numbered = (self.base..).zip(&self.vfs);
+        numbered.filter(move |(n, _)| n / 32 == block).map(move |(n, vf)| (1 << (n - first), vf))
+    }
+
+    /// Which virtual functions of a block were reset by their drivers.
     fn resets(&self, block: usize) -> u32 {
-        let reset = |n: &usize| self.vfs.get(32 * block + n).is_some_and(|vf| vf.slot.lock().reset_by_vf);
-        (0..32).filter(reset).fold(0, |bits, n| bits | 1 << n)
+        let reset = |vf: &Member| vf.slot.lock().reset_by_vf;
+        self.block(block).filter(|(_, vf)| reset(vf)).fold(0, |bits, (bit, _)| bits | bit)
     }
 
     /// What a register reads of which the physical function itself knows nothing.
@@ -27,7 +34,8 @@ impl Sriov {
         let at = |n: usize| self.vfs.get(n).map(slot);
         Some(match id {
             PF_VT_PFALLOC::ID => {
-                PF_VT_PFALLOC::VALID | (self.vfs.len() as u32 - 1) << PF_VT_PFALLOC::LASTVF_SHIFT
+                let last = self.base + self.vfs.len() - 1;
+                PF_VT_PFALLOC::VALID | self.base as u32 | (last as u32) << PF_VT_PFALLOC::LASTVF_SHIFT
             }
             VPGEN_VFRSTAT::ID => at(n).map_or(0, |_| VPGEN_VFRSTAT::VFRD),
             VFGEN_RSTAT1::ID => at(n)?.lock().state,
@@ -38,7 +46,7 @@ impl Sriov {
                 let slot = slot.lock();
                 let mut statistics = slot.statistics.clone();
                 (statistics.refused, statistics.no_descriptor) =
-                    (slot.refused, statistics.no_descriptor + slot.full);
+                    (slot.refused, statistics.no_descriptor + slot.frames.full);
                 statistics.read(id, OF_MAIN)?
             }
             GLPCI_CNF2::ID => {
@@ -63,8 +71,8 @@ impl Sriov {
                 true
             }
             GLGEN_VFLRSTAT::ID => {
-                for (bit, vf) in self.vfs.iter().skip(32 * n).take(32).enumerate() {
-                    vf.slot.lock().reset_by_vf &= value >> bit & 1 == 0;
+                for (bit, vf) in self.block(n) {
+                    vf.slot.lock().reset_by_vf &= value & bit == 0;
                 }
                 true
             }
@@ -169,7 +177,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         };
         let owner = self.registers.read(QTX_CTL::at(n));
         let number = (owner & QTX_CTL::VFVM_INDX_MASK) >> QTX_CTL::VFVM_INDX_SHIFT;
-        let is_owned = owner & 3 == QTX_CTL::PFVF_Q_VF && number as usize == vf;
+        let is_owned = owner & 3 == QTX_CTL::PFVF_Q_VF && number as usize == sriov.base + vf;
         own.check(&words, &[queue_set(vf)], is_owned, owner, counters);
         slot.tx[queue].want(Some((words, self.registers.read(QTX_HEAD::at(n)))));
     }

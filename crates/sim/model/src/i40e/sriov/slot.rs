@@ -11,12 +11,10 @@ use regs::iavf::QUEUES;
 use super::super::admin::Message;
 use super::super::rss::Hash;
 use super::super::statistics::Statistics;
+use crate::relay::Relay;
 
 /// Messages that wait in either direction at most. The firmware says that it is busy then.
 const MESSAGES: usize = 16;
-/// Frames that wait for a virtual function at most, and those of it after which it sends no more.
-const FRAMES: usize = 512;
-
 /// The words of a receive queue's context, and of a transmit queue's.
 pub(in crate::i40e) type RxContext = [u64; context::rx::LEN / 8];
 pub(in crate::i40e) type TxContext = [u64; context::tx::LEN / 8];
@@ -73,20 +71,18 @@ pub(in crate::i40e) struct Slot {
     pub hash: Hash,
     /// The hash, or what stands with it, has changed.
     pub stale: bool,
-    /// The device takes what the virtual function sends for malicious.
+    /// The device takes what the virtual function sends for malicious, and the physical one has not
+    /// cleared that.
     pub malicious: bool,
     /// What the virtual function counts.
     pub statistics: Statistics,
     /// Packets that its VSI may not send.
     pub refused: u64,
-    /// Frames for which there was no room here.
-    pub full: u64,
-    /// Frames that a reset has lost on their way.
-    pub lost_by_reset: u64,
+    /// Control frames that are not to be sent.
+    pub control: u64,
+    pub frames: Relay,
     to_vf: VecDeque<Message>,
     to_pf: VecDeque<Message>,
-    to_host: VecDeque<Vec<u8>>,
-    from_host: VecDeque<Vec<u8>>,
 }
 
 impl Slot {
@@ -99,9 +95,7 @@ impl Slot {
         (self.failed, self.malicious, self.stale) = (false, false, true);
         self.to_vf.clear();
         self.to_pf.clear();
-        self.lost_by_reset += (self.to_host.len() + self.from_host.len()) as u64;
-        self.to_host.clear();
-        self.from_host.clear();
+        self.frames.clear();
     }
 
     /// A reset by the driver of the virtual function, of which the physical one is told.
@@ -137,37 +131,6 @@ impl Slot {
     /// The next message for the physical function.
     pub fn next_for_pf(&mut self) -> Option<Message> {
         self.to_pf.pop_front()
-    }
-
-    /// Gives the virtual function a frame; without room it is lost.
-    pub fn receive(&mut self, frame: &[u8]) {
-        if self.to_host.len() >= FRAMES {
-            self.full += 1;
-            return;
-        }
-        self.to_host.push_back(frame.to_vec());
-    }
-
-    /// Some frames that came for the virtual function.
-    pub fn received(&mut self, most: usize) -> Vec<Vec<u8>> {
-        let count = most.min(self.to_host.len());
-        self.to_host.drain(..count).collect()
-    }
-
-    /// Whether the virtual function may send more.
-    pub fn has_room(&self) -> bool {
-        self.from_host.len() < FRAMES
-    }
-
-    /// Frames that the virtual function sends.
-    pub fn send(&mut self, frames: impl IntoIterator<Item = Vec<u8>>) {
-        self.from_host.extend(frames);
-    }
-
-    /// Some of them, for the switch.
-    pub fn sent(&mut self, most: usize) -> Vec<Vec<u8>> {
-        let count = most.min(self.from_host.len());
-        self.from_host.drain(..count).collect()
     }
 }
 

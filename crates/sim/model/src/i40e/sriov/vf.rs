@@ -138,9 +138,12 @@ impl<D: Dma, P: Pages> Vf<D, P> {
             queue.runs = started == Some(true);
             slot.failed |= started == Some(false);
         }
-        if std::mem::take(&mut slot.stale) {
-            rx.rss.configure_vf(&slot.hash);
-            rx.set_vsi(slot.spread, slot.strips);
+        let changed = std::mem::take(&mut slot.stale).then_some((slot.hash, slot.spread, slot.strips));
+        // The physical function gives frames meanwhile: the tables take long.
+        drop(guard);
+        if let Some((hash, spread, strips)) = changed {
+            rx.rss.configure_vf(&hash);
+            rx.set_vsi(spread, strips);
         }
     }
 
@@ -167,7 +170,7 @@ impl<D: Dma, P: Pages> Vf<D, P> {
         }
         let (frames, room) = {
             let mut slot = slot.lock();
-            (slot.received(BURST), slot.has_room())
+            (slot.frames.received(BURST), slot.frames.has_room())
         };
         for frame in &frames {
             host.counters.rx_offered += 1;
@@ -190,10 +193,10 @@ impl<D: Dma, P: Pages> Vf<D, P> {
         match slot.resets == self.resets {
             true => {
                 slot.malicious |= std::mem::take(&mut host.counters.malicious);
-                slot.send(sent);
+                slot.frames.send(sent);
             }
             // What was sent before a reset does not leave after it.
-            false => slot.lost_by_reset += sent.len() as u64,
+            false => slot.frames.lost_by_reset += sent.len() as u64,
         }
         frames.len() + taken
     }
@@ -400,7 +403,12 @@ where
 
     fn drops(&self) -> Vec<(&'static str, u64)> {
         let slot = self.slot.lock();
-        let own = [("tx_spoofed", slot.refused), ("rx_vf_full", slot.full), ("vf_reset", slot.lost_by_reset)];
+        let own = [
+            ("tx_spoofed", slot.refused),
+            ("tx_control", slot.control),
+            ("rx_vf_full", slot.frames.full),
+            ("vf_reset", slot.frames.lost_by_reset),
+        ];
         let others =
             self.host.counters.drops.iter().filter(|(name, _)| own.iter().all(|(own, _)| own != name));
         others.chain(own).collect()

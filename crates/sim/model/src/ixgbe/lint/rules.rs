@@ -106,6 +106,9 @@ rules! {
     PacketBufferOverbooked, Error, "8.2.3.8.9, 8.2.3.9.13",
         "The packet buffers add up to more than the device has.",
         "Buffers overlap and packets overwrite each other.";
+    MailboxNotHeld, Error, "7.10.2.9",
+        "The mailbox's memory was written by a side that did not hold it (VFU, PFU).",
+        "The other side's message is overwritten while it is written or read.";
     SemaphoreNotHeld, Warning, "10.5.4",
         "A shared resource was used or changed without holding its semaphore.",
         "Firmware or the other port may use it at the same time.";

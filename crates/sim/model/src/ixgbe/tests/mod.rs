@@ -2,6 +2,7 @@
 //! rules or breaks them.
 
 mod hostile;
+mod pools;
 mod receive;
 mod registers;
 mod rules;

@@ -5,13 +5,17 @@
 pub enum Fault {
     /// No driver of the physical function lets this one work.
     #[error(
-        "{device}: the virtual function is not active (VFGEN_RSTAT {state}) after {waited_ms} ms: its physical function needs a driver that hosts it (ixora pf, or Linux's i40e)"
+        "{device}: the virtual function is not active ({register} {state:#x}) after {waited_ms} ms: its physical function needs a driver that hosts it (ixora pf, or Linux's {driver})"
     )]
     NoHost {
         /// The device's name.
         device: String,
-        /// What VFGEN_RSTAT told last.
+        /// The register that tells so.
+        register: &'static str,
+        /// What it told last.
         state: u32,
+        /// Linux's driver of the physical function.
+        driver: &'static str,
         /// How long was waited.
         waited_ms: u64,
     },

@@ -1,0 +1,173 @@
+//! The mailbox (82599 datasheet 7.10.2.9): messages to the physical function, one at a time, each
+//! with a limit of time for its answer; and what it tells unasked.
+
+use std::time::Duration;
+
+use bus::Bar;
+use regs::ixgbevf::message::{self, CLEAR_TO_SEND, FAILURE, KIND_MASK, SUCCESS, WORDS, kind};
+use regs::ixgbevf::{VFMAILBOX, VFMBMEM};
+
+use super::Fault;
+use crate::Result;
+use crate::wait::{Late, poll};
+
+/// How long the physical function may take to answer.
+const LIMIT: Duration = Duration::from_secs(2);
+/// How often the answer is looked for.
+const PAUSE: Duration = Duration::from_micros(50);
+
+/// What a message is in words: a mailbox's worth.
+pub(super) type Words = [u32; WORDS];
+
+/// The mailbox.
+#[derive(Debug)]
+pub(super) struct Mailbox {
+    device: String,
+    /// Bits that VFMAILBOX tells once, and that were not looked at yet.
+    told: u32,
+    /// The physical function has been reset since, or no longer answers this one.
+    reset: bool,
+    /// A message had no answer: one that comes yet would be taken for another's.
+    stuck: bool,
+}
+
+impl Mailbox {
+    /// A mailbox of a device that was not asked anything yet.
+    pub fn new(device: &str) -> Mailbox {
+        Mailbox { device: device.to_owned(), told: 0, reset: false, stuck: false }
+    }
+
+    /// Begins anew: the virtual function was reset, and what was told before is of no account.
+    pub fn begin(&mut self, bar: &Bar) {
+        *self = Mailbox::new(&self.device);
+        bar.read32(VFMAILBOX::AT);
+    }
+
+    /// VFMAILBOX, with what it tells once kept.
+    fn look(&mut self, bar: &Bar) -> u32 {
+        let value = bar.read32(VFMAILBOX::AT);
+        // So all registers of a device read that is gone.
+        if value == u32::MAX {
+            self.reset = true;
+            return 0;
+        }
+        self.told |= value & (VFMAILBOX::PFSTS | VFMAILBOX::PFACK);
+        self.reset |= value & (VFMAILBOX::RSTI | VFMAILBOX::RSTD) != 0;
+        value
+    }
+
+    /// Whether the physical function has been reset since, or has told that this one was.
+    pub fn is_reset(&mut self, bar: &Bar) -> bool {
+        self.look(bar);
+        if !self.stuck && self.told & VFMAILBOX::PFSTS != 0 && self.hold(bar).is_ok() {
+            let words = self.take(bar);
+            self.note(&words);
+        }
+        self.reset
+    }
+
+    /// Sends a message; its answer, which was not refused.
+    pub fn ask(&mut self, bar: &Bar, words: &[u32]) -> Result<Words> {
+        match self.ask_whether(bar, words)? {
+            (true, answer) => Ok(answer),
+            (false, _) => Err(self.refused(words[0] & KIND_MASK)),
+        }
+    }
+
+    /// Sends a message; whether it was done, and its answer.
+    pub fn ask_whether(&mut self, bar: &Bar, words: &[u32]) -> Result<(bool, Words)> {
+        let (kind, _) = (words[0] & KIND_MASK, self.look(bar));
+        if self.reset {
+            return Err(Fault::Reset { device: self.device.clone() }.into());
+        }
+        if self.stuck {
+            return Err(self.no_answer(kind, 0));
+        }
+        let answer = self.exchange(bar, words, kind)?;
+        let rest = answer[0] & (SUCCESS | FAILURE);
+        match rest {
+            SUCCESS | FAILURE => Ok((rest == SUCCESS, answer)),
+            _ => Err(self.nonsense(kind, "it says neither that it was done nor that it was refused")),
+        }
+    }
+
+    fn exchange(&mut self, bar: &Bar, words: &[u32], kind: u32) -> Result<Words> {
+        if let Err(Late(waited_ms)) = self.hold(bar) {
+            return Err(self.no_answer(kind, waited_ms));
+        }
+        // What came before is answered by this message at the latest.
+        if std::mem::take(&mut self.told) & VFMAILBOX::PFSTS != 0 {
+            let before = self.read(bar);
+            self.note(&before);
+        }
+        for (n, word) in words.iter().enumerate() {
+            bar.write32(VFMBMEM::at(n), *word);
+        }
+        bar.write32(VFMAILBOX::AT, VFMAILBOX::REQ); // and lets go of the buffer
+        let answered = poll(LIMIT, PAUSE, || {
+            self.look(bar);
+            if self.reset {
+                return Err(Fault::Reset { device: self.device.clone() }.into());
+            }
+            if self.told & VFMAILBOX::PFSTS == 0 || self.hold(bar).is_err() {
+                return Ok(None);
+            }
+            let answer = self.take(bar);
+            let is_it = answer[0] & KIND_MASK == kind;
+            if !is_it {
+                self.note(&answer);
+            }
+            Ok(is_it.then_some(answer))
+        })?;
+        answered.map_err(|Late(waited_ms)| {
+            self.stuck = true;
+            self.no_answer(kind, waited_ms)
+        })
+    }
+
+    /// Takes the buffer, for which the physical function may have to finish first.
+    fn hold(&mut self, bar: &Bar) -> std::result::Result<(), Late> {
+        let held = poll(LIMIT, PAUSE, || {
+            bar.write32(VFMAILBOX::AT, VFMAILBOX::VFU);
+            let value = self.look(bar);
+            Ok((value & VFMAILBOX::VFU != 0 || self.reset).then_some(()))
+        });
+        held.unwrap_or(Err(Late(0)))
+    }
+
+    fn read(&self, bar: &Bar) -> Words {
+        std::array::from_fn(|n| bar.read32(VFMBMEM::at(n)))
+    }
+
+    /// Reads the message in the buffer, which is held, and lets go of it.
+    fn take(&mut self, bar: &Bar) -> Words {
+        self.told &= !(VFMAILBOX::PFSTS | VFMAILBOX::PFACK);
+        let words = self.read(bar);
+        bar.write32(VFMAILBOX::AT, VFMAILBOX::ACK);
+        words
+    }
+
+    /// Something was told that nobody had asked for: that the link changed, or, without its bit, that
+    /// this one has to begin anew.
+    fn note(&mut self, words: &Words) {
+        let of_it = words[0] & KIND_MASK == kind::PF_CONTROL_MSG;
+        tracing::debug!(device = self.device, "the physical function tells {:#x}", words[0]);
+        self.reset |= of_it && words[0] & CLEAR_TO_SEND == 0;
+    }
+
+    fn refused(&self, kind: u32) -> crate::Error {
+        let (device, message) = (self.device.clone(), message::name(kind));
+        let meaning = "it is not allowed, or there is no room for it";
+        Fault::Refused { device, message, opcode: kind, status: "FAILURE", meaning }.into()
+    }
+
+    fn no_answer(&self, kind: u32, waited_ms: u64) -> crate::Error {
+        let (device, message) = (self.device.clone(), message::name(kind));
+        Fault::NoAnswer { device, message, opcode: kind, waited_ms }.into()
+    }
+
+    /// An answer that makes no sense.
+    pub fn nonsense(&self, kind: u32, why: &'static str) -> crate::Error {
+        Fault::Nonsense { device: self.device.clone(), message: message::name(kind), why }.into()
+    }
+}
