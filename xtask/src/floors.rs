@@ -16,7 +16,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     (
         "net",
         &[
-            "runtime", "neighbor", "tcp", "service", "overlay", "control", "vtep", "graph", "element",
+            "runtime", "neighbor", "tcp", "service", "app", "overlay", "control", "vtep", "graph", "element",
             "analysis",
         ],
     ),

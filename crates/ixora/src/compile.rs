@@ -13,6 +13,7 @@ mod report;
 mod write;
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use clap::{Args, Parser};
 use graph::lang::Source;
@@ -132,7 +133,14 @@ pub fn run(compile: &Compile) -> Result<(), Failure> {
     if compile.no_build {
         return Ok(());
     }
+    let start = Instant::now();
     let program = package.build(&compile.profile, compile.offline)?;
-    println!("{} is ready: it takes the words of ixora click", program.display());
+    let bytes = std::fs::metadata(&program).map_or(0, |file| file.len());
+    println!(
+        "{} is ready ({:.0} s, {:.0} MB): it takes the words of ixora click",
+        program.display(),
+        start.elapsed().as_secs_f64(),
+        bytes as f64 / 1e6
+    );
     Ok(())
 }

@@ -8,7 +8,7 @@ mod top;
 
 use clap::Subcommand;
 
-use crate::Failure;
+use crate::{Failure, control_socket};
 pub use answer::Asking;
 
 /// What starts a server that can be asked.
@@ -18,7 +18,7 @@ const START: &str = "ixora serve SERVICE";
 #[derive(Subcommand, Debug)]
 pub enum Tcp {
     /// List connections: states, queues, round trips, windows, what was sent again.
-    Show(show::Show),
+    Show(control_socket::Show),
     /// Who moves most, once a second.
     Top(top::Top),
 }

@@ -16,13 +16,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use app::Forward;
 use runtime::{Poller, Progress, cores};
 use serde_json::json;
 use testbed::Model;
 use testbed::serve::Report;
 use testbed::wire::Spec;
 
-use crate::apps::fwd::Forward;
 use crate::cli::{Hugepages, PortOptions, Settings};
 use crate::open::{PortFindings, Ports};
 use crate::run::Outcome;

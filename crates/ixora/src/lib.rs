@@ -31,7 +31,6 @@ mod soak;
 mod summary;
 mod terminal;
 mod top;
-mod vlan;
 mod vm;
 
 use std::process::ExitCode;

@@ -12,8 +12,9 @@ use crate::Failure;
 const VARIABLE: &str = "IXORA_LOG";
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 /// Names in front of levels: the crates of this program.
-const TARGETS: [&str; 23] = [
+const TARGETS: [&str; 24] = [
     "analysis",
+    "app",
     "bench",
     "bus",
     "control",

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use app::vlan::Restore;
 use memory::{Backing, Dma};
 use port::{Feature, Port, RxQueue, TxQueue};
 use ports::{Found, Name};
@@ -19,7 +20,6 @@ use testbed::{Finding, Idle, MODELS, Model, Stepper};
 
 use crate::cli::{Hugepages, PortOptions};
 use crate::janitor::{CleanUp, Janitor};
-use crate::vlan::Restore;
 use crate::{Failure, serve};
 
 /// How long links may take to come up; a port without one is opened all the same.
@@ -224,6 +224,18 @@ pub fn ports(names: &[&str], options: &PortOptions, stop: &Arc<AtomicBool>) -> R
     ports_each(|devices| memory_of(options, devices), &each, stop)
 }
 
+/// As [`ports`], for a command that cuts segments which are longer than frames.
+pub fn ports_with_segments(
+    names: &[&str],
+    options: &PortOptions,
+    stop: &Arc<AtomicBool>,
+) -> Result<Ports, Failure> {
+    let each: Vec<(&str, &port::Options)> = names.iter().map(|name| (*name, &options.open.0)).collect();
+    let ports = open_any(|devices| memory_of(options, devices), &each, stop)?;
+    ports.start_sources();
+    Ok(ports)
+}
+
 /// As [`ports`], but the sources of models' wires that are to hold their frames do so.
 pub fn ports_held(names: &[&str], options: &PortOptions, stop: &Arc<AtomicBool>) -> Result<Ports, Failure> {
     let each: Vec<(&str, &port::Options)> = names.iter().map(|name| (*name, &options.open.0)).collect();
@@ -259,7 +271,30 @@ pub fn device(
     Ok((pci, ports))
 }
 
+/// Opens ports that give frames alone.
 fn open_each(
+    memory: impl FnOnce(&[Found]) -> Dma,
+    each: &[(&str, &port::Options)],
+    stop: &Arc<AtomicBool>,
+) -> Result<Ports, Failure> {
+    each.iter().try_for_each(|(name, _)| gives_frames(name))?;
+    open_any(memory, each, stop)
+}
+
+/// Refuses a port whose packets may be longer than a frame and have no checksums yet, which a
+/// sender would have to cut and fill in.
+fn gives_frames(name: &str) -> Result<(), Failure> {
+    let Ok(Name::Interface(medium, interface)) = name.parse::<Name>() else { return Ok(()) };
+    let Some(plain) = medium.with_segments(&interface) else { return Ok(()) };
+    let cause = format!(
+        "{name} gives segments that are longer than a frame, which the inner ports of `ixora overlay run` \
+         cut and nothing else"
+    );
+    Err(Failure::usage(cause).fix(format!("write {}:{plain}", medium.prefix())))
+}
+
+/// As [`open_each`], of any ports.
+fn open_any(
     memory: impl FnOnce(&[Found]) -> Dma,
     each: &[(&str, &port::Options)],
     stop: &Arc<AtomicBool>,

@@ -119,7 +119,7 @@ fn as_json(rates: &Rates) -> Value {
     json!({
         "seconds": rates.seconds, "tsc_hz": rates.tsc_hz, "threads": rates.threads,
         "measured": rates.measured, "elements": elements, "ports": ports_json(rates),
-        "tunnels": tunnels_json(rates),
+        "tunnels": tunnels_json(rates), "entries": rates.tunnels.as_ref().map(|_| rates.entries),
     })
 }
 
@@ -143,7 +143,7 @@ fn ports_json(rates: &Rates) -> Vec<Value> {
             .map(|d| (d.reason.clone(), json!({ "per_second": d.per_second, "total": d.total })))
             .collect();
         json!({
-            "name": port.name, "link": port.link.to_string(), "losses": losses,
+            "name": port.name, "link": port.link.map(|link| link.to_string()), "losses": losses,
             "rx_packets_per_second": port.rx.iter().sum::<f64>(), "rx_queues": port.rx,
             "tx_packets_per_second": port.tx.iter().sum::<f64>(), "tx_queues": port.tx,
         })

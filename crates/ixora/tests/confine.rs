@@ -7,6 +7,8 @@ mod common;
 mod inject;
 #[path = "confine/router.rs"]
 mod router;
+#[path = "confine/servers.rs"]
+mod servers;
 
 use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt;

@@ -28,7 +28,7 @@ pub fn serve(arguments: &ServeOptions) -> Result<(), Failure> {
         server.report_to(&report);
         Box::new(server)
     };
-    super::serve::serve(arguments, port::IPERF3, &stop, &report, server, None)
+    super::serve::serve(arguments, port::IPERF3, &stop, &report, || server().into())
 }
 
 /// `ixora load iperf3`.
@@ -90,15 +90,17 @@ fn bits_per_second(bytes: u64, seconds: f64) -> f64 {
     if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 }
 }
 
-/// Bytes of all streams, and the longest time.
-fn sum(streams: &[StreamResult]) -> (u64, f64) {
-    let longest = |longest: f64, stream: &StreamResult| longest.max(stream.seconds);
-    (streams.iter().map(|stream| stream.bytes).sum(), streams.iter().fold(0.0, longest))
+/// Bytes of all streams, the longest time, and what was sent again, if somebody says so. The other
+/// side's numbers are what it likes.
+fn sum(streams: &[StreamResult]) -> (u64, f64, Option<u64>) {
+    let longest = streams.iter().fold(0.0, |longest: f64, stream| longest.max(stream.seconds));
+    let bytes = streams.iter().fold(0, |bytes: u64, stream| bytes.saturating_add(stream.bytes));
+    (bytes, longest, streams.iter().filter_map(|stream| stream.retransmits).reduce(u64::saturating_add))
 }
 
 fn figures(outcome: &Outcome, reverse: bool) -> Value {
     let end = |(name, streams): (&str, &[StreamResult])| {
-        let (bytes, seconds) = sum(streams);
+        let (bytes, seconds, _) = sum(streams);
         let each = streams.iter().map(|stream| {
             json!({ "bytes": stream.bytes, "seconds": stream.seconds, "retransmits": stream.retransmits })
         });
@@ -126,9 +128,20 @@ fn print(outcome: &Outcome, reverse: bool) {
             row(&(number + 1).to_string(), stream.bytes, stream.seconds, stream.retransmits);
         }
         if streams.len() > 1 {
-            let (bytes, seconds) = sum(streams);
-            let again = streams.iter().filter_map(|stream| stream.retransmits).reduce(|a, b| a + b);
+            let (bytes, seconds, again) = sum(streams);
             row("sum", bytes, seconds, again);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_says_is_summed_whatever_it_is() {
+        let most = StreamResult { bytes: u64::MAX, seconds: 1e300, retransmits: Some(u64::MAX / 2) };
+        let none = StreamResult { bytes: 1, seconds: 2.0, retransmits: None };
+        assert_eq!(sum(&[most, none, most, most]), (u64::MAX, 1e300, Some(u64::MAX)));
     }
 }

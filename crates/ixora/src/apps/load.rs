@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use app::services::{Workload, echo_load, http_load, memcached_load};
 use runtime::Poller;
 use serde_json::{Value, json};
-use service::load::{Echo, Http, Live, Load, Memcached, Mix, Results, Settings, Step};
-use tcp::{Host, Neighbors, Offload, Report, Service};
+use service::load::{Live, Mix, Results, Settings, Step};
+use tcp::{Host, Neighbors, Offload, Report};
 use wire::MacAddress;
 use wire::ip::port;
 
@@ -20,31 +21,17 @@ use crate::{Failure, open, run, signal};
 /// How long each rate is held if nobody says so.
 pub const DURATION: Duration = Duration::from_secs(10);
 
-/// A load, before the port of its client is open.
-pub type Workload = Box<dyn FnOnce(Settings, &Arc<Live>, &Arc<AtomicBool>) -> Box<dyn Service>>;
-
 /// `ixora load`.
 pub fn run(what: &load::Load) -> Result<(), Failure> {
     match what {
-        load::Load::Echo(it) => run_load(it, port::ECHO, echo(it.workload.size)),
+        load::Load::Echo(it) => run_load(it, port::ECHO, echo_load(it.workload.size as usize)),
         load::Load::Http(it) => {
             let host = it.to.0.to_string();
-            run_load(it, port::HTTP, http(&host, &it.workload.path, None))
+            run_load(it, port::HTTP, http_load(&host, &it.workload.path, None))
         }
         load::Load::Memcached(it) => run_load(it, port::MEMCACHED, memcached(&it.workload)),
         load::Load::Iperf3(it) => super::iperf3::load(it),
     }
-}
-
-/// Messages that come back.
-pub fn echo(size: u32) -> Workload {
-    Box::new(move |settings, live, stop| Box::new(Load::new(Echo::new(size as usize), settings, live, stop)))
-}
-
-/// One path, whose text may be known.
-pub fn http(host: &str, path: &str, text: Option<Vec<u8>>) -> Workload {
-    let workload = Http::new(host, path, text);
-    Box::new(move |settings, live, stop| Box::new(Load::new(workload, settings, live, stop)))
 }
 
 /// Keys that are asked for and stored.
@@ -53,11 +40,7 @@ pub fn memcached(keys: &Keys) -> Workload {
         load::Mix::Usr => (Mix::Usr, 0.002),
         load::Mix::Etc => (Mix::Etc, 0.033),
     };
-    let workload = Memcached::new(mix, keys.keys, keys.update.unwrap_or(updates));
-    let max_misses = keys.misses;
-    Box::new(move |settings, live, stop| {
-        Box::new(Load::new(workload, Settings { max_misses, ..settings }, live, stop))
-    })
+    memcached_load(mix, keys.keys, keys.update.unwrap_or(updates), keys.misses)
 }
 
 /// What a course asks of a load.

@@ -5,8 +5,11 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bus::Pci;
 use driver::i40e::I40e;
-use driver::i40e::host::{Host, Policy, VfCounters};
+use driver::vf_host::{Hosting, Policy, VfCounters};
+use driver::{i40e, ixgbe};
+use memory::Dma;
 use serde_json::json;
 use wire::MacAddress;
 
@@ -24,8 +27,7 @@ pub fn run(arguments: &Pf) -> Result<(), Failure> {
     let (pci, mut ports) = open::device(&arguments.a, options, &stop)?;
     // The port itself is for other uses than this: it receives what is its own.
     let asked = port::Options { promiscuous: false, link_wait_ms: 0, ..options.open.0.clone() };
-    let port = I40e::open(pci, &ports.dma, asked).map_err(port::Error::from)?;
-    let mut host = Host::new(&port, &policies).map_err(port::Error::from)?;
+    let (mut host, port) = host(pci, &ports.dma, asked, &policies).map_err(port::Error::from)?;
     let confinement = ports.confine(options, None)?;
     confinement.complete()?;
     if !options.json && !options.quiet {
@@ -48,6 +50,21 @@ pub fn run(arguments: &Pf) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The host that a device has by its ids, and the port behind it, if that is to be kept.
+fn host(
+    pci: Pci,
+    dma: &Dma,
+    asked: port::Options,
+    policies: &[Policy],
+) -> driver::Result<(Box<dyn Hosting>, Option<I40e>)> {
+    let ids = pci.ids()?;
+    if ixgbe::knows(ids.vendor, ids.device) {
+        return Ok((Box::new(ixgbe::host::Host::open(pci, dma, asked, policies)?), None));
+    }
+    let port = I40e::open(pci, dma, asked)?;
+    Ok((Box::new(i40e::host::Host::new(&port, policies)?), Some(port)))
+}
+
 /// The policy of each virtual function.
 fn policies(arguments: &Pf) -> Result<Vec<Policy>, Failure> {
     let mut policies = vec![Policy::default(); arguments.vfs.into()];
@@ -64,11 +81,12 @@ fn policies(arguments: &Pf) -> Result<Vec<Policy>, Failure> {
 
 fn print(counters: &[VfCounters], lost: u64, json: bool) {
     let named = |one: &VfCounters| {
-        let VfCounters { messages, refused, unsent, not_trusted, resets, not_brought_up } = *one;
+        let VfCounters { messages, refused, unsent, discarded, not_trusted, resets, not_brought_up } = *one;
         [
             ("messages", messages),
             ("refused", refused),
             ("unsent", unsent),
+            ("discarded", discarded),
             ("not_trusted", not_trusted),
             ("resets", resets),
             ("not_brought_up", not_brought_up),

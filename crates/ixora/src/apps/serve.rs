@@ -6,15 +6,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::thread;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use ::port::Counter;
+use app::services::{Application, http_server, memcached_servers, unix_time_s};
 use runtime::Poller;
 use runtime::confine::Needs;
 use service::http::Files;
 use service::memcached::Limits;
-use service::{Http, Memcached, Protocol, Server};
-use tcp::{Addresses, Datagrams, Echo, Host, KeepAlive, Neighbors, Offload, Options, Report, Service};
+use tcp::{Addresses, Echo, Host, KeepAlive, Neighbors, Offload, Options, Report, Service};
 use wire::MacAddress;
 use wire::ip::port;
 
@@ -26,17 +25,16 @@ use crate::{Failure, open, run, signal};
 /// Packets that a host's connections may keep, for each thread.
 pub const BUFFERS: usize = 16_384;
 
-/// Bytes of unanswered requests and unsent answers that a thread keeps for all connections.
-const KEPT: usize = 64 << 20;
-
 /// `ixora serve`.
 pub fn run(what: &Serve) -> Result<(), Failure> {
     match what {
         Serve::Echo(arguments) => {
-            let datagrams = || -> Box<dyn Datagrams> { Box::new(Echo::default()) };
             let (stop, report) = (signal::stop_flag()?, Report::default());
-            let service = || -> Box<dyn Service> { Box::new(Echo::default()) };
-            serve(arguments, port::ECHO, &stop, &report, service, Some(datagrams))
+            let application = || Application {
+                service: Box::new(Echo::default()),
+                datagrams: Some((None, Box::new(Echo::default()))),
+            };
+            serve(arguments, port::ECHO, &stop, &report, application)
         }
         Serve::Memcached(arguments) => memcached(arguments),
         Serve::Http(arguments) => http(arguments),
@@ -57,22 +55,10 @@ fn memcached(arguments: &serve::Memcached) -> Result<(), Failure> {
     }
     let (stop, report) = (signal::stop_flag()?, Report::default());
     let shutdown = arguments.enable_shutdown.then_some(&stop);
-    let mut servers = memcached_servers(limits, &report, shutdown).into_iter();
-    let server = || servers.next().unwrap_or_else(|| Box::new(Echo::default()));
-    serve(&arguments.serve, port::MEMCACHED, &stop, &report, server, None)
-}
-
-/// The servers of a new cache, whose clients may set `shutdown` if it is given.
-pub fn memcached_servers(
-    limits: Limits,
-    report: &Report,
-    shutdown: Option<&Arc<AtomicBool>>,
-) -> Vec<Box<dyn Service>> {
-    let mut servers = Memcached::servers(limits, unix_time_s());
-    if let Some(stop) = shutdown {
-        servers.iter_mut().for_each(|server| server.enable_shutdown(stop));
-    }
-    servers.into_iter().map(|server| boxed(server, report)).collect()
+    let mut servers = memcached_servers(limits, &report, shutdown, arguments.udp_port).into_iter();
+    let none = || -> Box<dyn Service> { Box::new(Echo::default()) };
+    let server = || servers.next().unwrap_or_else(|| none().into());
+    serve(&arguments.serve, port::MEMCACHED, &stop, &report, server)
 }
 
 /// `ixora serve http`: all threads serve the same files.
@@ -85,12 +71,7 @@ fn http(arguments: &serve::Http) -> Result<(), Failure> {
         None => fixed(arguments.size),
     };
     let (stop, files, report) = (signal::stop_flag()?, Arc::new(files), Report::default());
-    serve(&arguments.serve, port::HTTP, &stop, &report, || http_server(&files, &report), None)
-}
-
-/// A server of files.
-pub fn http_server(files: &Arc<Files>, report: &Report) -> Box<dyn Service> {
-    boxed(Http::new(files.clone(), unix_time_s()), report)
+    serve(&arguments.serve, port::HTTP, &stop, &report, || http_server(&files, &report).into())
 }
 
 /// One text of so many bytes for all paths.
@@ -103,26 +84,14 @@ pub fn fixed_text(size: usize) -> Vec<u8> {
     b"0123456789abcdef".iter().copied().cycle().take(size).collect()
 }
 
-/// A protocol as a service that reports what it counted.
-fn boxed<P: Protocol + 'static>(protocol: P, report: &Report) -> Box<dyn Service> {
-    let mut server = Server::new(protocol, KEPT);
-    server.report_to(report);
-    Box::new(server)
-}
-
-fn unix_time_s() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() as i64)
-}
-
-/// Runs a service, over UDP too where that is given: a host of its own on each pair of queues,
+/// Runs an application, over UDP too where it has that: a host of its own on each pair of queues,
 /// which the device deals the connections out to.
 pub fn serve(
     arguments: &ServeOptions,
     listen: u16,
     stop: &Arc<AtomicBool>,
     report: &Report,
-    mut service: impl FnMut() -> Box<dyn Service>,
-    datagrams: Option<fn() -> Box<dyn Datagrams>>,
+    mut application: impl FnMut() -> Application,
 ) -> Result<(), Failure> {
     let options = &arguments.options;
     let mut ports = open::ports(&[&arguments.port], options, stop)?;
@@ -133,17 +102,18 @@ pub fn serve(
     let mut watches = Vec::new();
     for n in 0..options.open.rx_queues {
         let queues = (ports.rx(0, n)?, ports.tx(0, n)?);
-        let mut host = Host::new(queues, addresses.clone(), &neighbors, tcp, service(), BUFFERS);
+        let Application { service, datagrams } = application();
+        let mut host = Host::new(queues, addresses.clone(), &neighbors, tcp, service, BUFFERS);
         let listen = arguments.listen.unwrap_or(listen);
         host.stack().listen(listen);
-        if let Some(datagrams) = datagrams {
-            host.speak_udp(datagrams()).bind(listen);
+        if let Some((port, datagrams)) = datagrams {
+            host.speak_udp(datagrams).bind(port.unwrap_or(listen));
         }
         host.report_to(report);
         watches.push(host.watch());
         pollers.push(Box::new(host));
     }
-    let asking = Asking::new(arguments.control.as_deref(), arguments.metrics, watches)?;
+    let asking = Asking::new(arguments.control.as_deref(), arguments.metrics.place, watches)?;
     run_asked(ports, pollers, options, stop, report, asking)
 }
 

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use app::services::{Workload, echo_load, http_load, http_server, memcached_servers};
 use runtime::Poller;
 use serde_json::json;
 use service::load::{Live, Results};
@@ -13,7 +14,7 @@ use tcp::{Addresses, Host, Neighbors, Offload, Report, Service};
 use testbed::Model;
 use wire::MacAddress;
 
-use super::load::{self, Workload};
+use super::load;
 use super::serve::{self, BUFFERS, host_options};
 use crate::cli::load::{Demo, Service as Which};
 use crate::cli::{Hugepages, PortOptions, Settings};
@@ -83,15 +84,17 @@ pub fn run(arguments: &Demo) -> Result<(), Failure> {
 /// The TCP port, the server, and the load that fits it.
 fn parts(arguments: &Demo, report: &Report) -> (u16, Box<dyn Service>, Workload) {
     match arguments.service {
-        Which::Echo => (wire::ip::port::ECHO, Box::new(tcp::Echo::default()), load::echo(arguments.size)),
+        Which::Echo => {
+            (wire::ip::port::ECHO, Box::new(tcp::Echo::default()), echo_load(arguments.size as usize))
+        }
         Which::Http => {
             let text = serve::fixed_text(arguments.size as usize);
-            let server = serve::http_server(&Arc::new(serve::fixed(arguments.size as usize)), report);
-            (wire::ip::port::HTTP, server, load::http("demo", "/", Some(text)))
+            let server = http_server(&Arc::new(serve::fixed(arguments.size as usize)), report);
+            (wire::ip::port::HTTP, server, http_load("demo", "/", Some(text)))
         }
         Which::Memcached => {
-            let mut servers = serve::memcached_servers(Limits::default(), report, None);
-            let server = servers.pop().unwrap_or_else(|| Box::new(tcp::Echo::default()));
+            let mut servers = memcached_servers(Limits::default(), report, None, None);
+            let server = servers.pop().map(|it| it.service).unwrap_or_else(|| Box::new(tcp::Echo::default()));
             (wire::ip::port::MEMCACHED, server, load::memcached(&arguments.keys))
         }
     }

@@ -65,7 +65,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (setup, mut pairs) = (arguments.setup(), Vec::new());
     for work in [Work::Forward, Work::Macswap] {
         for path in [Path::Vector, Path::Scalar] {
-            let pair = peers::measure(&setup, path, work, |n| show_progress(n, setup.windows));
+            let pair = peers::measure(&setup, path, work, &mut |n| show_progress(n, setup.windows));
             end_progress();
             let pair = pair?;
             print(&pair);

@@ -123,7 +123,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     for shape in &shapes {
         let setup = Setup { shape: *shape, requests, windows };
         show_progress(done, shapes.len() * windows);
-        let row = tcp::measure(&setup, || {
+        let row = tcp::measure(&setup, &mut || {
             done += 1;
             show_progress(done, shapes.len() * windows);
         });

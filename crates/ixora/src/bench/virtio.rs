@@ -54,7 +54,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let setup = Setup { batch, ring, windows, cores };
     let mut pairs = Vec::new();
     for peer in virtio::PEERS {
-        let pair = virtio::measure(&setup, &dpdk, peer, |n| show_progress(n, setup.windows));
+        let pair = virtio::measure(&setup, &dpdk, peer, &mut |n| show_progress(n, setup.windows));
         end_progress();
         let pair = pair?;
         print(&pair);

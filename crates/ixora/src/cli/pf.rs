@@ -3,14 +3,14 @@
 use std::str::FromStr;
 
 use clap::Args;
-use driver::i40e::host::Policy;
+use driver::vf_host::Policy;
 use wire::MacAddress;
 
 use super::PortOptions;
 
 #[derive(Args, Debug)]
 pub struct Pf {
-    /// The port, an XL710 or one of its family: a PCI address, or vfio-user:SOCKET.
+    /// The port, an 82599, an XL710, or one of their families: a PCI address, or vfio-user:SOCKET.
     pub a: String,
     /// How many virtual functions to host; the device must have them.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=128))]

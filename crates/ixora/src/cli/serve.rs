@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::{PortOptions, examples};
+use crate::metrics_port::MetricsOptions;
 use crate::rate::Memory;
 
 #[derive(Subcommand, Debug)]
@@ -53,15 +54,8 @@ pub struct ServeOptions {
     /// Listen at this path for `ixora tcp show` and `ixora tcp top`.
     #[arg(long, value_name = "SOCKET")]
     pub control: Option<PathBuf>,
-    /// Serve metrics to Prometheus over HTTP: at a port of this machine, or an address.
-    #[arg(
-        long,
-        value_name = "PORT|ADDRESS:PORT",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "9464"
-    )]
-    pub metrics: Option<crate::metrics_port::Place>,
+    #[command(flatten)]
+    pub metrics: MetricsOptions,
     #[command(flatten)]
     pub options: PortOptions,
 }
@@ -74,6 +68,10 @@ pub struct Memcached {
     /// The largest item, with its key and what is kept beside it.
     #[arg(long, default_value = "1M")]
     pub max_item_size: Memory,
+    /// Answer requests over UDP too, at this port: for networks where nobody sends in another's
+    /// name, who would get the answers.
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub udp_port: Option<u16>,
     /// Let clients end the program with the command `shutdown`.
     #[arg(long)]
     pub enable_shutdown: bool,

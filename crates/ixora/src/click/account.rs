@@ -133,14 +133,20 @@ impl Tally {
         for (index, planned) in router.shared().plan.elements.iter().enumerate() {
             for lane in router.lanes() {
                 let counters = lane.counters(index);
-                for (reason, count) in planned.kind.drops.iter().zip(&counters.drops) {
-                    *self.dropped.entry((planned.name.clone(), (*reason).to_owned())).or_default() += count;
+                let dropped = planned.kind.drops.iter().zip(&counters.drops);
+                for (reason, count) in dropped.filter(|(_, count)| **count > 0) {
+                    let loss = (planned.name.to_string(), (*reason).to_owned());
+                    *self.dropped.entry(loss).or_default() += count;
                 }
-                *self.made.entry(planned.name.clone()).or_default() += counters.made;
-                *self.ended.entry(planned.name.clone()).or_default() += counters.ended;
+                for (all, count) in [(&mut self.made, counters.made), (&mut self.ended, counters.ended)] {
+                    // Of most elements there is nothing to tell.
+                    if count > 0 {
+                        *all.entry(planned.name.to_string()).or_default() += count;
+                    }
+                }
             }
             if !is_accounted(planned) {
-                self.unknown.insert(planned.name.clone());
+                self.unknown.insert(planned.name.to_string());
             }
         }
         if router.lanes().iter().any(|lane| lane.has_lacked_buffers()) {
@@ -156,7 +162,8 @@ fn held(router: &mut Router) -> Vec<(String, u64)> {
         args::split(&planned.config).iter().any(|a| args::keyword(a).is_some_and(|(k, _)| k == "TABLE"))
     };
     let keeps = |planned: &&Planned| KEEPING.contains(&planned.kind.name) && !shares(planned);
-    let names: Vec<String> = plan.elements.iter().filter(keeps).map(|planned| planned.name.clone()).collect();
+    let names: Vec<String> =
+        plan.elements.iter().filter(keeps).map(|planned| planned.name.to_string()).collect();
     let mut length = |name: String| {
         let length = router.read(&format!("{name}.length"), "").ok()?.trim().parse().ok()?;
         (length > 0).then_some((name, length))

@@ -166,7 +166,7 @@ pub fn add_continued(flat: &mut Flat, from: &Planned) {
 fn add(flat: &mut Flat, name: String, class: &str, config: String) {
     let place = Place::nowhere("click");
     flat.elements.push(Declared {
-        name,
+        name: name.into(),
         class: class.into(),
         config,
         place,

@@ -32,7 +32,7 @@ pub fn run(click: &Click, shown: Shown) -> Result<(), Failure> {
     let text = match shown {
         Shown::Configuration => unparse(&flat),
         Shown::Classes => sorted(flat.elements.iter().map(|e| e.class.to_string()).collect(), true),
-        Shown::Names => sorted(flat.elements.iter().map(|e| e.name.clone()).collect(), false),
+        Shown::Names => sorted(flat.elements.iter().map(|e| e.name.to_string()).collect(), false),
         Shown::Declarations => {
             sorted(flat.elements.iter().map(|e| format!("{} :: {}", e.name, e.class)).collect(), false)
         }

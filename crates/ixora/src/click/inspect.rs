@@ -221,7 +221,7 @@ fn queues(click: &Click, plan: &Plan, uses: &[Use], costs: &Costs) -> String {
         rows.push(vec![
             u.port.clone(),
             format!("{way} {}", u.queue),
-            plan.elements[u.element].name.clone(),
+            plan.elements[u.element].name.to_string(),
             u.lane.to_string(),
             or_dash(core),
             or_dash(node.or(u.node)),
@@ -259,7 +259,7 @@ fn explain_json(click: &Click, plan: &Plan, uses: &[Use]) -> Value {
             })
         })
         .collect();
-    let name = |element: usize| &plan.elements[element].name;
+    let name = |element: usize| &*plan.elements[element].name;
     let connections: Vec<Value> = plan
         .wires
         .iter()

@@ -109,7 +109,7 @@ fn elements(name: &str, handler: &str, router: &Router) -> (Vec<String>, bool) {
     let readable = |e: &&graph::plan::Planned| {
         router.lanes()[0].handler_of(None, &format!("{}.{handler}", e.name)).is_ok_and(|h| h.is_public())
     };
-    (all.into_iter().filter(readable).map(|e| e.name.clone()).collect(), any)
+    (all.into_iter().filter(readable).map(|e| e.name.to_string()).collect(), any)
 }
 
 /// Whether a shell pattern (`*`, `?`, `[a-z]`) fits a name.

@@ -171,12 +171,7 @@ ixora = {{ path = {} }}
 element = {{ package = \"ixora-element\", path = {} }}
 graph = {{ package = \"ixora-graph\", path = {} }}
 memory = {{ package = \"ixora-memory\", path = {} }}
-
-[profile.release]
-debug = \"line-tables-only\"
-lto = \"fat\"
-codegen-units = 1
-",
+{PROFILE}",
             self.name,
             self.binary(),
             path("ixora"),
@@ -247,17 +242,35 @@ fn main() -> std::process::ExitCode {{
     }
 }
 
+/// How all programs are built, so that they share what they are made of.
+const PROFILE: &str = include_str!("profile.toml");
+
 /// The first line of every crate that is written here.
 const MARK: &str = "# Made by `ixora compile`: do not change it, change the configuration.";
 
 #[cfg(test)]
 mod tests {
-    use super::{MARK, Package, named, quoted};
+    use super::{MARK, PROFILE, Package, named, quoted};
 
     #[test]
     fn paths_are_quoted_as_toml_has_it() {
         assert_eq!(quoted("/a/e\u{301}\u{202e}"), "\"/a/e\u{301}\u{202e}\"");
         assert_eq!(quoted("/a\\b\"c\n"), r#""/a\\b\"c\u000A""#);
+    }
+
+    /// Cargo only warns of others, and builds them in as many units as it likes.
+    #[test]
+    fn the_profile_names_crates_that_there_are() {
+        let lock = include_str!("../../../../Cargo.lock");
+        let table = |line: &str| {
+            let name = line.strip_prefix("[profile.release.package.")?.strip_suffix(']')?;
+            (name != "\"*\"").then(|| name.to_owned())
+        };
+        let names: Vec<String> = PROFILE.lines().filter_map(table).collect();
+        assert!(names.len() > 10, "{names:?}");
+        for name in names {
+            assert!(lock.contains(&format!("name = \"{name}\"\n")), "there is no crate {name}");
+        }
     }
 
     #[test]

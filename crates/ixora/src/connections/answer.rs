@@ -72,7 +72,7 @@ impl Asking {
         let asked = self.control.as_ref().map(|control| held(&control.asked));
         while !ended.load(Ordering::Relaxed) {
             if let Some(metrics) = &mut metrics {
-                metrics.turn(&|| self.metrics(ended).unwrap_or_default());
+                metrics.turn(&|| self.metrics(ended));
             }
             let Some(asked) = &asked else {
                 thread::sleep(WAIT);

@@ -1,28 +1,11 @@
 //! `ixora tcp show`: connections as `ss -ti` tells them.
 
-use std::path::{Path, PathBuf};
-
-use clap::Args;
+use std::path::Path;
 
 use super::START;
 use super::listing::{Connection, Listing};
-use crate::{Failure, control_socket};
-
-/// The connections of a server.
-#[derive(Args, Debug)]
-pub struct Show {
-    /// The socket that it listens at (`serve --control`).
-    pub control: PathBuf,
-    /// Connections to list, at most.
-    #[arg(long, default_value_t = 10_000)]
-    pub limit: usize,
-    /// As JSON, with the counters.
-    #[arg(long, conflicts_with = "metrics")]
-    pub json: bool,
-    /// What its hosts counted, as Prometheus reads it.
-    #[arg(long)]
-    pub metrics: bool,
-}
+use crate::Failure;
+use crate::control_socket::{self, Show};
 
 /// Asks a server for its connections.
 pub fn ask(control: &Path, limit: usize) -> Result<Listing, Failure> {

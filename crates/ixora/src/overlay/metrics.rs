@@ -1,10 +1,11 @@
 //! An endpoint's counters as Prometheus reads them (exposition format 0.0.4): over HTTP
 //! (`run --metrics`), and to those who ask by the control socket.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::net::IpAddr;
 
-use overlay::{LearningCounts, Overlay, Target};
+use overlay::{Count, FarEnd, LearningCounts, Overlay, Target};
 use vtep::{Tellers, Totals};
 
 use super::host::Host;
@@ -13,12 +14,17 @@ use crate::metrics_port::head;
 /// Entries of which is told where they lead: of more than these, a look would take too long
 /// between two turns of the control.
 const MOST_ENTRIES: usize = 10_000;
+/// Tunnels of which is told what went there: as of entries.
+const MOST_TUNNELS: usize = 10_000;
 
 /// What counts who came for metrics.
 pub const CLIENTS: &str = "ixora_overlay_metrics_clients_total";
 
 /// A series: its name, its kind, what it tells, and its value of a port.
 type Series = (&'static str, &'static str, fn(&Totals) -> u64);
+
+/// As [`Series`], of a far end.
+type FarSeries = (&'static str, &'static str, fn(Count) -> u64);
 
 /// What each port counts.
 const COUNTED: [Series; 6] = [
@@ -124,8 +130,7 @@ pub fn text(host: &Host, tellers: Option<&Tellers>) -> String {
     out
 }
 
-/// Entries of each network, and of each far end what went by those that lead there. That is no
-/// counter: it goes with the entries.
+/// Entries of each network, and of each far end those that lead there and what went there.
 fn far_ends(out: &mut String, table: &Overlay) {
     head(out, "ixora_overlay_entries", "gauge", "Entries of a network.");
     let mut entries = 0;
@@ -133,41 +138,57 @@ fn far_ends(out: &mut String, table: &Overlay) {
         entries += table.entries(network);
         let _ = writeln!(out, "ixora_overlay_entries{{{}}} {}", of_network(network), table.entries(network));
     }
-    if entries > MOST_ENTRIES {
+    if entries <= MOST_ENTRIES {
+        far_end_entries(out, table);
+    }
+    if table.tunnels() > MOST_TUNNELS {
         return;
     }
-    let mut sums: BTreeMap<(u32, String), [u64; 3]> = BTreeMap::new();
-    for network in table.networks() {
-        for entry in table.entries_of(network) {
-            let usage = table.usage(network, entry.identifier).unwrap_or_default();
-            let sum = sums.entry((network, far_end(table, entry.target))).or_default();
-            let more = [1, usage.count.packets, usage.count.bytes];
-            sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
-        }
-        for entry in table.prefixes_of(network) {
-            sums.entry((network, far_end(table, entry.target))).or_default()[0] += 1;
-        }
-    }
-    let series = [
-        ("ixora_overlay_far_end_entries", "Entries that lead to a far end, or to those of a group."),
-        ("ixora_overlay_far_end_packets", "Packets by the entries that lead there now, prefixes left out."),
-        ("ixora_overlay_far_end_bytes", "Bytes of these packets, without outer headers."),
+    let far_ends: Vec<FarEnd> = table.far_ends().collect();
+    let series: [FarSeries; 2] = [
+        (
+            "ixora_overlay_far_end_packets_total",
+            "Packets that went to a far end; a long segment that is cut later is one.",
+            |count| count.packets,
+        ),
+        (
+            "ixora_overlay_far_end_bytes_total",
+            "Bytes of packets that went to a far end, without outer headers.",
+            |count| count.bytes,
+        ),
     ];
-    for (n, (name, help)) in series.into_iter().enumerate() {
-        head(out, name, "gauge", help);
-        for ((network, far_end), values) in &sums {
-            let labels = format!("{},far_end=\"{far_end}\"", of_network(*network));
-            let _ = writeln!(out, "{name}{{{labels}}} {}", values[n]);
+    for (name, help, value) in series {
+        head(out, name, "counter", help);
+        for FarEnd { network, remote, count } in &far_ends {
+            let network = of_network(*network);
+            let _ = writeln!(out, "{name}{{{network},far_end=\"{remote}\"}} {}", value(*count));
         }
     }
 }
 
-fn far_end(table: &Overlay, target: &Target) -> String {
+fn far_end_entries(out: &mut String, table: &Overlay) {
+    let mut sums: BTreeMap<(u32, IpAddr), u64> = BTreeMap::new();
+    for network in table.networks() {
+        let targets = table.entries_of(network).map(|entry| entry.target);
+        for target in targets.chain(table.prefixes_of(network).map(|entry| entry.target)) {
+            remotes(table, target)
+                .into_iter()
+                .for_each(|remote| *sums.entry((network, remote)).or_default() += 1);
+        }
+    }
+    let name = "ixora_overlay_far_end_entries";
+    head(out, name, "gauge", "Entries that lead to a far end, alone or as one of a group.");
+    for ((network, far_end), entries) in sums {
+        let _ = writeln!(out, "{name}{{{},far_end=\"{far_end}\"}} {entries}", of_network(network));
+    }
+}
+
+/// The far ends of an entry, each once.
+fn remotes(table: &Overlay, target: &Target) -> BTreeSet<IpAddr> {
     match target {
-        Target::Tunnel(tunnel) => tunnel.remote.to_string(),
+        Target::Tunnel(tunnel) => BTreeSet::from([tunnel.remote]),
         Target::Group(number) => {
-            let members = table.group(*number).into_iter().flatten();
-            members.map(|member| member.tunnel.remote.to_string()).collect::<Vec<_>>().join(",")
+            table.group(*number).into_iter().flatten().map(|member| member.tunnel.remote).collect()
         }
     }
 }
@@ -175,6 +196,11 @@ fn far_end(table: &Overlay, target: &Target) -> String {
 /// What was counted of the kernel, of FRR and of controllers.
 fn heard(out: &mut String, tellers: Option<&Tellers>) {
     let Some(status) = tellers.map(Tellers::status) else { return };
+    if let Some(is_current) = status["kernel"]["current"].as_bool() {
+        let name = "ixora_overlay_kernel_current";
+        head(out, name, "gauge", "Whether all that the kernel has was heard of.");
+        let _ = writeln!(out, "{name} {}", u8::from(is_current));
+    }
     let name = "ixora_overlay_control_total";
     head(out, name, "counter", "What was heard of the kernel, of FRR and of controllers.");
     for (from, counters) in status.as_object().into_iter().flatten() {

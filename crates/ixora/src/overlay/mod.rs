@@ -13,7 +13,7 @@ mod show;
 
 use clap::Subcommand;
 
-use crate::Failure;
+use crate::{Failure, control_socket};
 
 /// What starts an endpoint that can be asked.
 pub const START: &str = "ixora overlay run FILE";
@@ -27,7 +27,7 @@ pub enum Overlay {
     /// root, no NIC.
     Demo(demo::Demo),
     /// What a running endpoint holds: entries, next hops, counters.
-    Show(show::Show),
+    Show(control_socket::Show),
     /// Why packets of a capture go where they go: the entry, the outer headers, or the
     /// reason of the drop.
     Explain(explain::Explain),

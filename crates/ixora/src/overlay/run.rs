@@ -19,7 +19,7 @@ use super::host::{Host, Links, names, now_ns};
 use super::metrics;
 use crate::cli::PortOptions;
 use crate::janitor::{CleanUp, Janitor};
-use crate::metrics_port::{Metrics, Place};
+use crate::metrics_port::{Metrics, MetricsOptions};
 use crate::{Failure, open, run, signal};
 
 /// How long the control waits for an answer of a neighbour's before it looks for signals.
@@ -38,15 +38,8 @@ pub struct Run {
     /// Listen at this path for `overlay show` and `overlay explain`.
     #[arg(long, value_name = "SOCKET")]
     pub control: Option<PathBuf>,
-    /// Serve metrics to Prometheus over HTTP: at a port of this machine, or an address.
-    #[arg(
-        long,
-        value_name = "PORT|ADDRESS:PORT",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "9464"
-    )]
-    pub metrics: Option<Place>,
+    #[command(flatten)]
+    pub metrics: MetricsOptions,
     #[command(flatten)]
     pub port: PortOptions,
 }
@@ -71,13 +64,13 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
     signal_hook::flag::register(SIGHUP, reload.clone())
         .map_err(|error| Failure::new(format!("cannot catch SIGHUP: {error}")))?;
     let names: Vec<&str> = names(&config).collect();
-    let mut ports = open::ports(&names, &options, &stop)?;
+    let mut ports = open::ports_with_segments(&names, &options, &stop)?;
     let (mut host, pollers) = Host::new(config.clone(), &mut ports, 0, options.open.rx_queues)?;
     let macs: Vec<MacAddress> = (config.inner.len()..names.len()).map(|n| MacAddress(ports.mac(n))).collect();
     let runtime = run::threads("overlay", &ports, pollers, &options, &stop, &Arc::default())?;
     let mut asking = Asking::new(arguments.control.as_deref(), &mut host)?;
     let mut followed = Followed::open(&config)?;
-    let mut metrics = Metrics::open(arguments.metrics, metrics::CLIENTS)?;
+    let mut metrics = Metrics::open(arguments.metrics.place, metrics::CLIENTS)?;
     let links = Links::new(config.inner.len(), config.underlay.len());
     let needs = needs(&config, &arguments.file, asking.is_some() || metrics.is_some());
     let confinement = ports.confine_but(&options, needs)?;
@@ -96,7 +89,7 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
                 links.tell(&mut host.control);
                 if let Some(metrics) = &mut metrics {
                     let tellers = followed.as_ref().map(|followed| &followed.tellers);
-                    metrics.turn(&|| metrics::text(&host, tellers));
+                    metrics.turn(&|| Ok(metrics::text(&host, tellers)));
                 }
                 if let Some(asking) = &mut asking {
                     asking.answer(&mut host, followed.as_mut().map(|followed| &mut followed.tellers));

@@ -1,9 +1,7 @@
 //! `ixora overlay show`: what a running endpoint holds and counted.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
 use control::{Key, Owner};
 use overlay::{Reason, Target, Usage};
 use serde::{Deserialize, Serialize};
@@ -12,23 +10,7 @@ use vtep::{Tellers, describe_target};
 use super::accounts::Accounts;
 use super::host::{Host, now_ns};
 use crate::Failure;
-use crate::control_socket;
-
-/// What a running endpoint holds.
-#[derive(Args, Debug)]
-pub struct Show {
-    /// The socket that it listens at (`run --control`).
-    pub control: PathBuf,
-    /// Entries to list, at most.
-    #[arg(long, default_value_t = 10_000)]
-    pub limit: usize,
-    /// As JSON.
-    #[arg(long, conflicts_with = "metrics")]
-    pub json: bool,
-    /// What ports counted, as Prometheus reads it.
-    #[arg(long)]
-    pub metrics: bool,
-}
+use crate::control_socket::{self, Show};
 
 /// An entry.
 #[derive(Debug, Serialize, Deserialize)]

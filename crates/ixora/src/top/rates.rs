@@ -53,8 +53,8 @@ impl Rate {
 pub struct PortRate {
     /// Its name.
     pub name: String,
-    /// Its link.
-    pub link: port::Link,
+    /// Its link; `None` where that is not told.
+    pub link: Option<port::Link>,
     /// Packets per second of each receive queue.
     pub rx: Vec<f64>,
     /// Packets per second of each transmit queue.
@@ -75,11 +75,11 @@ impl PortRate {
 pub struct TunnelRate {
     /// The network.
     pub network: String,
-    /// The far end, or those of a group.
+    /// The far end.
     pub far_end: String,
-    /// Entries that lead there.
-    pub entries: u64,
-    /// Packets by the entries that there are.
+    /// Entries that lead there; `None` where that is not told.
+    pub entries: Option<u64>,
+    /// Packets that went there.
     pub packets: u64,
     /// Packets per second.
     pub per_second: f64,
@@ -104,6 +104,8 @@ pub struct Rates {
     pub ports: Vec<PortRate>,
     /// Far ends of tunnels, where it is an overlay.
     pub tunnels: Option<Vec<TunnelRate>>,
+    /// Entries of an overlay's networks.
+    pub entries: u64,
 }
 
 /// What happened between two looks. Counters that went back began anew: the router
@@ -137,6 +139,7 @@ pub fn compare(before: &Sample, now: &Sample) -> Rates {
         elements: now.rows.iter().map(rate).collect(),
         ports: now.ports.iter().map(|row| port_rate(row, before, seconds)).collect(),
         tunnels: now.tunnels.as_ref().map(|now| tunnel_rates(now, before, seconds)),
+        entries: now.entries,
     }
 }
 
@@ -146,16 +149,17 @@ fn tunnel_rates(now: &[TunnelRow], before: &Sample, seconds: f64) -> Vec<TunnelR
         before.tunnels.iter().flatten().map(|row| (name(row), row)).collect();
     let nothing = TunnelRow::default();
     let rate = |row: &TunnelRow| {
-        let was = old.get(&name(row)).copied().unwrap_or(&nothing);
+        // Where none was told of, this one may have been there for long.
+        let unseen = if old.is_empty() { row } else { &nothing };
+        let was = old.get(&name(row)).copied().unwrap_or(unseen);
         let (network, far_end) = name(row);
         TunnelRate {
             network,
             far_end,
             entries: row.entries,
             packets: row.packets,
-            // What an entry counted that is gone is gone with it.
-            per_second: row.packets.saturating_sub(was.packets) as f64 / seconds,
-            bytes_per_second: row.bytes.saturating_sub(was.bytes) as f64 / seconds,
+            per_second: more(row.packets, was.packets) / seconds,
+            bytes_per_second: more(row.bytes, was.bytes) / seconds,
         }
     };
     now.iter().map(rate).collect()
@@ -187,7 +191,7 @@ fn port_rate(row: &PortRow, before: &Sample, seconds: f64) -> PortRate {
     };
     PortRate {
         name: row.name.clone(),
-        link: port::Link { up: row.up, speed_mbps: row.speed_mbps },
+        link: row.up.map(|up| port::Link { up, speed_mbps: row.speed_mbps }),
         rx: rates(&row.rx, &was.rx),
         tx: rates(&row.tx, &was.tx),
         losses: dropped(&row.losses, &was.losses, seconds),
@@ -214,14 +218,14 @@ mod tests {
         let row = Row { name: "q".into(), class: "Queue".into(), packets, batches, cycles, timings, drops };
         let port = PortRow {
             name: "p".into(),
-            up: true,
+            up: Some(true),
             speed_mbps: 10_000,
             rx: vec![packets, 2 * packets],
             tx: vec![],
             losses: vec![("rx_fifo_full".into(), batches)],
         };
         let (rows, ports) = (vec![row], vec![port]);
-        Sample { taken, tsc, threads: 1, measured: true, rows, ports, tunnels: None }
+        Sample { taken, tsc, threads: 1, measured: true, rows, ports, tunnels: None, entries: 0 }
     }
 
     #[test]
@@ -242,12 +246,12 @@ mod tests {
     }
 
     #[test]
-    fn a_tunnel_has_the_rates_of_its_entries() {
+    fn a_far_end_has_the_rates_of_its_counters() {
         let start = Instant::now();
         let row = |far_end: &str, packets| TunnelRow {
             network: "100".into(),
             far_end: far_end.into(),
-            entries: 1,
+            entries: Some(1),
             packets,
             bytes: packets * 100,
         };
@@ -259,7 +263,10 @@ mod tests {
         let rates = compare(&before, &now).tunnels.expect("an overlay");
         let rates: Vec<_> = rates.iter().map(|it| (it.per_second, it.bytes_per_second)).collect();
         assert_eq!(rates, [(3.0, 300.0), (10.0, 1000.0)]);
-        assert_eq!(compare(&now, &before).tunnels.expect("an overlay")[0].per_second, 0.0);
+        // One to which nothing led meanwhile began anew.
+        let anew = sample(4, vec![row("a", 8)]);
+        assert_eq!(compare(&now, &anew).tunnels.expect("an overlay")[0].per_second, 4.0);
+        assert_eq!(compare(&sample(2, vec![]), &anew).tunnels.expect("an overlay")[0].per_second, 0.0);
     }
 
     #[test]

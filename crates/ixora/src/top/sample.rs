@@ -1,6 +1,7 @@
 //! What a router or an overlay counted up to a moment: read from the `figures` handler, or
 //! from metrics.
 
+use std::collections::HashMap;
 use std::time::Instant;
 
 /// What was counted for one element.
@@ -27,8 +28,8 @@ pub struct Row {
 pub struct PortRow {
     /// Its name.
     pub name: String,
-    /// Whether its link is up.
-    pub up: bool,
+    /// Whether its link is up; `None` where that is not told.
+    pub up: Option<bool>,
     /// The link's speed in Mbit/s; 0 where it has none.
     pub speed_mbps: u32,
     /// Packets that each receive queue gave to the router.
@@ -54,11 +55,11 @@ impl PortRow {
 pub struct TunnelRow {
     /// The network.
     pub network: String,
-    /// The far end's address; those of a group, one after the other.
+    /// The far end's address.
     pub far_end: String,
-    /// Entries that lead there.
-    pub entries: u64,
-    /// Packets that went by them.
+    /// Entries that lead there; `None` where that is not told.
+    pub entries: Option<u64>,
+    /// Packets that went there.
     pub packets: u64,
     /// Their bytes, without outer headers.
     pub bytes: u64,
@@ -81,6 +82,8 @@ pub struct Sample {
     pub ports: Vec<PortRow>,
     /// Far ends of tunnels, where it is an overlay.
     pub tunnels: Option<Vec<TunnelRow>>,
+    /// Entries of an overlay's networks.
+    pub entries: u64,
 }
 
 /// The most queues of a port that are believed in.
@@ -131,7 +134,7 @@ impl Sample {
     /// Reads series of metrics, some or all.
     fn of_series(text: &str) -> Option<Sample> {
         let mut sample = Sample::empty();
-        let mut places = std::collections::HashMap::new();
+        let (mut places, mut far_ends) = (HashMap::new(), HashMap::new());
         for line in text.lines().filter(|line| line.starts_with("ixora_")) {
             let (series, value) = line.rsplit_once(' ')?;
             let (name, labels) = series.split_once('{').unwrap_or((series, ""));
@@ -144,7 +147,7 @@ impl Sample {
             let labels = labels_of(labels);
             let label = |key: &str| labels.iter().find(|(k, _)| k == key).map(|(_, value)| value.clone());
             if name.starts_with("ixora_overlay_") {
-                sample.add_of_overlay(name, label, value);
+                sample.add_of_overlay(name, label, value, &mut far_ends);
                 continue;
             }
             if let Some(port) = label("port") {
@@ -176,22 +179,32 @@ impl Sample {
     }
 
     /// Adds a value of an overlay's series. A network's port receives what goes into tunnels, a
-    /// port of the underlay what comes out of them.
-    fn add_of_overlay(&mut self, series: &str, label: impl Fn(&str) -> Option<String>, value: u64) {
+    /// port of the underlay what comes out of them. `far_ends` are the places of far ends that are
+    /// there, by network and address.
+    fn add_of_overlay(
+        &mut self,
+        series: &str,
+        label: impl Fn(&str) -> Option<String>,
+        value: u64,
+        far_ends: &mut HashMap<(String, String), usize>,
+    ) {
         let tunnels = self.tunnels.get_or_insert_default();
         if let Some(far_end) = label("far_end") {
             let network = label("network").unwrap_or_default();
-            let is_it = |row: &TunnelRow| row.network == network && row.far_end == far_end;
-            let place = tunnels.iter().position(is_it).unwrap_or_else(|| {
+            let place = *far_ends.entry((network.clone(), far_end.clone())).or_insert_with(|| {
                 tunnels.push(TunnelRow { network, far_end, ..TunnelRow::default() });
                 tunnels.len() - 1
             });
             match series {
-                "ixora_overlay_far_end_entries" => tunnels[place].entries = value,
-                "ixora_overlay_far_end_packets" => tunnels[place].packets = value,
-                "ixora_overlay_far_end_bytes" => tunnels[place].bytes = value,
+                "ixora_overlay_far_end_entries" => tunnels[place].entries = Some(value),
+                "ixora_overlay_far_end_packets_total" => tunnels[place].packets = value,
+                "ixora_overlay_far_end_bytes_total" => tunnels[place].bytes = value,
                 _ => {}
             }
+            return;
+        }
+        if series == "ixora_overlay_entries" {
+            self.entries = self.entries.saturating_add(value);
             return;
         }
         let network = label("network").map(|network| format!("network {network}"));
@@ -199,7 +212,7 @@ impl Sample {
         let place = self.port_named(&name);
         let row = &mut self.ports[place];
         match series {
-            "ixora_overlay_port_up" => row.up = value == 1,
+            "ixora_overlay_port_up" => row.up = Some(value == 1),
             "ixora_overlay_received_packets_total" => row.rx = vec![value],
             "ixora_overlay_forwarded_packets_total" => row.tx = vec![value],
             "ixora_overlay_drops_total" => row.lose(label("reason").unwrap_or_default(), value),
@@ -227,7 +240,7 @@ impl Sample {
             }
         };
         match series {
-            "ixora_port_up" => row.up = value == 1,
+            "ixora_port_up" => row.up = Some(value == 1),
             "ixora_port_speed_mbps" => row.speed_mbps = u32::try_from(value).unwrap_or(0),
             "ixora_queue_rx_packets_total" => of_queue(&mut row.rx),
             "ixora_queue_tx_packets_total" => of_queue(&mut row.tx),
@@ -238,7 +251,16 @@ impl Sample {
 
     fn empty() -> Sample {
         let (rows, ports, tunnels) = (vec![], vec![], None);
-        Sample { taken: Instant::now(), tsc: 0, threads: 0, measured: false, rows, ports, tunnels }
+        Sample {
+            taken: Instant::now(),
+            tsc: 0,
+            threads: 0,
+            measured: false,
+            rows,
+            ports,
+            tunnels,
+            entries: 0,
+        }
     }
 }
 
@@ -291,17 +313,21 @@ mod tests {
             ixora_overlay_forwarded_packets_total{network=\"100\"} 5\n\
             ixora_overlay_drops_total{network=\"100\",reason=\"overlay_link_down\"} 2\n\
             ixora_overlay_far_end_entries{network=\"100\",far_end=\"192.0.2.2\"} 3\n\
-            ixora_overlay_far_end_packets{network=\"100\",far_end=\"192.0.2.2\"} 5\n";
+            ixora_overlay_far_end_packets_total{network=\"100\",far_end=\"192.0.2.2\"} 5\n\
+            ixora_overlay_far_end_packets_total{network=\"101\",far_end=\"192.0.2.2\"} 6\n\
+            ixora_overlay_entries{network=\"100\"} 3\nixora_overlay_entries{network=\"101\"} 20000\n";
         let sample = Sample::of_metrics(text).expect("metrics");
         let [up0, network] = &sample.ports[..] else { panic!("{:?}", sample.ports) };
-        assert!(up0.up && up0.name == "up0");
+        assert_eq!((up0.up, up0.name.as_str()), (Some(true), "up0"));
+        assert_eq!(network.up, None, "nothing is told of its link");
         assert_eq!(
             (network.name.as_str(), &network.rx[..], &network.tx[..]),
             ("network 100", &[7][..], &[5][..])
         );
         assert_eq!(network.losses, [("overlay_link_down".to_string(), 2)]);
         let tunnels = sample.tunnels.expect("an overlay");
-        assert_eq!((tunnels.len(), tunnels[0].entries, tunnels[0].packets), (1, 3, 5));
+        assert_eq!((tunnels.len(), tunnels[0].entries, tunnels[0].packets), (2, Some(3), 5));
+        assert_eq!((tunnels[1].entries, tunnels[1].packets, sample.entries), (None, 6, 20_003));
         // One without entries is one as well.
         assert_eq!(Sample::of_metrics("ixora_overlay_tunnels 0\n").and_then(|it| it.tunnels), Some(vec![]));
     }

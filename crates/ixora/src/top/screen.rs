@@ -143,7 +143,7 @@ fn tunnel_cells(rate: &TunnelRate) -> Vec<String> {
         short(rate.per_second),
         short(rate.bytes_per_second),
         rate.packets.to_string(),
-        rate.entries.to_string(),
+        rate.entries.map_or("-".to_owned(), |entries| entries.to_string()),
         rate.far_end.clone(),
     ]
 }
@@ -183,7 +183,7 @@ fn port_rows(ports: &[&PortRate], queues: bool) -> Vec<Vec<String>> {
         let sum = |rates: &[f64]| short(rates.iter().sum());
         rows.push(vec![
             port.name.clone(),
-            port.link.to_string(),
+            port.link.map_or("-".to_owned(), |link| link.to_string()),
             sum(&port.rx),
             sum(&port.tx),
             short(port.lost_per_second()),
@@ -202,8 +202,11 @@ fn port_rows(ports: &[&PortRate], queues: bool) -> Vec<Vec<String>> {
 fn summary(rates: &Rates, order: Order) -> String {
     if let Some(tunnels) = &rates.tunnels {
         let drops: f64 = rates.ports.iter().map(PortRate::lost_per_second).sum();
-        let entries: u64 = tunnels.iter().map(|tunnel| tunnel.entries).sum();
-        return format!("{} far ends   {entries} entries   {} drops/s", tunnels.len(), short(drops));
+        let far_ends = match (tunnels.len(), rates.entries) {
+            (0, 1..) => "too many far ends to be told".to_owned(),
+            (far_ends, _) => format!("{far_ends} far ends"),
+        };
+        return format!("{far_ends}   {} entries   {} drops/s", rates.entries, short(drops));
     }
     let cores: f64 = rates.elements.iter().map(|e| e.core).sum();
     let drops: f64 = rates.elements.iter().map(Rate::drops_per_second).sum();
@@ -312,7 +315,7 @@ mod tests {
         let elements =
             vec![rate("first", 1e6, 0.1, 0.0), rate("second", 2e6, 0.5, 7.0), rate("idle", 0.0, 0.0, 0.0)];
         let (ports, tunnels) = (vec![], None);
-        Rates { seconds: 1.0, tsc_hz: 2e9, threads: 2, measured: true, elements, ports, tunnels }
+        Rates { seconds: 1.0, tsc_hz: 2e9, threads: 2, measured: true, elements, ports, tunnels, entries: 6 }
     }
 
     #[test]
@@ -320,7 +323,7 @@ mod tests {
         let tunnel = |far_end: &str, per_second| TunnelRate {
             network: "100".into(),
             far_end: far_end.into(),
-            entries: 2,
+            entries: (per_second > 0.0).then_some(2),
             packets: 9,
             per_second,
             bytes_per_second: per_second * 1e3,
@@ -335,6 +338,9 @@ mod tests {
         let seen = shown(&mut screen);
         assert!(seen.find("192.0.2.4") < seen.find("192.0.2.2") && !seen.contains("192.0.2.3"), "{seen}");
         assert!(text(&screen.rates, Order::Graph).contains("192.0.2.3"));
+        let many = Rates { elements: vec![], tunnels: Some(vec![]), entries: 20_000, ..rates() };
+        let seen = text(&many, Order::Graph);
+        assert!(seen.contains("too many far ends to be told   20000 entries"), "{seen}");
     }
 
     fn shown(screen: &mut Screen) -> String {
@@ -395,7 +401,7 @@ mod tests {
             let losses = vec![Dropped { reason: "rx_fifo_full".into(), per_second, total: 9 }];
             PortRate {
                 name: format!("port{n}"),
-                link: port::Link::DOWN,
+                link: Some(port::Link::DOWN),
                 rx: vec![0.0],
                 tx: vec![0.0],
                 losses,
@@ -419,7 +425,7 @@ mod tests {
     #[test]
     fn ports_tell_what_they_lose_and_their_queues_where_there_is_room() {
         let losses = vec![Dropped { reason: "rx_fifo_full".into(), per_second: 780.0, total: 9000 }];
-        let link = port::Link::up(10_000);
+        let link = Some(port::Link::up(10_000));
         let port = PortRate { name: "0000:03:00.0".into(), link, rx: vec![1e6, 2e6], tx: vec![0.0], losses };
         let mut screen = Screen::new("here", Order::Graph, Rates { ports: vec![port], ..rates() });
         let shown = |screen: &mut Screen, rows| {

@@ -57,11 +57,11 @@ fn answer(process: u32, what: &str) -> Option<i64> {
     refused::try_one(process, what).map(|answer| answer.min(0))
 }
 
-const EPERM: Option<i64> = Some(-(libc::EPERM as i64));
-const EACCES: Option<i64> = Some(-(libc::EACCES as i64));
+pub const EPERM: Option<i64> = Some(-(libc::EPERM as i64));
+pub const EACCES: Option<i64> = Some(-(libc::EACCES as i64));
 
 /// Whether what was tried came out so, where it could be tried.
-fn assert_answer(process: u32, what: &str, expected: Option<i64>) {
+pub fn assert_answer(process: u32, what: &str, expected: Option<i64>) {
     let answer = answer(process, what);
     assert!(answer.is_none() || answer == expected, "{what}: {answer:?}, not {expected:?}");
 }

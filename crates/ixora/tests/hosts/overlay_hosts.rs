@@ -248,3 +248,39 @@ fn long_segments_of_a_tap_interface_are_cut() {
         assert_eq!(is_told, mtu < 1450, "{overlay:#}");
     }
 }
+
+/// Each port of the underlay has the link of its own interface, behind those of networks.
+#[test]
+fn the_port_whose_link_is_lost_is_down_and_no_other() {
+    if !may_make_interfaces() {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a directory");
+    let (inside, middle, far) = (Host::new(), Host::new(), Host::new());
+    cable(&middle, "ul0", &far, "wire0");
+    cable(&middle, "ul1", &far, "wire1");
+    cable(&middle, "in0", &inside, "host");
+    let (file, socket) = (place.path().join("overlay.toml"), place.path().join("control"));
+    let text = "[[underlay]]\nname = \"first\"\nport = \"af_packet:ul0\"\naddresses = [\"192.0.2.1/24\"]\n\
+                [[underlay]]\nname = \"second\"\nport = \"af_packet:ul1\"\naddresses = [\"198.51.100.1/24\"]\n\
+                [[network]]\nnumber = 100\nprotocol = \"vxlan\"\ninner = \"af_packet:in0\"\n";
+    std::fs::write(&file, text).expect("a file");
+    let mut command = Command::new(IXORA);
+    command.args(["overlay", "run", "--json", "--control"]).arg(&socket).arg(&file);
+    let here = place.path().to_owned();
+    let endpoint = middle.run(move || start_command(&mut command, &here));
+    let up = || {
+        let show = format!("overlay show {} --metrics", socket.display());
+        let done = crate::common::run(place.path(), &show);
+        ["first", "second"]
+            .map(|name| done.stdout.contains(&format!("ixora_overlay_port_up{{underlay=\"{name}\"}} 1\n")))
+    };
+    until("both links", || up() == [true, true]);
+    for (wire, are_up) in [("wire1", [true, false]), ("wire0", [false, true])] {
+        far.run(move || ip(&format!("link set {wire} down")));
+        until("loss of a link", || up() == are_up);
+        far.run(move || ip(&format!("link set {wire} up")));
+        until("both links again", || up() == [true, true]);
+    }
+    end(endpoint);
+}

@@ -116,24 +116,30 @@ fn a_driver_that_goes_on_leaves_the_end_to_the_new_driver() {
 }
 
 #[test]
-fn what_waits_where_the_new_configuration_has_no_such_element_is_told_of() {
+fn what_waits_and_is_not_taken_over_by_the_new_configuration_is_told_of() {
     let fragment = "45000024 00012000 40110000 01000001 01000002 00010002 00000000 00000000 00000000";
-    for (waiting, element, packets) in [
-        ("InfiniteSource(LIMIT 50) -> w :: Queue(100) -> Unqueue(ACTIVE false)", "Queue", 50),
-        ("InfiniteSource(LIMIT 3) -> Queue(9) -> w :: LinkUnqueue(10s, 1Gbps)", "LinkUnqueue", 3),
+    let merged = "w :: MultiReplayUnqueue; Idle -> Queue -> [1]w; w[1] -> Discard; \
+                  InfiniteSource(LIMIT 3) -> Queue(9) -> w";
+    let fragment = format!("InfiniteSource(DATA \\<{fragment}>, LIMIT 1) -> MarkIPHeader");
+    for (waiting, element, packets, next) in [
+        ("InfiniteSource(LIMIT 50) -> w :: Queue(100) -> Unqueue(ACTIVE false)", "Queue", 50, "Idle"),
+        ("InfiniteSource(LIMIT 3) -> Queue(9) -> w :: LinkUnqueue(10s, 1Gbps)", "LinkUnqueue", 3, "Idle"),
+        (&format!("{fragment} -> w :: IPReassembler"), "IPReassembler", 1, "Idle"),
+        (merged, "MultiReplayUnqueue", 1, "Idle"), // waits for one of the other input
         (
-            &format!("InfiniteSource(DATA \\<{fragment}>, LIMIT 1) -> MarkIPHeader -> w :: IPReassembler"),
-            "IPReassembler",
+            &format!("{fragment} -> AggregateIP(ip dst) -> w :: AggregateLast"),
+            "AggregateLast",
             1,
+            "Idle -> w :: AggregateLast",
         ),
     ] {
         let config = format!(
             "{waiting} -> Discard;
-             Script(wait 0.1s, writeq hotconfig \"Idle -> Discard\", wait 0.1s, write stop)"
+             Script(wait 0.1s, writeq hotconfig \"{next} -> Discard\", wait 0.1s, write stop)"
         );
         let out = ixora(&["-R", "-e", &config]);
         let said = text(&out.stderr);
-        let told = format!("w :: {element}: not in the new configuration, drops {packets} packet");
+        let told = format!("w :: {element}: not taken over by the new configuration, drops {packets} packet");
         assert!(said.contains(&told), "{told} is not in\n{said}");
     }
 }

@@ -127,7 +127,7 @@ fn an_account_has_what_routers_before_counted() {
     assert_eq!((&account["balanced"], &account["missing"]), (&true.into(), &0.into()), "{all:#}");
     let dropped = account["dropped"].as_array().expect("a list");
     let reason = |reason: &str| dropped.iter().any(|d| d["element"] == "q" && d["reason"] == reason);
-    assert!(reason("queue full") && reason("not in the new configuration"), "{all:#}");
+    assert!(reason("queue full") && reason("not taken over by the new configuration"), "{all:#}");
     let ended = account["ended"].as_array().expect("a list").iter().map(|part| part["element"].clone());
     assert_eq!(ended.collect::<Vec<_>>(), ["d", "f"], "{all:#}");
 }

@@ -14,6 +14,7 @@ mod compile_hostile;
 mod counted;
 mod demo;
 mod docs;
+mod docs_commands;
 mod ends;
 mod hotswap;
 mod inspect;

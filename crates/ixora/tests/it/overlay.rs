@@ -159,7 +159,7 @@ fn tunnels_are_seen_by_people_and_by_prometheus() {
     let control = socket.display();
     let command = format!("overlay run {} --control {control} --metrics={port} --json", config.display());
     let endpoint = crate::common::start(place.path(), &command);
-    let series = "ixora_overlay_far_end_packets{network=\"100\",far_end=\"192.0.2.2,192.0.2.3\"} ";
+    let series = "ixora_overlay_far_end_packets_total{network=\"100\",far_end=\"192.0.2.2\"} ";
     let count = |text: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(series));
         line.and_then(|count| count.trim().parse::<u64>().ok()).unwrap_or(0)
@@ -172,6 +172,10 @@ fn tunnels_are_seen_by_people_and_by_prometheus() {
     assert!(text.starts_with("HTTP/1.1 200") && text.contains("text/plain; version=0.0.4"), "{text}");
     assert!(text.contains("ixora_overlay_port_up{underlay=\"up\"} 1"), "{text}");
     assert!(text.contains("ixora_overlay_entries{network=\"100\"} 2"), "{text}");
+    // Of a group each far end has its own, whether there is a way or not.
+    let other = "{network=\"100\",far_end=\"192.0.2.3\"}";
+    assert!(text.contains(&format!("ixora_overlay_far_end_packets_total{other} 0\n")), "{text}");
+    assert!(text.contains(&format!("ixora_overlay_far_end_entries{other} 2\n")), "{text}");
     assert!(metrics(port, "/metrics", "a.stranger").starts_with("HTTP/1.1 421"));
     assert!(metrics(port, "/other", "localhost").starts_with("HTTP/1.1 404"));
     for source in [format!("http://127.0.0.1:{port}"), control.to_string()] {
@@ -183,6 +187,7 @@ fn tunnels_are_seen_by_people_and_by_prometheus() {
         let names: Vec<&str> =
             json["ports"].as_array().into_iter().flatten().filter_map(|it| it["name"].as_str()).collect();
         assert_eq!(names, ["up", "network 100"], "{source}");
+        assert_eq!((&json["ports"][1]["link"], &json["entries"]), (&serde_json::Value::Null, &2.into()));
     }
     let pcap = capture(place.path(), &[0x0B]);
     let explained =

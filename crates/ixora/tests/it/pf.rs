@@ -4,13 +4,23 @@ use crate::common::{captured, run, start, until};
 use rustix::process::Signal;
 use serde_json::Value;
 
-/// Packets of one virtual function come to another by its address, by way of its driver's host.
 #[test]
 fn other_processes_drive_the_virtual_functions_that_one_hosts() {
+    hosted("xl710", "iavf", 0);
+}
+
+#[test]
+fn other_processes_drive_the_older_virtual_functions_that_one_hosts() {
+    // The mode of all frames, which a pool does not have.
+    hosted("82599", "ixgbevf", 1);
+}
+
+/// Packets of one virtual function come to another by its address, by way of its driver's host.
+fn hosted(chip: &str, driver: &str, most_refused: u64) {
     let place = tempfile::tempdir().expect("a directory");
     let socket = place.path().join("nic");
     let vf = |n: usize| format!("vfio-user:{}.vf{n}", socket.display());
-    let arguments = format!("model xl710 --json --vfs 2 --socket {}", socket.display());
+    let arguments = format!("model {chip} --json --vfs 2 --socket {}", socket.display());
     let model = start(place.path(), &arguments);
     until("sockets", || place.path().join("nic.vf1").exists());
     let host = start(
@@ -27,7 +37,7 @@ fn other_processes_drive_the_virtual_functions_that_one_hosts() {
         told.code() == Some(0)
     });
     let told: Value = serde_json::from_str(&told.stdout).expect("it is JSON");
-    assert_eq!(told["driver"], "iavf", "{told}");
+    assert_eq!(told["driver"], driver, "{told}");
     let file = place.path().join("out.pcapng");
     let capture = start(place.path(), &format!("pcap {} {} --count 100 --json", vf(1), file.display()));
     until("capture", || file.exists());
@@ -45,7 +55,7 @@ fn other_processes_drive_the_virtual_functions_that_one_hosts() {
     let counted = host.wait(20);
     assert_eq!(counted.code(), Some(0), "{counted:#?}");
     let counted: Value = serde_json::from_str(&counted.stdout).expect("it is JSON");
-    assert_eq!(counted["vfs"][0]["refused"], 0, "{counted}");
+    assert!(counted["vfs"][0]["refused"].as_u64() <= Some(most_refused), "{counted}");
     assert!(counted["vfs"][1]["messages"].as_u64() > Some(5), "{counted}");
     model.signal(Signal::TERM);
     assert_eq!(model.wait(20).code(), Some(0));
@@ -55,11 +65,12 @@ fn other_processes_drive_the_virtual_functions_that_one_hosts() {
 fn what_cannot_be_hosted_is_refused() {
     let place = tempfile::tempdir().expect("a directory");
     for (arguments, code, why) in [
-        ("pf model:82599 --vfs 1", 1, "no driver for 8086:10fb"),
+        ("pf model:virtio-net --vfs 1", 1, "no driver for 1af4:1041"),
+        ("pf model:82599 --vfs 1", 1, "the device has 0 virtual functions, and 1 are asked for"),
         ("pf model:xl710 --vfs 1", 1, "the device has 0 virtual functions, and 1 are asked for"),
         ("pf model:xl710 --vfs 1 --vf 3,trust", 2, "--vf 3 is given, and 1 are hosted"),
         ("pf model:xl710 --vf 0,rate=5", 2, "\"rate=5\" is unknown"),
-        ("model 82599 --socket x --vfs 1", 2, "82599 has 0 virtual functions, not 1"),
+        ("model 82599 --socket x --vfs 64", 2, "82599 has 63 virtual functions, not 64"),
         ("model xl710 --socket x --vfs 16", 2, "xl710 has 15 virtual functions, not 16"),
     ] {
         let done = run(place.path(), arguments);

@@ -156,7 +156,7 @@ fn a_port_and_the_build_tell_what_they_can_do() {
         })
         .collect()
     };
-    assert_eq!(names("drivers"), ["ixgbe", "igb", "i40e", "iavf", "virtio"]);
+    assert_eq!(names("drivers"), ["ixgbe", "ixgbevf", "igb", "i40e", "iavf", "virtio"]);
     assert!(names("losses").contains(&"rx_fifo_full".to_owned()) && names("ports").len() == 7, "{build:#}");
     let nic = said("info model:82599 --queues 4 --vlan-strip --json");
     assert_eq!(
@@ -176,4 +176,21 @@ fn a_port_and_the_build_tell_what_they_can_do() {
     let long = said("info model:virtio-net --max-frame 9000 --json");
     assert_eq!(long["features"]["scatter"], "on");
     assert_eq!(said("info model:virtio-net --checksums --json")["features"]["rx-checksum"], "on");
+}
+
+/// Frames of 64 KiB without checksums are nothing for a command that sends them as they came.
+#[test]
+fn a_tap_with_long_segments_is_refused_where_nobody_cuts_them() {
+    let place = tempfile::tempdir().expect("a directory");
+    let commands = [
+        "fwd tap:x0,gso model:82599,wire=sink",
+        "serve echo --port tap:x0,gso --addr 10.0.0.2/24",
+        "echo tap:x0,gso",
+    ];
+    for command in commands {
+        let done = run(place.path(), command);
+        assert_eq!(done.code(), Some(2), "{command}: {done:#?}");
+        assert!(done.stderr.contains("tap:x0,gso gives segments that are longer than a frame"), "{done:#?}");
+        assert!(done.stderr.contains("fix: write tap:x0\n"), "{done:#?}");
+    }
 }

@@ -105,7 +105,7 @@ pub struct FpmCounters {
     /// Connections that were refused, because there are enough or the other end is not one of
     /// those who may tell.
     pub refused: u64,
-    /// Connections that had sent nothing and were closed, so that another one had a place.
+    /// Connections that had told of nothing and were closed, so that another one had a place.
     pub replaced: u64,
     /// Connections that ended, by either side.
     pub ended: u64,
@@ -135,7 +135,6 @@ struct Connection {
     stream: TcpStream,
     frames: Frames,
     teller: Teller,
-    has_sent: bool,
     has_told: bool,
 }
 
@@ -148,9 +147,10 @@ struct Ended {
 }
 
 impl Connection {
-    /// Whether nothing came by it, nor waits to be read.
+    /// Whether nothing was told by it, and nothing waits to be read. Of one that has sent less than a
+    /// frame nobody knows whether it ever sends the rest.
     fn is_silent(&self) -> bool {
-        !self.has_sent && !matches!(self.stream.peek(&mut [0]), Ok(1..))
+        !self.has_told && !matches!(self.stream.peek(&mut [0]), Ok(1..))
     }
 }
 
@@ -262,12 +262,12 @@ impl Fpm {
             self.counters.accepted += 1;
             let (stream, frames) = (TcpStream::from(stream), Frames::default());
             let teller = mirror.begin(Origin::Fpm);
-            self.connections.push(Connection { stream, frames, teller, has_sent: false, has_told: false });
+            self.connections.push(Connection { stream, frames, teller, has_told: false });
         }
         true
     }
 
-    /// Makes room for one connection more, if need be by closing the oldest that has sent
+    /// Makes room for one connection more, if need be by closing the oldest that has told of
     /// nothing; whether there is room.
     fn make_room(&mut self) -> bool {
         if self.connections.len() < MAX_CONNECTIONS {
@@ -293,8 +293,7 @@ impl Fpm {
                 Err(_) => return None,
             };
             taken += length;
-            let Connection { frames, teller, has_sent, has_told, .. } = &mut *connection;
-            *has_sent = true;
+            let Connection { frames, teller, has_told, .. } = &mut *connection;
             let whole = frames.push(&chunk[..length], |payload| {
                 *has_told |= !payload.is_empty();
                 mirror.apply_bytes(*teller, payload);

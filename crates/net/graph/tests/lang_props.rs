@@ -138,7 +138,7 @@ impl Writer<'_> {
 
 /// What holds of every flat configuration.
 fn check(flat: &Flat) {
-    let names: HashSet<&str> = flat.elements.iter().map(|e| e.name.as_str()).collect();
+    let names: HashSet<&str> = flat.elements.iter().map(|e| &*e.name).collect();
     assert_eq!(names.len(), flat.elements.len(), "names are unique");
     for element in &flat.elements {
         assert!(element.place.line > 0 && flat.sources.line(&element.place).is_some());

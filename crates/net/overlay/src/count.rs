@@ -3,11 +3,10 @@
 
 use std::array;
 use std::collections::HashMap;
+use std::ops::AddAssign;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
-
-use crate::hop::TunnelId;
 
 /// Packets and their bytes, without the tunnel's headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -18,37 +17,10 @@ pub struct Count {
     pub bytes: u64,
 }
 
-/// What one thread sent into each tunnel.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Counts(Vec<(TunnelId, Count)>);
-
-impl Counts {
-    /// Counts a packet of `bytes` bytes.
-    #[inline]
-    pub(crate) fn add(&mut self, id: TunnelId, bytes: usize) {
-        match self.0.get_mut(id.number as usize) {
-            Some((counted, count)) if *counted == id => {
-                count.packets += 1;
-                count.bytes += bytes as u64;
-            }
-            _ => self.begin(id, bytes),
-        }
-    }
-
-    /// Counts the first packet of a tunnel: room is made once for each number.
-    #[cold]
-    fn begin(&mut self, id: TunnelId, bytes: usize) {
-        let at = id.number as usize;
-        if self.0.len() <= at {
-            self.0.resize(at + 1, (TunnelId::default(), Count::default()));
-        }
-        self.0[at] = (id, Count { packets: 1, bytes: bytes as u64 });
-    }
-
-    /// What went into a tunnel.
-    pub(crate) fn of(&self, id: TunnelId) -> Count {
-        let count = self.0.get(id.number as usize).filter(|(counted, _)| *counted == id);
-        count.map_or(Count::default(), |(_, count)| *count)
+impl AddAssign for Count {
+    fn add_assign(&mut self, more: Count) {
+        self.packets += more.packets;
+        self.bytes += more.bytes;
     }
 }
 
@@ -61,12 +33,12 @@ pub struct Usage {
     pub last: Option<Duration>,
 }
 
-/// Entries whose counters are made at once.
+/// Entries or tunnels whose counters are made at once.
 const CHUNK: usize = 1024;
 /// So many of them are made at most: for four million entries, which a table has at most.
 const CHUNKS: usize = 1 << 12;
 
-/// Counters of an entry, in one cache line.
+/// Counters of an entry or of a tunnel, in one cache line.
 #[derive(Debug, Default)]
 #[repr(align(32))]
 struct Slot {
@@ -75,39 +47,44 @@ struct Slot {
     last_ns: AtomicU64,
 }
 
-/// What one sender counted of entries, by their numbers.
+/// What one sender counted of entries, or of tunnels, by their numbers.
 #[derive(Debug)]
-pub(crate) struct EntryCounts([OnceLock<Box<[Slot; CHUNK]>>; CHUNKS]);
+pub(crate) struct OwnCounts([OnceLock<Box<[Slot; CHUNK]>>; CHUNKS]);
 
-impl EntryCounts {
-    fn new() -> Box<EntryCounts> {
-        Box::new(EntryCounts([const { OnceLock::new() }; CHUNKS]))
+impl OwnCounts {
+    fn new() -> Box<OwnCounts> {
+        Box::new(OwnCounts([const { OnceLock::new() }; CHUNKS]))
     }
 
-    /// Counts a packet of `bytes` bytes by an entry. Only one thread calls this.
+    /// Counts a packet of `bytes` bytes. Only one thread calls this.
     #[inline]
-    pub(crate) fn add(&self, number: u32, bytes: u64, now_ns: u64) {
-        self.add_all(number, Count { packets: 1, bytes }, now_ns);
+    pub(crate) fn add(&self, number: u32, bytes: u64) {
+        if let Some(slot) = self.slot(number) {
+            slot.add(Count { packets: 1, bytes });
+        }
     }
 
+    /// As [`add`](Self::add), with the time when that was.
     #[inline]
-    fn add_all(&self, number: u32, count: Count, last_ns: u64) {
-        let Some(chunk) = self.0.get(number as usize / CHUNK) else { return };
+    pub(crate) fn add_at(&self, number: u32, bytes: u64, now_ns: u64) {
+        if let Some(slot) = self.slot(number) {
+            slot.add(Count { packets: 1, bytes });
+            slot.last_ns.store(now_ns, Ordering::Relaxed);
+        }
+    }
+
+    /// The counters of a number; `None` for one that is too large.
+    #[inline]
+    fn slot(&self, number: u32) -> Option<&Slot> {
+        let chunk = self.0.get(number as usize / CHUNK)?;
         let chunk = match chunk.get() {
             Some(chunk) => chunk,
             None => chunk.get_or_init(begin),
         };
-        let slot = &chunk[number as usize % CHUNK];
-        // Nobody else writes these, and nothing is read that another write must come before.
-        let add = |counter: &AtomicU64, more| {
-            counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
-        };
-        add(&slot.packets, count.packets);
-        add(&slot.bytes, count.bytes);
-        slot.last_ns.store(last_ns, Ordering::Relaxed);
+        Some(&chunk[number as usize % CHUNK])
     }
 
-    /// What was counted of an entry number, and when that was last.
+    /// What was counted of a number, and when that was last.
     fn get(&self, number: u32) -> (Count, u64) {
         let chunk = self.0.get(number as usize / CHUNK).and_then(OnceLock::get);
         let Some(slot) = chunk.map(|chunk| &chunk[number as usize % CHUNK]) else {
@@ -118,34 +95,47 @@ impl EntryCounts {
     }
 
     /// Adds what another counted.
-    fn take(&self, other: &EntryCounts) {
+    fn take(&self, other: &OwnCounts) {
         let there = (0..CHUNKS).filter(|chunk| other.0[*chunk].get().is_some());
         for number in there.flat_map(|chunk| chunk * CHUNK..(chunk + 1) * CHUNK) {
             let number = number as u32; // below CHUNKS * CHUNK
             let ((count, last), (_, own)) = (other.get(number), self.get(number));
-            if count.packets > 0 {
-                self.add_all(number, count, last.max(own));
+            if let Some(slot) = self.slot(number).filter(|_| count.packets > 0) {
+                slot.add(count);
+                slot.last_ns.store(last.max(own), Ordering::Relaxed);
             }
         }
     }
 }
 
-/// Makes room for the counters of some entries: once for each.
+impl Slot {
+    #[inline]
+    fn add(&self, count: Count) {
+        // Nobody else writes these, and nothing is read that another write must come before.
+        let add = |counter: &AtomicU64, more| {
+            counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+        };
+        add(&self.packets, count.packets);
+        add(&self.bytes, count.bytes);
+    }
+}
+
+/// Makes room for the counters of some numbers: once for each.
 #[cold]
 fn begin() -> Box<[Slot; CHUNK]> {
     Box::new(array::from_fn(|_| Slot::default()))
 }
 
-/// What all senders counted of entries.
+/// What all senders counted of entries, or of tunnels.
 #[derive(Debug, Clone)]
 pub(crate) struct Usages(Arc<Mutex<All>>);
 
 #[derive(Debug)]
 struct All {
-    senders: Vec<Arc<EntryCounts>>,
+    senders: Vec<Arc<OwnCounts>>,
     /// What senders counted that are gone.
-    gone: Box<EntryCounts>,
-    /// What was counted of a number when the entry came that has it now.
+    gone: Box<OwnCounts>,
+    /// What was counted of a number when the one came that has it now.
     before: HashMap<u32, Count>,
 }
 
@@ -160,20 +150,22 @@ impl All {
     }
 }
 
-impl Usages {
-    pub(crate) fn new() -> Usages {
-        let all = All { senders: Vec::new(), gone: EntryCounts::new(), before: HashMap::new() };
+impl Default for Usages {
+    fn default() -> Usages {
+        let all = All { senders: Vec::new(), gone: OwnCounts::new(), before: HashMap::new() };
         Usages(Arc::new(Mutex::new(all)))
     }
+}
 
+impl Usages {
     fn all(&self) -> MutexGuard<'_, All> {
         // Nothing that is done under the lock can panic half-way.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counters for one sender more.
-    fn add(&self) -> Arc<EntryCounts> {
-        let own: Arc<EntryCounts> = EntryCounts::new().into();
+    fn add(&self) -> Arc<OwnCounts> {
+        let own: Arc<OwnCounts> = OwnCounts::new().into();
         let mut all = self.all();
         let All { senders, gone, .. } = &mut *all;
         senders.retain_mut(|sender| match Arc::get_mut(sender) {
@@ -189,7 +181,7 @@ impl Usages {
         own
     }
 
-    /// Begins anew with a number, which an entry has from now on that was not there.
+    /// Begins anew with a number, which one has from now on that was not there.
     pub(crate) fn begin(&self, number: u32) {
         let mut all = self.all();
         match all.sum(number) {
@@ -198,7 +190,7 @@ impl Usages {
         }
     }
 
-    /// What was counted since an entry has a number.
+    /// What was counted since the one has a number that has it now.
     pub(crate) fn of(&self, number: u32) -> Usage {
         let all = self.all();
         let ((sum, last), before) = (all.sum(number), all.before.get(&number).copied().unwrap_or_default());
@@ -208,10 +200,10 @@ impl Usages {
     }
 }
 
-/// One sender's counters of entries; a clone has its own.
+/// One sender's counters of entries or of tunnels; a clone has its own.
 #[derive(Debug)]
 pub(crate) struct Counting {
-    pub(crate) own: Arc<EntryCounts>,
+    pub(crate) own: Arc<OwnCounts>,
     all: Usages,
 }
 
@@ -222,7 +214,7 @@ impl Counting {
 
     /// Counters that nobody adds to those of others.
     pub(crate) fn apart() -> Counting {
-        Counting::new(Usages::new())
+        Counting::new(Usages::default())
     }
 }
 

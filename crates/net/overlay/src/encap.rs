@@ -12,9 +12,9 @@ use wire::Inner;
 use wire::tunnel::nsh;
 
 use crate::answer::{self, Answers, Limit};
-use crate::count::{Count, Counting, Counts, EntryCounts};
+use crate::count::{Counting, OwnCounts};
 use crate::group::Members;
-use crate::hop::{Hop, Ready, State, TunnelId, look};
+use crate::hop::{Hop, Ready, State, look};
 use crate::network::{Layer, Match, Network, Unknown};
 use crate::reason::{Drops, Reason};
 use crate::routes::{self, Routing};
@@ -46,7 +46,9 @@ pub struct Encapsulator {
     floods: Reader<Exact, Hop>,
     routing: Routing,
     drops: Drops,
-    counts: Counts,
+    /// Counters of tunnels.
+    tunnels: Counting,
+    /// Counters of entries.
     counting: Counting,
     now_ns: u64,
     limit: Limit,
@@ -62,7 +64,7 @@ impl Encapsulator {
         entries: Reader<Exact, Hop>,
         floods: Reader<Exact, Hop>,
         routing: Routing,
-        counting: Counting,
+        (tunnels, counting): (Counting, Counting),
     ) -> Encapsulator {
         Encapsulator {
             networks,
@@ -70,7 +72,7 @@ impl Encapsulator {
             floods,
             routing,
             drops: Drops::default(),
-            counts: Counts::default(),
+            tunnels,
             counting,
             now_ns: 0,
             limit: Limit::default(),
@@ -99,11 +101,6 @@ impl Encapsulator {
     #[inline]
     pub fn set_time(&mut self, now: Duration) {
         self.now_ns = now.as_nanos() as u64; // enough for 500 years
-    }
-
-    /// What went into a tunnel since it is one; of a group nothing, but of its members.
-    pub fn count(&self, tunnel: TunnelId) -> Count {
-        self.counts.of(tunnel)
     }
 
     /// How many packets that were too long were answered.
@@ -168,7 +165,7 @@ impl Encapsulator {
                     Some(hop) => {
                         self.number = self.number.wrapping_add(1);
                         let entry = Some((&*self.counting.own, entry, self.now_ns));
-                        let counts = (&mut self.counts, entry);
+                        let counts = (&*self.tunnels.own, entry);
                         send(hop, packet, &settings, self.number, &self.summing, counts, note)
                     }
                     None => unknown(&settings, network, packet),
@@ -188,7 +185,7 @@ impl Encapsulator {
         sent: &mut [Sent],
         note: &mut impl Note,
     ) {
-        let Encapsulator { routing, drops, counts, summing, number: next, .. } = self;
+        let Encapsulator { routing, drops, tunnels, summing, number: next, .. } = self;
         let Some(readers) = routing.of(birth) else {
             // The network was removed a moment ago.
             sent.iter_mut().for_each(|sent| *sent = dropped(drops, Reason::UnknownNetwork));
@@ -199,7 +196,7 @@ impl Encapsulator {
                 sent[n] = match hop {
                     Some(hop) => {
                         *next = next.wrapping_add(1);
-                        send(hop, packet, settings, *next, summing, (counts, None), note)
+                        send(hop, packet, settings, *next, summing, (&*tunnels.own, None), note)
                     }
                     None => unknown(settings, number, packet),
                 };
@@ -252,7 +249,7 @@ impl Encapsulator {
         let hop = self.floods.fib().lookup(flood_key(birth, place));
         let sent = match hop {
             Some(hop) => {
-                let counts = (&mut self.counts, None);
+                let counts = (&*self.tunnels.own, None);
                 send(hop, packet, &settings, self.number, &self.summing, counts, &mut ())
             }
             None => Sent::Drop(Reason::UnknownKey), // the list became shorter meanwhile
@@ -326,15 +323,15 @@ fn send(
     settings: &Network,
     number: u32,
     summing: &BTreeSet<u16>,
-    (counts, entry): (&mut Counts, Option<(&EntryCounts, u32, u64)>),
+    (tunnels, entry): (&OwnCounts, Option<(&OwnCounts, u32, u64)>),
     note: &mut impl Note,
 ) -> Sent {
     note.entry(hop.id);
     match try_send(hop, packet, settings, number, summing, note) {
         Ok((ready, len)) => {
-            counts.add(ready.id, len);
+            tunnels.add(ready.id.number, len as u64);
             if let Some((counts, entry, now_ns)) = entry {
-                counts.add(entry, len as u64, now_ns);
+                counts.add_at(entry, len as u64, now_ns);
             }
             Sent::Port(ready.port)
         }

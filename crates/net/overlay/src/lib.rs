@@ -54,7 +54,7 @@ pub use owner::{Owner, Target};
 pub use protocol::{Carrier, MAX_HEADERS, PROTOCOLS, Payload, Protocol, Recognized, Refusal};
 pub use reason::{Drops, Reason};
 pub use routes::{MAX_ROUTED, PrefixEntry};
-pub use show::{Entry, LocalEnd};
+pub use show::{Entry, FarEnd, LocalEnd};
 pub use table::{MAX_FLOOD, Overlay};
 pub use trace::Explanation;
 pub use tunnel::{DEFAULT_TTL, Dscp, InvalidTunnel, Link, MAX_SEGMENTS, Tunnel};

@@ -19,7 +19,7 @@ use crate::table::Overlay;
 use crate::tunnels::Use;
 use crate::underlay::Prefix;
 
-/// Networks with prefixes, at most: tables of one take 6 MiB when they are empty, and as much
+/// Networks with prefixes, at most: tables of one take 2.5 MiB when they are empty, and as much
 /// again once they were changed.
 pub const MAX_ROUTED: usize = 256;
 
@@ -265,7 +265,7 @@ impl Overlay {
         {
             return Err(Error::OwnedPrefix { network, prefix, owner: other });
         }
-        let hop = self.tunnels.acquire(Use { target, layer, owner }, &self.underlay);
+        let hop = self.tunnels.acquire(Use { target, network, layer, owner }, &self.underlay);
         let id = hop.id;
         match self.routes(network)?.insert(prefix, hop) {
             Ok(Some(old)) => self.tunnels.release(old.id),

@@ -1,8 +1,10 @@
 //! The table for people: entries with their owners.
 
+use std::net::IpAddr;
+
 use fib::exact::Key;
 
-use crate::count::Usage;
+use crate::count::{Count, Usage};
 use crate::end::End;
 use crate::group::Member;
 use crate::hop::{Hop, TunnelId};
@@ -26,6 +28,18 @@ pub struct Entry<'a> {
     pub tunnel: TunnelId,
     /// Why packets cannot go there now.
     pub problem: Option<Reason>,
+}
+
+/// Where a network's tunnels lead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FarEnd {
+    /// The network.
+    pub network: u32,
+    /// The far end's address.
+    pub remote: IpAddr,
+    /// What went there since something leads there, copies for a flood list among it: it never
+    /// becomes less meanwhile, whatever leads there.
+    pub count: Count,
 }
 
 /// An end of tunnels that is here, as changed last.
@@ -55,6 +69,18 @@ impl Overlay {
     /// by entry.
     pub fn usage(&self, network: u32, identifier: u128) -> Option<Usage> {
         Some(self.usages.of(self.entries.number(self.place(network, identifier)?)?))
+    }
+
+    /// What went into a tunnel since it is one, by all senders; of a group nothing, but of its
+    /// members.
+    pub fn count(&self, tunnel: TunnelId) -> Count {
+        self.tunnels.used(tunnel).map_or(Count::default(), |_| self.tunnels.usages.of(tunnel.number).count)
+    }
+
+    /// All far ends of networks' tunnels, in the order of networks and addresses.
+    pub fn far_ends(&self) -> impl Iterator<Item = FarEnd> {
+        let counts = self.tunnels.far_ends().into_iter();
+        counts.map(|((network, remote), count)| FarEnd { network, remote, count })
     }
 
     /// All entries of a network, as changed last, in the order of their identifiers.

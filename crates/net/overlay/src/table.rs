@@ -94,7 +94,7 @@ impl Overlay {
             births: 0,
             learned: BTreeMap::new(),
             shared: Shared::default(),
-            usages: Usages::new(),
+            usages: Usages::default(),
             floods: Rib::with_limit(MAX_FLOODS),
             tunnels: Tunnels::default(),
             underlay: Underlay::default(),
@@ -109,16 +109,17 @@ impl Overlay {
 
     /// One more sender, who sees what is published.
     pub fn encapsulator(&mut self) -> Encapsulator {
-        self.sender(Counting::new(self.usages.clone()))
+        let entries = Counting::new(self.usages.clone());
+        self.sender((Counting::new(self.tunnels.usages.clone()), entries))
     }
 
     /// As [`encapsulator`](Self::encapsulator), of packets that do not count as the
-    /// [usage](Self::usage) of entries: they are tried for people.
+    /// [usage](Self::usage) of entries or tunnels: they are tried for people.
     pub fn trial_encapsulator(&mut self) -> Encapsulator {
-        self.sender(Counting::apart())
+        self.sender((Counting::apart(), Counting::apart()))
     }
 
-    fn sender(&mut self, counting: Counting) -> Encapsulator {
+    fn sender(&mut self, counting: (Counting, Counting)) -> Encapsulator {
         let (networks, entries) = (self.published_networks.reader(), self.entries.reader());
         let routing = Routing::new(self.shared.clone());
         Encapsulator::new(networks, entries, self.floods.reader(), routing, counting)
@@ -141,6 +142,7 @@ impl Overlay {
         self.ends.publish();
         self.ports.publish();
         self.published_locals.publish();
+        self.tunnels.settle();
     }
 
     /// Adds a virtual network.
@@ -215,7 +217,7 @@ impl Overlay {
         if let Some(other) = self.owner(key).filter(|other| *other != owner && *other != Owner::Learned) {
             return Err(Error::Owned { network, key: identifier, owner: other });
         }
-        let hop = self.tunnels.acquire(Use { target, layer, owner }, &self.underlay);
+        let hop = self.tunnels.acquire(Use { target, network, layer, owner }, &self.underlay);
         let id = hop.id;
         match self.entries.insert(key, hop).inspect_err(|_| self.tunnels.release(id))? {
             Some(old) => self.tunnels.release(old.id),
@@ -346,7 +348,8 @@ impl Overlay {
         }
         tunnels.iter().try_for_each(|tunnel| self.carried(number, tunnel).map(drop))?;
         for (place, tunnel) in tunnels.iter().enumerate() {
-            let used = Use { target: tunnel.clone().into(), layer: network.layer, owner: Owner::Static };
+            let (target, layer) = (tunnel.clone().into(), network.layer);
+            let used = Use { target, network: number, layer, owner: Owner::Static };
             let hop = self.tunnels.acquire(used, &self.underlay);
             // There is room, as was seen above.
             if let Some(old) = self.floods.insert(flood_key(birth, place as u32), hop)? {

@@ -1,9 +1,11 @@
 //! The tunnels and groups that entries use: each once, with its number, and the order in
 //! which a change of the underlay finds those that it concerns.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
+use crate::count::{Count, Usages};
 use crate::group::{Group, Member};
 use crate::hop::{Hop, Ready, State, TunnelId};
 use crate::network::Layer;
@@ -11,10 +13,11 @@ use crate::owner::{Owner, Target};
 use crate::tunnel::Tunnel;
 use crate::underlay::{Neighbor, Underlay, Way};
 
-/// A tunnel or a group, for packets of a layer, and who asked for it.
+/// A tunnel or a group, for packets of a network, and who asked for it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Use {
     pub(crate) target: Target,
+    pub(crate) network: u32,
     pub(crate) layer: Layer,
     pub(crate) owner: Owner,
 }
@@ -36,11 +39,38 @@ struct Slot {
     kind: Kind,
 }
 
+/// By what a far end of a network's tunnels is known.
+pub(crate) type FarKey = (u32, IpAddr);
+
+/// What is known of a far end beside the tunnels that lead there now.
+#[derive(Debug, Default)]
+struct Past {
+    /// How many tunnels these are, and those that [leave](Tunnels::settle).
+    tunnels: usize,
+    /// What went into others before.
+    count: Count,
+}
+
+impl Use {
+    /// The far end of a tunnel; `None` of a group.
+    fn far_end(&self) -> Option<FarKey> {
+        match &self.target {
+            Target::Tunnel(tunnel) => Some((self.network, tunnel.remote)),
+            Target::Group(_) => None,
+        }
+    }
+}
+
 /// Tunnels by number, by far end, by neighbour and by group.
 #[derive(Debug, Default)]
 pub(crate) struct Tunnels {
     slots: Vec<Option<Slot>>,
     free: Vec<u32>,
+    /// Numbers to which nothing leads any more but what is published.
+    leaving: Vec<(u32, Option<FarKey>)>,
+    far_ends: BTreeMap<FarKey, Past>,
+    /// What went into tunnels.
+    pub(crate) usages: Usages,
     births: u32,
     ids: HashMap<Use, TunnelId>,
     by_remote: BTreeMap<IpAddr, BTreeSet<TunnelId>>,
@@ -74,6 +104,10 @@ impl Tunnels {
         }
         self.births = self.births.checked_add(1).unwrap_or(1);
         let id = TunnelId { number, birth: self.births };
+        if let Some(far_end) = used.far_end() {
+            self.usages.begin(number);
+            self.far_ends.entry(far_end).or_default().tunnels += 1;
+        }
         self.ids.insert(used.clone(), id);
         self.link(id, &used.target, &kind);
         self.slots[number as usize] = Some(Slot { used, birth: id.birth, entries: 0, kind });
@@ -140,10 +174,38 @@ impl Tunnels {
         let Some(Slot { used, kind, .. }) = place.take() else { return };
         self.ids.remove(&used);
         self.unlink(id, &used.target, &kind);
-        self.free.push(id.number);
+        self.leaving.push((id.number, used.far_end()));
         if let Kind::Group(members) = kind {
             members.into_iter().for_each(|member| self.release(member));
         }
+    }
+
+    /// Notes what went into tunnels to which nothing leads any more, now that all is published: no
+    /// more goes there, and their numbers are for others.
+    pub(crate) fn settle(&mut self) {
+        for (number, far_end) in self.leaving.drain(..) {
+            self.free.push(number);
+            let Some(far_end) = far_end else { continue };
+            let Entry::Occupied(mut past) = self.far_ends.entry(far_end) else { continue };
+            past.get_mut().tunnels -= 1;
+            match past.get().tunnels {
+                0 => drop(past.remove()),
+                _ => past.get_mut().count += self.usages.of(number).count,
+            }
+        }
+    }
+
+    /// What went to each far end since a tunnel leads there.
+    pub(crate) fn far_ends(&self) -> BTreeMap<FarKey, Count> {
+        let mut counts: BTreeMap<FarKey, Count> =
+            self.far_ends.iter().map(|(far_end, past)| (*far_end, past.count)).collect();
+        let there = self.slots.iter().enumerate();
+        let there = there.filter_map(|(number, slot)| Some((number as u32, slot.as_ref()?.used.far_end()?)));
+        let leaving = self.leaving.iter().filter_map(|(number, far_end)| Some((*number, (*far_end)?)));
+        for (number, far_end) in there.chain(leaving) {
+            *counts.entry(far_end).or_default() += self.usages.of(number).count;
+        }
+        counts
     }
 
     /// Looks for the way to a tunnel's far end again: whether it is another one.

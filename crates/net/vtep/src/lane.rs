@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::Duration;
 
-use memory::{Batch, DATA_ROOM, Packet, Pool};
+use memory::{Batch, DATA_ROOM, Packet, Pool, TxOffload};
 use neighbor::Responder;
 use overlay::{Decapsulator, Encapsulator, Heard, Layer, Overlay, Received, Sent};
 use port::{Capabilities, RxQueue, TxQueue};
@@ -23,9 +23,11 @@ mod send;
 /// How often the control is told which stations were heard of: what is sent to a new one until then
 /// goes by the flood list.
 const TELL: Duration = Duration::from_millis(100);
-/// Segments longer than a frame that are taken at once: what they are cut into leaves within one turn,
-/// and the least rings have 512 places.
+/// Packets that are taken at once of a port that gives segments longer than a frame, and pieces of them
+/// behind which no more are taken in a turn: what they are cut into, fewer than 512 of 1,448 bytes, leaves
+/// within one turn, and the least rings have as many places.
 const FEW: usize = 8;
+const MOST_PIECES: usize = 128;
 /// Bytes of a frame, at most; what is longer is a segment to be cut.
 const LONGEST_FRAME: usize = 16 << 10;
 /// Room for as many of them as a receiver notes between two looks.
@@ -210,11 +212,7 @@ impl Lane {
         let (inner, counters) = (&mut self.inner[place], &self.counters.inner[place]);
         let received = match &mut inner.few {
             None => inner.ends.rx.recv(pool, batch),
-            Some(few) => {
-                let received = inner.ends.rx.recv(pool, few);
-                batch.take_from(few, received);
-                received
-            }
+            Some(few) => take_few(&mut *inner.ends.rx, few, pool, batch),
         };
         if received == 0 {
             return 0;
@@ -299,6 +297,34 @@ impl Lane {
             pool.free(packet);
         }
         received
+    }
+}
+
+/// Receives a few packets at a time, as long as what they are cut into is little and there is room for
+/// as many more: most of what such a port gives may be frames like others; how many.
+fn take_few(rx: &mut dyn RxQueue, few: &mut Batch, pool: &mut Pool, batch: &mut Batch) -> usize {
+    let (mut all, mut pieces) = (0, 0);
+    while pieces < MOST_PIECES && (all == 0 || batch.room() >= FEW) {
+        // A batch that is smaller than a few takes the rest of them the next time.
+        if few.is_empty() {
+            rx.recv(pool, few);
+        }
+        let found = few.len();
+        pieces += few.iter().map(pieces_of).sum::<usize>();
+        all += batch.take_from(few, found);
+        if found < FEW {
+            break;
+        }
+    }
+    all
+}
+
+/// How many packets of the wire a packet becomes.
+fn pieces_of(packet: &Packet) -> usize {
+    let offload = packet.tx_offload();
+    match offload.has(TxOffload::SEGMENT) {
+        true => packet.total_len().div_ceil(usize::from(offload.segment_size.max(1))),
+        false => 1,
     }
 }
 
@@ -389,3 +415,45 @@ impl Poller for Lane {
 }
 
 const _: () = assert!(ethernet::HEADER_LEN + vlan::HEADER_LEN <= memory::HEADROOM);
+
+#[cfg(test)]
+mod tests {
+    use memory::{Dma, Options};
+    use port::RxStats;
+
+    use super::*;
+
+    /// Gives so many short frames.
+    struct Frames(usize);
+
+    impl RxQueue for Frames {
+        fn recv(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
+            let count = pool.alloc_batch(batch, batch.room().min(self.0));
+            self.0 -= count;
+            count
+        }
+
+        fn stats(&self) -> RxStats {
+            RxStats::default()
+        }
+    }
+
+    /// What is counted as received is in the batch, whatever room it has, and nothing stays behind.
+    #[test]
+    fn short_frames_are_taken_as_far_as_there_is_room() {
+        let mut pool = Pool::new(&Dma::new(Options::default()), 512).expect("memory");
+        for limit in [4, 8, 30, 32, 100, Batch::MAX] {
+            let (mut rx, mut few) = (Frames(300), Batch::with_limit(FEW));
+            let mut batch = Batch::with_limit(limit);
+            let mut all = 0;
+            for _ in 0..300 {
+                let taken = take_few(&mut rx, &mut few, &mut pool, &mut batch);
+                assert_eq!(taken, batch.len(), "{limit}");
+                assert!(few.is_empty() || limit < FEW, "{limit}");
+                all += taken;
+                pool.free_batch(&mut batch);
+            }
+            assert_eq!((all, rx.0), (300, 0), "{limit}");
+        }
+    }
+}

@@ -105,7 +105,7 @@ pub struct Pair {
 ///
 /// # Errors
 /// When a driver or its device does not start, or a device could not reach DPDK's memory.
-pub fn measure(setup: &Setup, path: Path, work: Work, mut progress: impl FnMut(usize)) -> Result<Pair> {
+pub fn measure(setup: &Setup, path: Path, work: Work, progress: &mut dyn FnMut(usize)) -> Result<Pair> {
     pin(setup.driver_core);
     let (batch, ring, size) = (setup.batch, setup.ring, setup.size);
     let workload = match work {

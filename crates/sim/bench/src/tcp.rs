@@ -79,10 +79,10 @@ pub struct Row {
 /// # Errors
 /// When the shape is none or needs too much memory, when a port cannot be opened, and when an
 /// answer was wrong or did not come.
-pub fn measure(setup: &Setup, mut tell: impl FnMut()) -> Result<Row> {
+pub fn measure(setup: &Setup, tell: &mut dyn FnMut()) -> Result<Row> {
     check(setup.shape)?;
     let mut world = World::new(setup.shape)?;
-    let row = windows(&mut world, setup, &mut tell);
+    let row = windows(&mut world, setup, tell);
     world.close()?;
     row
 }
@@ -100,7 +100,7 @@ fn check(shape: Shape) -> Result<()> {
     }
 }
 
-fn windows(world: &mut World, setup: &Setup, tell: &mut impl FnMut()) -> Result<Row> {
+fn windows(world: &mut World, setup: &Setup, tell: &mut dyn FnMut()) -> Result<Row> {
     let Shape { connections, size, .. } = setup.shape;
     world.open()?;
     // Each connection has had an answer or two, and caches and tables are as they will be.
@@ -140,7 +140,7 @@ mod tests {
     fn row(connections: u32, messages: Option<u32>, size: u32) -> Row {
         let shape = Shape { connections, messages, size };
         let mut told = 0;
-        let row = measure(&Setup { shape, requests: 300, windows: 2 }, || told += 1).expect("a row");
+        let row = measure(&Setup { shape, requests: 300, windows: 2 }, &mut || told += 1).expect("a row");
         assert_eq!(told, 2);
         assert!(row.cycles_per_request.min > 0.0 && row.client_cycles_per_request.min > 0.0, "{row:?}");
         assert!(row.requests >= 600, "{row:?}");
@@ -179,7 +179,7 @@ mod tests {
             [(0, None, 64), (1, Some(0), 64), (1, None, 0), (1, None, 70_000)]
         {
             let setup = Setup { shape: Shape { connections, messages, size }, requests: 1, windows: 1 };
-            let outcome = measure(&setup, || panic!("it was measured"));
+            let outcome = measure(&setup, &mut || panic!("it was measured"));
             assert!(matches!(outcome, Err(Error::Usage { .. })), "{setup:?}");
         }
     }

@@ -131,7 +131,7 @@ pub fn measure(
     setup: &Setup,
     dpdk: &Dpdk,
     (ring, peer, options): (&'static str, &'static str, &str),
-    mut progress: impl FnMut(usize),
+    progress: &mut dyn FnMut(usize),
 ) -> Result<Pair> {
     let [core, device] = setup.cores;
     let folder = tempfile::tempdir().map_err(failed("no folder for sockets"))?;

@@ -420,6 +420,11 @@ impl Element for Flows {
         self.held = std::mem::take(&mut old.held);
         (self.next_pair, self.next, self.turn) = (old.next_pair, old.next, old.turn);
         (self.active, self.reap_at) = (old.active, old.reap_at);
+        self.trace.take_over(&mut old.trace);
+    }
+
+    fn begin(&mut self, cx: &mut Cx<'_>) {
+        self.trace.begin_document(cx);
     }
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {

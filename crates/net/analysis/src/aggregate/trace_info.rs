@@ -1,14 +1,14 @@
 //! What `AggregateIPFlows` tells of flows in a file: `TRACEINFO`, an XML document.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
 use std::net::Ipv4Addr;
 
 use graph::Cx;
 use graph::clock::SECOND_NS;
 
 use super::flows::Flow;
-use crate::file::plain;
+use crate::file::{plain, regular_size};
 
 /// What is counted of a flow for it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -19,11 +19,14 @@ pub(super) struct Stats {
     pub(super) packets: [u64; 2],
 }
 
-/// The file, if there is to be one.
+/// The file, if there is to be one. What was in it is kept until the router begins: an element
+/// that takes another's place goes on in its document.
 pub(super) struct TraceInfo {
     path: Option<String>,
     source: Option<String>,
     file: Option<BufWriter<File>>,
+    /// The document has its beginning.
+    begun: bool,
 }
 
 fn seconds(ns: i64) -> String {
@@ -32,7 +35,7 @@ fn seconds(ns: i64) -> String {
 
 impl TraceInfo {
     pub(super) fn new(path: Option<String>, source: Option<String>) -> TraceInfo {
-        TraceInfo { path, source, file: None }
+        TraceInfo { path, source, file: None, begun: false }
     }
 
     pub(super) fn open(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
@@ -41,8 +44,28 @@ impl TraceInfo {
         }
         let Some(path) = self.path.clone() else { return Ok(()) };
         if path != "-" {
-            let file = File::create(&path).map_err(|e| format!("{path}: {}", plain(&e)))?;
-            self.file = Some(BufWriter::new(file));
+            let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+            self.file = Some(BufWriter::new(file.map_err(|e| format!("{path}: {}", plain(&e)))?));
+        }
+        Ok(())
+    }
+
+    /// Goes on where `old` was, if that wrote the same document.
+    pub(super) fn take_over(&mut self, old: &mut TraceInfo) {
+        if old.begun && (&old.path, &old.source) == (&self.path, &self.source) {
+            *self = std::mem::replace(old, TraceInfo::new(None, None));
+        }
+    }
+
+    /// Writes the document's beginning, unless that was taken over.
+    pub(super) fn begin_document(&mut self, cx: &mut Cx<'_>) {
+        if self.path.is_none() || std::mem::replace(&mut self.begun, true) {
+            return;
+        }
+        // A pipe or a device has no length to set.
+        let file = self.file.as_ref().map(BufWriter::get_ref).filter(|file| regular_size(file).is_some());
+        if let Some(Err(error)) = file.map(|file| file.set_len(0)) {
+            return self.fail(cx, &error);
         }
         let mut text = "<?xml version='1.0' standalone='yes'?>\n<trace".to_string();
         if let Some(source) = &self.source {
@@ -53,14 +76,18 @@ impl TraceInfo {
             }
         }
         self.put(cx, &format!("{text}>\n"));
-        Ok(())
+    }
+
+    /// Nothing more is written.
+    fn fail(&mut self, cx: &mut Cx<'_>, error: &io::Error) {
+        cx.say(&format!("{}: {error}\n", cx.name()));
+        (self.path, self.file) = (None, None);
     }
 
     fn put(&mut self, cx: &mut Cx<'_>, text: &str) {
         let Some(file) = &mut self.file else { return cx.print(text) };
         if let Err(error) = file.write_all(text.as_bytes()) {
-            cx.say(&format!("{}: {error}\n", cx.name()));
-            (self.path, self.file) = (None, None);
+            self.fail(cx, &error);
         }
     }
 
@@ -102,7 +129,7 @@ impl TraceInfo {
 
     pub(super) fn close(&mut self, cx: &mut Cx<'_>) {
         // On standard output it is left open, as Click leaves it: other things follow.
-        if self.file.is_some() {
+        if self.begun && self.file.is_some() {
             self.put(cx, "</trace>\n");
         }
         if let Some(Err(error)) = self.file.as_mut().map(Write::flush) {

@@ -151,6 +151,37 @@ fn traces_are_told_in_xml() {
     assert_eq!(told.matches("<flow ").count(), 5);
 }
 
+/// A router that takes another's place goes on in its document; one that is made and never
+/// runs leaves it alone.
+#[test]
+fn a_trace_goes_on_in_another_router() {
+    let path = scratch("trace-goes-on");
+    let config = |port: &str| {
+        let line =
+            format!("!data timestamp ip_src sport ip_dst dport ip_proto\n1 1.0.0.1 {port} 2.0.0.1 20 T\n");
+        format!("{} -> AggregateIPFlows(TRACEINFO {}) -> Discard", source(&line), path.display())
+    };
+    let mut old = rig(&config("10"));
+    old.router.run();
+    drop(rig(&config("11")));
+    let mut new = rig(&config("12"));
+    new.router.take_over(&mut old.router);
+    old.router.cleanup();
+    drop(old);
+    new.run();
+    let told = std::fs::read_to_string(&path).expect("a file");
+    assert!(told.starts_with("<?xml") && told.ends_with("</flow>\n</trace>\n"), "{told}");
+    let count = |part: &str| told.matches(part).count();
+    assert_eq!((count("<trace>"), count("</trace>"), count("<flow ")), (1, 1, 2), "{told}");
+    // Another document begins anew.
+    drop(rig(&config("13")));
+    assert_eq!(std::fs::read_to_string(&path).expect("a file"), told);
+    rig(&config("14")).run();
+    let told = std::fs::read_to_string(&path).expect("a file");
+    std::fs::remove_file(&path).expect("a file");
+    assert_eq!((told.matches("<trace>").count(), told.matches("<flow ").count()), (1, 1), "{told}");
+}
+
 #[test]
 fn aggregates_are_counted_and_written() {
     let lines = "!data ip_src ip_len count\n1.0.0.1 100 1\n2.0.0.2 50 3\n1.0.0.1 40 1\n3.0.0.3 30 1\n";

@@ -205,6 +205,7 @@ fn reason(status: u16) -> &'static str {
         413 => "Content Too Large",
         421 => "Misdirected Request",
         431 => "Request Header Fields Too Large",
+        503 => "Service Unavailable",
         507 => "Insufficient Storage",
         _ => "Error",
     }

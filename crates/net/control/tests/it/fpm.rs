@@ -177,3 +177,30 @@ fn strangers_nonsense_and_crowds_are_refused() {
     rig.until(0, "it was refused", |rig| rig.fpm.counters().refused == 2);
     assert_eq!((rig.fpm.connections(), rig.mirror.len()), (4, 5));
 }
+
+/// A frame of which the rest never comes, or one with nothing in it, keeps no place from FRR.
+#[test]
+fn who_sends_half_a_frame_or_empty_ones_gives_way() {
+    let mut rig = Rig::new();
+    let half = entry(1, 2);
+    let parts = [&half[..1], &half[..3], &half[..half.len() - 1], &framed(&[])];
+    let mut crowd: Vec<TcpStream> = parts.iter().map(|_| rig.connect()).collect();
+    for (client, part) in crowd.iter_mut().zip(parts) {
+        client.write_all(part).unwrap();
+    }
+    rig.until(0, "all are there", |rig| rig.fpm.connections() == parts.len());
+    // While a part waits to be read nobody gives way: FRR comes again, as it does.
+    let (mut zebra, mut refused) = (None, 0);
+    let limit = Instant::now() + Duration::from_secs(20);
+    while rig.mirror.len() < 2 {
+        assert!(Instant::now() < limit, "waited in vain for a place: {:?}", rig.fpm.counters());
+        let counted = rig.fpm.counters().refused;
+        if zebra.is_none() || counted > refused {
+            let mut again = rig.connect();
+            again.write_all(&entry(2, 2)).unwrap();
+            (zebra, refused) = (Some(again), counted);
+        }
+        rig.fpm.turn(&mut rig.mirror, 0, &mut |_, _| true);
+    }
+    assert_eq!((rig.fpm.connections(), rig.fpm.counters().replaced), (parts.len(), 1));
+}

@@ -11,7 +11,11 @@ use control::kernel::{Kernel, RECEIVE_BUFFER};
 use control::reconcile::{Asker, Difference, compare, fix};
 use control::{Binding, Change, End, Key, Mirror, Options, Owner, Program, Value};
 use overlay::Overlay;
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, getsockname, sendto, socket_with};
 use wire::MacAddress;
+
+use crate::messages::{Device, Fdb};
 
 /// A network namespace, which goes with the value.
 struct Namespace(String);
@@ -386,4 +390,24 @@ fn an_overflow_is_noticed_and_everything_asked_for_again() {
     assert_eq!(rig.entries(), rig.shown("vx10", 10));
     let counters = rig.kernel.counters();
     assert!(counters.overflows > 0 && counters.rounds > 1, "{counters:?}");
+}
+
+/// Whoever may send datagrams to the socket is not the kernel: what they say is counted and not heard.
+#[test]
+fn datagrams_of_other_processes_are_thrown_away() {
+    let _namespace = Namespace::enter("foreign");
+    let mut rig = Rig::new(RECEIVE_BUFFER);
+    rig.follow();
+    let before = (rig.mirror.len(), rig.mirror.counters().messages);
+    let local = Some(IpAddr::from([192, 0, 2, 1]));
+    let device = Device { index: 7, name: "vx", up: true, vxlan: Some((10, local, false)), mtu: 1450 };
+    let entry = Fdb::to(7, [2, 0, 0, 0, 1, 1], IpAddr::from([192, 0, 2, 2]));
+    let forged = [device.added(), entry.added()].concat();
+    let stranger = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None).unwrap();
+    let own: SocketAddrNetlink = getsockname(&rig.kernel).unwrap().try_into().unwrap();
+    let to = SocketAddrNetlink::new(own.pid(), 0);
+    assert_eq!(sendto(&stranger, &forged, SendFlags::empty(), &to).unwrap(), forged.len());
+    rig.until("it came", |rig| rig.kernel.counters().foreign == 1);
+    assert_eq!((rig.mirror.len(), rig.mirror.counters().messages), before);
+    assert!(rig.kernel.is_current());
 }

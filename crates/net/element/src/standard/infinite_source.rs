@@ -178,7 +178,8 @@ impl InfiniteSource {
         if self.active { self.burst.min(left).clamp(0, Batch::MAX as i64) as usize } else { 0 }
     }
 
-    /// Appends up to `count` packets; how many.
+    /// Appends up to `count` packets; how many. That there were fewer is counted, once: those
+    /// are made when buffers have come back.
     fn make(&mut self, cx: &mut Cx<'_>, batch: &mut Batch, count: usize) -> usize {
         let now = if self.stamp { cx.now_ns() } else { 0 };
         let mut made = 0;
@@ -190,6 +191,9 @@ impl InfiniteSource {
             Some::<Packet>(packet)
         });
         self.count += made as i64;
+        if made < count {
+            cx.count_drops(0, 1);
+        }
         made
     }
 
@@ -272,9 +276,6 @@ impl Element for InfiniteSource {
         }
         let wanted = self.wanted();
         let made = self.make(cx, batch, wanted);
-        if made < wanted {
-            cx.count_drops(0, 1); // no buffers now: some will come back
-        }
         // The end is told in a turn of its own, when there is room for one more: what
         // was sent before got further by then.
         if wanted > 0 {

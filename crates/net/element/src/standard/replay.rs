@@ -253,7 +253,7 @@ impl Replay {
         if !enough && (self.tape.kept.is_empty() || self.patient && !dried) {
             return false;
         }
-        cx.end_waiting(self.heads.iter_mut().filter_map(Option::take));
+        self.heads.iter_mut().filter_map(Option::take).for_each(|packet| cx.free(packet));
         self.loaded = true;
         self.rewind(cx.now_ns());
         true
@@ -418,6 +418,6 @@ impl Element for Replay {
     }
 
     fn cleanup(&mut self, cx: &mut Cx<'_>) {
-        self.heads.iter_mut().filter_map(Option::take).for_each(|packet| cx.free(packet));
+        cx.end_waiting(self.heads.iter_mut().filter_map(Option::take));
     }
 }

@@ -253,6 +253,17 @@ impl Source {
         self.active && (self.limit < 0 || self.count < self.limit)
     }
 
+    /// Adds one packet; whether there was a buffer. One that there was none for is counted.
+    fn add(&mut self, cx: &mut Cx<'_>, batch: &mut Batch) -> bool {
+        let made = self.make(cx);
+        let is_made = made.is_some();
+        match made {
+            Some(packet) => drop(batch.push(packet)),
+            None => cx.count_drops(0, 1),
+        }
+        is_made
+    }
+
     fn make(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
         let mut packet = cx.packet(&self.content.bytes)?;
         if let Pace::Free { .. } = self.pace {
@@ -429,16 +440,12 @@ impl Element for Source {
                 return Ran::IDLE; // woken when there is room
             }
             for _ in 0..burst {
-                match self.left().then(|| self.make(cx)).flatten() {
-                    Some(packet) => drop(batch.push(packet)),
-                    None => break,
+                if !self.left() || !self.add(cx, batch) {
+                    break;
                 }
             }
         } else if self.may(cx) {
-            match self.make(cx) {
-                Some(packet) => drop(batch.push(packet)),
-                None => cx.count_drops(0, 1),
-            }
+            self.add(cx, batch);
         } else {
             if let (Pace::Rated(bucket), Some(timer)) = (&self.pace, self.timer)
                 && let Some(wait) = bucket.wait_ns(1)
@@ -469,8 +476,9 @@ impl Element for Source {
 
     fn pull(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) {
         while batch.room() > 0 && self.left() && self.may(cx) {
-            let Some(packet) = self.make(cx) else { break };
-            batch.push(packet);
+            if !self.add(cx, batch) {
+                break;
+            }
         }
         if self.left() {
             return;

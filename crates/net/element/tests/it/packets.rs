@@ -85,6 +85,23 @@ fn packets_that_wait_starve_nobody() {
     assert_eq!(said.matches("no packet buffers left").count(), 1, "{said}");
 }
 
+/// A source for whose packets there are no buffers counts that, pushed or pulled from, and
+/// makes them later.
+#[test]
+fn a_source_counts_that_it_ran_dry() {
+    for source in ["InfiniteSource(DATA x", "RandomSource(64"] {
+        for way in ["", "-> Unqueue(8)"] {
+            let config =
+                format!("s :: {source}, LIMIT 64, BURST 8, STOP true) {way} -> c :: Counter -> Discard");
+            let mut rig = rig(&config, Some(1));
+            rig.run();
+            let dry = rig.router.lanes()[0].counters(0).drops[0];
+            assert!(dry > 0, "{config}: {dry}");
+            assert_eq!(rig.read("c.count"), "64", "{config}");
+        }
+    }
+}
+
 /// How many packets and bytes come through elements, of packets with these bytes.
 fn through(source: &str, elements: &str) -> (String, String) {
     let config =

@@ -14,9 +14,10 @@ pub use crate::element::handler::{
     named, read, setting, write,
 };
 
-/// Why a packet is dropped that waited in an element when another router took its router's
-/// place, and has no such element ([`Cx::end_waiting`](crate::Cx::end_waiting)).
-pub const NOT_TAKEN_OVER: &str = "not in the new configuration";
+/// Why a packet is dropped that waited in an element when another router took its router's place:
+/// the new one has no such element, or elements of the class hand on no packets
+/// ([`Cx::end_waiting`](crate::Cx::end_waiting)).
+pub const NOT_TAKEN_OVER: &str = "not taken over by the new configuration";
 
 /// A class of elements.
 #[derive(Clone, Copy)]

@@ -32,7 +32,7 @@ pub struct Flat {
 #[derive(Clone, Debug)]
 pub struct Declared {
     /// Its full name: `q`, `Queue@3`, `outer/inner/q`.
-    pub name: String,
+    pub name: Arc<str>,
     /// Its class: one that [`Options::known_class`](super::Options) knows.
     pub class: Arc<str>,
     /// Its configuration string as written, variables replaced, comments and white
@@ -170,7 +170,7 @@ impl Flat {
     }
 
     fn unparse_chain(&self, first: usize, next: &[Option<usize>], used: &mut [bool], out: &mut String) {
-        let name = |element: usize| self.elements.get(element).map_or("", |e| e.name.as_str());
+        let name = |element: usize| self.elements.get(element).map_or("", |e| &*e.name);
         let (element, port) = self.connections[first].from;
         out.push_str(name(element));
         if port != 0 {

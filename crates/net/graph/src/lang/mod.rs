@@ -27,7 +27,7 @@
 //! let text = "elementclass Two { $n | input -> Queue($n) -> output }
 //!             InfiniteSource -> Two(5) -> Discard;";
 //! let flat = lang::read(vec![Source::new("", text)], &Options::default())?;
-//! assert_eq!(flat.elements[2].name, "Two@2/Queue@1");
+//! assert_eq!(&*flat.elements[2].name, "Two@2/Queue@1");
 //! assert_eq!(flat.elements[2].config, "5");
 //! # Ok::<(), lang::Problems>(())
 //! ```

@@ -201,7 +201,7 @@ impl<'a> Flood<'a> {
     /// and the output they begin at or are forgotten at.
     fn way(&self, to: Port) -> (String, Port) {
         let into = |port: Port| if port.port == 0 { String::new() } else { format!("[{}] ", port.port) };
-        let name = |port: Port| self.elements[port.element].name.as_str();
+        let name = |port: Port| &*self.elements[port.element].name;
         let mut parts = vec![format!("{}{}", into(to), name(to))];
         let mut at = (to, false);
         let mut origin = to;

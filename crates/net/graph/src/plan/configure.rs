@@ -210,7 +210,8 @@ fn ask(elements: &[Planned], index: usize, request: Request, results: &mut Resul
         Request::Balance => results.balance = true,
         Request::Thread(name, thread) => {
             let named = crate::element::value::enclosing(&planned.name)
-                .find_map(|prefix| elements.iter().position(|e| e.name == format!("{prefix}{name}")));
+                .map(|prefix| format!("{prefix}{name}"))
+                .find_map(|full| elements.iter().position(|e| *e.name == full));
             let within = format!("{context}{name}/");
             let inner =
                 elements.iter().enumerate().filter(|(_, e)| e.name.starts_with(&within)).map(|(i, _)| i);

@@ -91,7 +91,7 @@ pub fn reports(plan: &Plan, costs: Option<&Costs>) -> Vec<ElementReport> {
     let tell = |planned: &Planned| {
         let way = way(planned);
         ElementReport {
-            name: planned.name.clone(),
+            name: planned.name.to_string(),
             class: planned.class.to_string(),
             way,
             threads: threads(planned.lanes),

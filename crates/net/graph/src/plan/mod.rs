@@ -6,6 +6,7 @@ pub mod check;
 pub(crate) mod configure;
 pub mod cost;
 pub mod explain;
+mod neighbors;
 mod reach;
 pub mod schedule_info;
 pub mod setup;
@@ -15,6 +16,8 @@ pub(crate) mod wiring;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+
+use smallvec::SmallVec;
 
 use crate::element::Element;
 use crate::element::class::{Class, SystemNeed};
@@ -36,11 +39,15 @@ pub struct Port {
 /// Elements as they were made, by their numbers.
 pub type Instances = Vec<Option<Box<dyn Element>>>;
 
+/// For each port of a side, whether packets are pulled there. Most elements have few: no
+/// memory of its own is taken for those.
+pub type PullPorts = SmallVec<[bool; 16]>;
+
 /// An element as planned.
 #[derive(Debug, Clone)]
 pub struct Planned {
     /// Its full name.
-    pub name: String,
+    pub name: Arc<str>,
     /// The name of its class in the configuration, which may be another name of
     /// [`kind`](Self::kind).
     pub class: Arc<str>,
@@ -51,9 +58,9 @@ pub struct Planned {
     /// Where it is declared.
     pub place: Place,
     /// Whether packets are pulled at each input.
-    pub pull_inputs: Vec<bool>,
+    pub pull_inputs: PullPorts,
     /// Whether packets are pulled from each output.
-    pub pull_outputs: Vec<bool>,
+    pub pull_outputs: PullPorts,
     /// The lanes that can reach it, a bit for each.
     pub lanes: u64,
     /// Those of them that run its tasks.
@@ -104,7 +111,7 @@ pub struct Plan {
     pub flat: Flat,
     /// The configuration as it was given.
     pub source: String,
-    by_name: HashMap<String, usize>,
+    by_name: HashMap<Arc<str>, usize>,
     /// Numbers of wires, by where they come from, and by where they lead.
     by_from: Vec<usize>,
     by_to: Vec<usize>,
@@ -147,8 +154,8 @@ impl Plan {
     /// An element by name, as seen from another one: in its compound first, then
     /// further out.
     pub fn find(&self, name: &str, from: Option<usize>) -> Option<usize> {
-        let from = from.map_or("", |index| self.elements[index].name.as_str());
-        enclosing(from).find_map(|prefix| self.by_name.get(&format!("{prefix}{name}")).copied())
+        let from = from.map_or("", |index| &*self.elements[index].name);
+        enclosing(from).find_map(|prefix| self.by_name.get(&*format!("{prefix}{name}")).copied())
     }
 
     /// The lane that an element's handlers are called in.

@@ -4,20 +4,20 @@
 //! up to it. Both end at elements that packets wait in: those that are pushed into
 //! and pulled from. (*Fast Userspace Packet Processing*, section 5.6.)
 
+use crate::plan::neighbors::Neighbors;
 use crate::plan::{Planned, Wire};
 
 /// Fills in [`Planned::lanes`]. `homes` are the threads that run each element's
 /// tasks, zero for elements that run none.
 pub(crate) fn spread(elements: &mut [Planned], wires: &[Wire], homes: &[u64]) {
-    let (mut down, mut up) = (vec![vec![]; elements.len()], vec![vec![]; elements.len()]);
-    for wire in wires {
-        let pulled = elements[wire.from.element].pull_outputs[wire.from.port];
-        if pulled {
-            up[wire.to.element].push(wire.from.element);
-        } else {
-            down[wire.from.element].push(wire.to.element);
-        }
-    }
+    let is_pulled = |wire: &Wire| elements[wire.from.element].pull_outputs[wire.from.port];
+    let next = Neighbors::new(
+        elements.len(),
+        wires.iter().map(|wire| match is_pulled(wire) {
+            true => (wire.to.element, wire.from.element),
+            false => (wire.from.element, wire.to.element),
+        }),
+    );
     let mut work: Vec<(usize, u64)> = homes.iter().copied().enumerate().filter(|(_, h)| *h != 0).collect();
     while let Some((element, threads)) = work.pop() {
         let planned = &mut elements[element];
@@ -32,7 +32,7 @@ pub(crate) fn spread(elements: &mut [Planned], wires: &[Wire], homes: &[u64]) {
         let waits = planned.hands_over
             || planned.pull_outputs.contains(&true) && planned.pull_inputs.contains(&false);
         if !waits || homes[element] & new != 0 {
-            work.extend(down[element].iter().chain(&up[element]).map(|&next| (next, new)));
+            work.extend(next.of(element).map(|next| (next, new)));
         }
     }
     elements.iter_mut().zip(homes).for_each(|(planned, homes)| planned.homes = *homes);

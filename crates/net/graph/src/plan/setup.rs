@@ -75,7 +75,7 @@ impl Setup<'_> {
 
     /// The element of this name, looked for in the same compound, then further out.
     pub fn find(&self, name: &str) -> Option<&'_ Planned> {
-        let named = |full: String| self.elements.iter().find(|element| element.name == full);
+        let named = |full: String| self.elements.iter().find(|element| *element.name == full);
         enclosing(self.name).find_map(|prefix| named(format!("{prefix}{name}")))
     }
 

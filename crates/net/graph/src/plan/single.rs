@@ -4,6 +4,7 @@
 //! packets on their way to such an element go one by one, each as far as it goes, as in
 //! Click.
 
+use crate::plan::neighbors::Neighbors;
 use crate::plan::{Instances, Planned, Wire};
 
 /// Which packets go one by one.
@@ -32,13 +33,10 @@ pub(crate) fn spread(elements: &mut [Planned], wires: &[Wire], made: &Instances,
     if work.is_empty() {
         return;
     }
-    let (mut before, mut pullers) = (vec![vec![]; elements.len()], vec![vec![]; elements.len()]);
-    for wire in wires {
-        before[wire.to.element].push(wire.from.element);
-        if elements[wire.from.element].pull_outputs[wire.from.port] {
-            pullers[wire.from.element].push(wire.to.element);
-        }
-    }
+    let is_pulled = |wire: &&Wire| elements[wire.from.element].pull_outputs[wire.from.port];
+    let before = wires.iter().map(|wire| (wire.to.element, wire.from.element));
+    let pulled = wires.iter().filter(is_pulled).map(|wire| (wire.from.element, wire.to.element));
+    let (before, pullers) = (Neighbors::new(elements.len(), before), Neighbors::new(elements.len(), pulled));
     while let Some(index) = work.pop() {
         if std::mem::replace(&mut elements[index].single, true) {
             continue;
@@ -46,9 +44,9 @@ pub(crate) fn spread(elements: &mut [Planned], wires: &[Wire], made: &Instances,
         let waits =
             |planned: &Planned| planned.pull_outputs.contains(&true) && planned.pull_inputs.contains(&false);
         // Packets wait here: how they came in makes no difference to how they go on.
-        work.extend(before[index].iter().copied().filter(|&other| !waits(&elements[other])));
+        work.extend(before.of(index).filter(|&other| !waits(&elements[other])));
         if !waits(&elements[index]) {
-            work.extend(&pullers[index]);
+            work.extend(pullers.of(index));
         }
     }
 }

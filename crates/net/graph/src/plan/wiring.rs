@@ -1,6 +1,10 @@
 //! From a flat configuration to a plan: ports counted, each push or pull, each
 //! connected as often as it may be.
 
+use std::sync::Arc;
+
+use smallvec::{SmallVec, smallvec};
+
 use crate::element::class::{Class, Registry};
 use crate::element::port_code;
 use crate::lang::{Flat, Place, Problem};
@@ -37,21 +41,26 @@ impl Wiring {
 /// elements.
 pub(crate) fn of(flat: &Flat, registry: &Registry) -> Wiring {
     let mut wiring = Wiring { wires: flat.connections.iter().map(wire).collect(), ..Wiring::default() };
+    wiring.elements.reserve_exact(flat.elements.len());
     let counts = ports(flat.elements.len(), &wiring.wires);
+    // All elements of a class share its name: each name is looked up once in a row.
+    let mut last: Option<(&Arc<str>, &'static Class)> = None;
     for (declared, &(inputs, outputs)) in flat.elements.iter().zip(&counts) {
-        let Some(kind) = registry.find(&declared.class) else {
+        let same = last.filter(|(name, _)| Arc::ptr_eq(name, &declared.class)).map(|(_, kind)| kind);
+        let Some(kind) = same.or_else(|| registry.find(&declared.class)) else {
             let message = format!("undeclared element class '{}'", declared.class);
             wiring.problems.push(Problem::error(&declared.place, message));
             continue;
         };
+        last = Some((&declared.class, kind));
         wiring.elements.push(Planned {
             name: declared.name.clone(),
             class: declared.class.clone(),
             kind,
             config: declared.config.clone(),
             place: declared.place.clone(),
-            pull_inputs: vec![false; inputs],
-            pull_outputs: vec![false; outputs],
+            pull_inputs: smallvec![false; inputs],
+            pull_outputs: smallvec![false; outputs],
             lanes: 0,
             homes: 0,
             hands_over: false,
@@ -233,8 +242,8 @@ fn join_agnostic(nodes: &mut Nodes, element: usize, planned: &Planned) {
     let class = planned.kind;
     let (inputs, outputs) = (planned.pull_inputs.len(), planned.pull_outputs.len());
     let agnostic = |output, port| port_code::processing(class.processing, output, port) == 'a';
-    let open_inputs: Vec<usize> = (0..inputs).filter(|&i| agnostic(false, i)).collect();
-    let open_outputs: Vec<usize> = (0..outputs).filter(|&o| agnostic(true, o)).collect();
+    let open_inputs: SmallVec<[usize; 4]> = (0..inputs).filter(|&i| agnostic(false, i)).collect();
+    let open_outputs: SmallVec<[usize; 4]> = (0..outputs).filter(|&o| agnostic(true, o)).collect();
     let (Some(&input), Some(&output)) = (open_inputs.first(), open_outputs.first()) else { return };
     let mut join = |i, o| {
         let input = nodes.node(false, Port { element, port: i });

@@ -58,9 +58,9 @@ impl Cx<'_> {
         self.lane.count_drops(self.me, reason, count);
     }
 
-    /// Ends packets that still wait here when the router ends. Where another one took its place,
-    /// which has no such element, they are dropped ([`NOT_TAKEN_OVER`]), and that is told: what
-    /// is counted here ends with the router.
+    /// Ends packets that still wait here when the router ends. Where another one took its place and
+    /// did not take them over, they are dropped ([`NOT_TAKEN_OVER`]), and that is told: what is
+    /// counted here ends with the router.
     pub fn end_waiting(&mut self, packets: impl IntoIterator<Item = Packet>) {
         let reasons = self.lane.shared.plan.elements[self.me].kind.drops;
         let reason = reasons.iter().position(|reason| *reason == NOT_TAKEN_OVER);
@@ -388,7 +388,7 @@ impl Cx<'_> {
 
     /// The names of all elements, in order.
     pub fn elements(&self) -> Vec<String> {
-        self.lane.shared.plan.elements.iter().map(|e| e.name.clone()).collect()
+        self.lane.shared.plan.elements.iter().map(|e| e.name.to_string()).collect()
     }
 }
 

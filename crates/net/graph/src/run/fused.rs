@@ -351,7 +351,7 @@ pub(crate) fn complete(
 /// Puts the regions' programs into a lane.
 pub(crate) fn install(regions: &'static [Region], plan: &Plan, slots: &mut Vec<Slot>) -> Result<(), String> {
     let mut entries = HashMap::new();
-    let named = |&(number, name): &(usize, &str)| plan.elements.get(number).is_some_and(|e| e.name == name);
+    let named = |&(number, name): &(usize, &str)| plan.elements.get(number).is_some_and(|e| &*e.name == name);
     if !regions.iter().flat_map(|region| region.members).all(named) {
         return Err("this program was made from another configuration: compile it again".into());
     }

@@ -54,7 +54,7 @@ pub(crate) struct Slot {
     pub(crate) outs: Box<[Option<Port>]>,
     /// For each input, which output it leads from, if it is a pull input.
     pub(crate) ins: Box<[Option<Port>]>,
-    /// For each output, how packets are pulled from it.
+    /// For each output, how packets are pulled from it; empty where none is pulled from.
     pub(crate) pulled: Box<[Pulled]>,
     /// What it emitted and was not carried on yet.
     pub(crate) emitted: Option<Box<OutputBatches>>,

@@ -23,15 +23,14 @@ pub(crate) type Copies = Vec<(usize, Box<dyn Element>)>;
 /// One element for each lane that can reach it: copies where it can be there more
 /// than once, else stand-ins for one behind a lock.
 pub(crate) fn replicate(elements: &mut [Planned], made: Instances) -> Vec<Copies> {
-    let mut all = vec![];
-    for (planned, element) in elements.iter_mut().zip(made) {
-        let places: Vec<usize> = (0..MAX_THREADS).filter(|lane| planned.lanes >> lane & 1 == 1).collect();
-        let Some(mut element) = element else {
-            all.push(vec![]);
-            continue;
-        };
+    let one = |(planned, element): (&mut Planned, Option<Box<dyn Element>>)| {
+        let Some(mut element) = element else { return vec![] };
         planned.further_handlers = planned.kind.further_handlers(&mut *element);
         planned.each = element.per_packet().is_some();
+        if planned.lanes.is_power_of_two() {
+            return vec![(planned.lanes.trailing_zeros() as usize, element)];
+        }
+        let places: Vec<usize> = (0..MAX_THREADS).filter(|lane| planned.lanes >> lane & 1 == 1).collect();
         let mut copies: Vec<Box<dyn Element>> = vec![];
         for _ in 1..places.len() {
             copies.extend(element.replicate());
@@ -42,9 +41,9 @@ pub(crate) fn replicate(elements: &mut [Planned], made: Instances) -> Vec<Copies
             planned.locked = true;
             copies = Locked::share(element, places.len());
         }
-        all.push(places.into_iter().zip(copies).rev().collect());
-    }
-    all
+        places.into_iter().zip(copies).rev().collect()
+    };
+    elements.iter_mut().zip(made).map(one).collect()
 }
 
 /// A stand-in for an element.

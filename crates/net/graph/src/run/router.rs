@@ -417,7 +417,11 @@ fn slot(plan: &Plan, index: usize, element: Option<Box<dyn Element>>) -> Slot {
     let selected = selector.map(|selector| selector.selected_inputs());
     let pulled = |output| selected.clone().map_or_else(|| through(output), Pulled::Passed);
     Slot {
-        pulled: (0..outputs).map(pulled).collect(),
+        // Mostly none is pulled from, and nothing is kept.
+        pulled: match planned.pull_outputs.contains(&true) {
+            true => (0..outputs).map(pulled).collect(),
+            false => Box::default(),
+        },
         element,
         outs: (0..outputs).map(leads).collect(),
         ins: (0..inputs).map(comes).collect(),

@@ -43,7 +43,7 @@ impl Lane {
         let elements = self.shared.plan.elements.iter();
         let mut all: Vec<ElementTotals> = elements
             .map(|e| ElementTotals {
-                name: e.name.clone(),
+                name: e.name.to_string(),
                 class: e.class.to_string(),
                 reasons: e.kind.drops,
                 counters: Counters::default(),

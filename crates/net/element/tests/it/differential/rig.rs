@@ -248,9 +248,9 @@ impl Outcome {
             for lane in router.lanes() {
                 sums.iter_mut().zip(&lane.counters(number).drops).for_each(|(sum, drops)| *sum += drops);
             }
-            drops.insert(planned.name.clone(), sums);
+            drops.insert(planned.name.to_string(), sums);
             let all = router.lanes().iter().map(|lane| lane.counters(number).packets).sum();
-            packets.insert(planned.name.clone(), all);
+            packets.insert(planned.name.to_string(), all);
             for handler in planned.kind.handlers().filter(|h| h.read && !h.name.contains("rate")) {
                 let name = format!("{}.{}", planned.name, handler.name);
                 let value = router.read(&name, "").unwrap_or_else(|refused| refused.to_string());

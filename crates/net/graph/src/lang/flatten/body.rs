@@ -1,6 +1,8 @@
 //! The elements and connections of one scope: the file's or a compound class's.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write;
 use std::sync::Arc;
 
 use super::class::ClassId;
@@ -64,6 +66,10 @@ pub struct Body {
     pub defines: BTreeMap<Arc<str>, Arc<str>>,
     pub elements: Vec<Element>,
     names: HashMap<Arc<str>, u32>,
+    /// Some element's given name is like those of anonymous ones.
+    is_numbered: bool,
+    /// Where names are written before they are kept.
+    written: String,
     /// Pseudoelements that do not count for the numbers of anonymous elements.
     uncounted: usize,
     pub links: Vec<Link>,
@@ -84,6 +90,8 @@ impl Body {
             defines: BTreeMap::new(),
             elements: vec![],
             names: HashMap::new(),
+            is_numbered: false,
+            written: String::new(),
             uncounted: 0,
             links: vec![],
             at_output: true,
@@ -108,6 +116,7 @@ impl Body {
         let index = self.elements.len() as u32;
         // A preliminary name is looked up by nobody.
         if !element.name.starts_with(';') {
+            self.is_numbered |= element.name.contains('@');
             self.names.insert(element.name.clone(), index);
         }
         self.elements.push(element);
@@ -133,27 +142,36 @@ impl Body {
 
     /// A preliminary name for an anonymous element: its class and its number, all
     /// elements so far counted.
-    pub fn anonymous_name(&self, class: &str) -> Arc<str> {
-        format!(";{class}@{}", self.elements.len() - self.uncounted + 1).into()
+    pub fn anonymous_name(&mut self, class: &str) -> Arc<str> {
+        let number = self.elements.len() - self.uncounted + 1;
+        self.written.clear();
+        let _ = write!(self.written, ";{class}@{number}"); // a String takes all
+        self.written.as_str().into()
     }
 
-    /// The final name for an anonymous element: the next number whose name is free.
-    pub fn assign_name(&mut self, index: usize) {
+    /// The final name for an anonymous element: the next number whose name is free. As no two
+    /// have the same number, that is looked for only where others have such names too, or where
+    /// the element `is_found` by its name later.
+    pub fn assign_name(&mut self, index: usize, is_found: bool) {
         let Some(wanted) = self.elements[index].name.strip_prefix(';') else { return };
-        let mut name: Arc<str> = wanted.into();
-        if self.names.contains_key(&name)
-            && let Some((class, number)) = wanted.rsplit_once('@')
-        {
-            let digits = number.bytes().take_while(u8::is_ascii_digit).count();
-            let mut number: u64 = number[..digits].parse().unwrap_or(0);
-            while self.names.contains_key(&name) {
-                number += 1;
-                name = format!("{class}@{number}").into();
-            }
+        if !is_found && !self.is_numbered && !wanted.contains('/') {
+            self.elements[index].name = wanted.into();
+            return;
         }
         // For all that are still without: a table that grows is hashed anew each time.
         self.names.reserve(self.elements.len().saturating_sub(self.names.len()));
-        self.names.insert(name.clone(), index as u32);
+        let (class, number) = wanted.rsplit_once('@').unwrap_or((wanted, ""));
+        let digits = number.bytes().take_while(u8::is_ascii_digit).count();
+        let mut number: u64 = number[..digits].parse().unwrap_or(0);
+        let mut name: Arc<str> = wanted.into();
+        loop {
+            if let Entry::Vacant(free) = self.names.entry(name.clone()) {
+                free.insert(index as u32);
+                break;
+            }
+            number += 1;
+            name = format!("{class}@{number}").into();
+        }
         self.elements[index].name = name;
     }
 

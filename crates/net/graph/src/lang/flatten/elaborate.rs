@@ -118,7 +118,7 @@ fn overload(reader: &mut Reader<'_>, overload: Overload<'_>, name: &str) -> Body
     body.ports =
         [0, 1].map(|side| check_pseudo(reader, &body, side as u32, side, printable, 0, &overload.place));
     for index in 0..body.elements.len() {
-        body.assign_name(index);
+        body.assign_name(index, true);
     }
     body
 }

@@ -80,7 +80,8 @@ impl Expander<'_, '_> {
 
     /// Expands an element that is in the scope `scope`, `depth` compound elements deep.
     fn element(&mut self, index: usize, scope: &Rc<Environment>, depth: usize) {
-        self.body.assign_name(index);
+        let class = self.reader.classes.class(self.body.elements[index].class);
+        self.body.assign_name(index, !matches!(class, Class::Plain(_)));
         let element = &mut self.body.elements[index];
         if element.class == ClassId::TUNNEL || self.reader.full {
             return;
@@ -89,11 +90,11 @@ impl Expander<'_, '_> {
             element.config = scope.expand(&element.config);
             self.text += element.config.len();
         }
-        let place = element.place.clone();
-        let fits = !scope.exhausted() && self.text < self.reader.options.limits.text;
-        self.reader.within(fits, &place, "bytes of configuration strings", self.reader.options.limits.text);
+        let most = self.reader.options.limits.text;
+        let fits = !scope.exhausted() && self.text < most;
+        self.reader.within(fits, &element.place, "bytes of configuration strings", most);
         let Class::Compound(overloads) = self.reader.classes.class(element.class) else { return };
-        let overloads = overloads.clone();
+        let (overloads, place) = (overloads.clone(), element.place.clone());
         match self.resolve(index, &overloads) {
             Resolved::Class(class) => self.body.elements[index].class = class,
             Resolved::Body(_, _) if depth >= DEPTH => {

@@ -1,5 +1,6 @@
 //! Chains: elements mentioned, declared or made on the spot, and their connections.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::body::{Element, INPUT, OUTPUT, SIDES};
@@ -12,9 +13,9 @@ use crate::lang::problem::Problem;
 use crate::lang::tree::*;
 
 /// An item while its step is worked out.
-struct Pending {
-    /// The element's or class's name.
-    name: Arc<str>,
+struct Pending<'a> {
+    /// The element's or class's name, as it is written; that of a group is made.
+    name: Cow<'a, str>,
     /// The class the name means, or that is written in its place.
     class: Option<ClassId>,
     /// The class after `::`.
@@ -38,9 +39,8 @@ pub fn chain(reader: &mut Reader<'_>, chain: Chain<'_>) {
     let mut before: Option<Vec<End>> = None;
     let mut last = None;
     suggest_input(reader, &chain);
-    for step in chain.steps {
-        let (arrow, place, next, goes_on) = (step.arrow, step.place.clone(), step.next.clone(), step.goes_on);
-        let ends = self::step(reader, step, before.is_none());
+    for Step { arrow, items, goes_on, place, next } in chain.steps {
+        let ends = step(reader, items, before.is_none(), goes_on);
         match (before, arrow) {
             (Some(from), Some(arrow)) => connect(reader, &from, &ends, arrow, [&place, &next]),
             _ => check_useless(reader, &ends, INPUT, [&place, &next]),
@@ -99,14 +99,13 @@ fn check_useless(reader: &mut Reader<'_>, ends: &[End], side: usize, places: [&P
 
 /// The elements of one side of an arrow. First all that is written in braces and
 /// parentheses, then the elements in order: so they are numbered.
-fn step(reader: &mut Reader<'_>, step: Step<'_>, first: bool) -> Vec<End> {
-    let goes_on = step.goes_on;
-    let mut pending: Vec<Pending> = step.items.into_iter().map(|item| prepare(reader, item, first)).collect();
+fn step(reader: &mut Reader<'_>, items: Vec<Item<'_>>, first: bool, goes_on: bool) -> Vec<End> {
+    let mut pending: Vec<Pending<'_>> = items.into_iter().map(|item| prepare(reader, item, first)).collect();
     spread(&mut pending, first && !goes_on);
     pending.into_iter().filter_map(|p| finish(reader, p)).collect()
 }
 
-fn prepare(reader: &mut Reader<'_>, item: Item<'_>, first: bool) -> Pending {
+fn prepare<'a>(reader: &mut Reader<'_>, item: Item<'a>, first: bool) -> Pending<'a> {
     let mut pending = Pending {
         name: "".into(),
         class: None,
@@ -122,7 +121,7 @@ fn prepare(reader: &mut Reader<'_>, item: Item<'_>, first: bool) -> Pending {
     };
     match item.what {
         What::Name(name) => {
-            pending.name = name.into();
+            pending.name = Cow::Borrowed(name);
             pending.class = reader.classes.lookup(name);
         }
         What::Implicit => {
@@ -145,8 +144,8 @@ fn prepare(reader: &mut Reader<'_>, item: Item<'_>, first: bool) -> Pending {
 }
 
 /// `a, b, c :: Class(config)` declares all three.
-fn spread(items: &mut [Pending], alone: bool) {
-    let plain = |p: &Pending| !p.implicit && p.ports == [None, None];
+fn spread(items: &mut [Pending<'_>], alone: bool) {
+    let plain = |p: &Pending<'_>| !p.implicit && p.ports == [None, None];
     let Some((last, others)) = items.split_last_mut() else { return };
     if !alone || others.is_empty() || !plain(last) || !others.iter().all(|p| p.bare && plain(p)) {
         return;
@@ -159,7 +158,7 @@ fn spread(items: &mut [Pending], alone: bool) {
 }
 
 /// `( ... )`: statements of this scope, with an `input` and `output` of their own.
-fn group(reader: &mut Reader<'_>, group: Group<'_>, pending: &mut Pending) {
+fn group(reader: &mut Reader<'_>, group: Group<'_>, pending: &mut Pending<'_>) {
     let mut here = reader.bodies.pop().expect("the scope a group is in is open");
     let name = here.anonymous_name("");
     let [whole, input, output] = add_tunnels(reader, &mut here, &name, &pending.place);
@@ -179,11 +178,11 @@ fn group(reader: &mut Reader<'_>, group: Group<'_>, pending: &mut Pending) {
         }
     }
     reader.bodies.push(here);
-    (pending.name, pending.element) = (name, Some(whole));
+    (pending.name, pending.element) = (Cow::Owned(name.to_string()), Some(whole));
 }
 
 /// The element of an item: found, or added to the scope.
-fn finish(reader: &mut Reader<'_>, mut item: Pending) -> Option<End> {
+fn finish(reader: &mut Reader<'_>, mut item: Pending<'_>) -> Option<End> {
     let ports = std::mem::take(&mut item.ports);
     let found =
         if item.class.is_some() { None } else { item.element.or_else(|| body(reader).find(&item.name)) };
@@ -195,7 +194,7 @@ fn finish(reader: &mut Reader<'_>, mut item: Pending) -> Option<End> {
 }
 
 /// An element that is there already.
-fn mention(reader: &mut Reader<'_>, item: Pending, index: u32) -> u32 {
+fn mention(reader: &mut Reader<'_>, item: Pending<'_>, index: u32) -> u32 {
     if item.declared.is_none() && !item.configured {
         return index;
     }
@@ -221,7 +220,7 @@ fn mention(reader: &mut Reader<'_>, item: Pending, index: u32) -> u32 {
 }
 
 /// Tells the complaint of an undeclared element that it is declared after all.
-fn declared_late(reader: &mut Reader<'_>, item: &Pending) {
+fn declared_late(reader: &mut Reader<'_>, item: &Pending<'_>) {
     let message = format!("undeclared element '{}'", item.name);
     if let Some(problem) = reader.problems().iter_mut().find(|p| p.message == message) {
         problem.suggestion = Some("declare it before it is used".into());
@@ -234,31 +233,33 @@ fn declared_late(reader: &mut Reader<'_>, item: &Pending) {
     }
 }
 
-fn declare(reader: &mut Reader<'_>, item: Pending) -> Option<u32> {
+fn declare(reader: &mut Reader<'_>, item: Pending<'_>) -> Option<u32> {
     if !reader.room_for_element(&item.place) {
         return None;
     }
-    let mut name = item.name.clone();
+    let own = |item: &Pending<'_>| -> Arc<str> { (*item.name).into() };
     let mut missing = false;
-    let class = match (item.class, item.declared) {
+    let (name, class) = match (item.class, item.declared) {
         (Some(class), declared) => {
             if declared.is_some() {
                 let message = format!("class '{}' used as element name", item.name);
                 reader.problem(Problem::error(&item.place, message).expected("a name that is no class's"));
             }
-            name = body(reader).anonymous_name(&item.name);
-            class
+            (body(reader).anonymous_name(&item.name), class)
         }
-        (None, Some(class)) => class,
+        (None, Some(class)) => (own(&item), class),
         (None, None) => {
             undeclared(reader, &item);
             // What has a configuration string was meant as a class.
             missing = !item.configured;
-            if item.configured {
-                reader.classes.give_up(&item.name);
-                name = body(reader).anonymous_name(&item.name);
-            }
-            ClassId::ERROR
+            let name = match item.configured {
+                true => {
+                    reader.classes.give_up(&item.name);
+                    body(reader).anonymous_name(&item.name)
+                }
+                false => own(&item),
+            };
+            (name, ClassId::ERROR)
         }
     };
     let digits = |component: &str| component.bytes().all(|b| b.is_ascii_digit());
@@ -272,7 +273,7 @@ fn declare(reader: &mut Reader<'_>, item: Pending) -> Option<u32> {
     Some(body(reader).add(element))
 }
 
-fn undeclared(reader: &mut Reader<'_>, item: &Pending) {
+fn undeclared(reader: &mut Reader<'_>, item: &Pending<'_>) {
     let name = &*item.name;
     let problem = Problem::error(&item.place, format!("undeclared element '{name}'"));
     let problem = problem.expected("an element declared above, or a class");
@@ -285,7 +286,7 @@ fn undeclared(reader: &mut Reader<'_>, item: &Pending) {
 }
 
 /// The nearest element's name, for what looks like one, else the nearest class's.
-fn suggest_element(reader: &mut Reader<'_>, problem: Problem, item: &Pending) -> Problem {
+fn suggest_element(reader: &mut Reader<'_>, problem: Problem, item: &Pending<'_>) -> Problem {
     let name = &*item.name;
     if reader.searches > 0 && !item.configured {
         let body = body(reader);

@@ -16,17 +16,17 @@ use crate::lang::flat::{Connection, Declared, Flat};
 use crate::lang::problem::Problem;
 
 /// The flat graph of an expanded scope.
-pub fn splice(reader: &mut Reader<'_>, expanded: Expanded) -> Flat {
-    let edges = Edges::new(&expanded);
-    check(reader, &expanded, &edges);
-    let Some(links) = joined(reader, &expanded, &edges) else { return Flat::default() };
+pub fn splice(reader: &mut Reader<'_>, mut expanded: Expanded) -> Flat {
+    let Some(mut links) = without_edges(reader, &mut expanded) else { return Flat::default() };
+    links.sort_by_key(|l| (l.to, l.from));
+    links.dedup_by_key(|l| (l.to, l.from));
     let mut indices = vec![usize::MAX; expanded.body.elements.len()];
     let mut elements = vec![];
     for (i, element) in expanded.body.elements.into_iter().enumerate() {
         let Class::Plain(class) = reader.classes.class(element.class) else { continue };
         indices[i] = elements.len();
         elements.push(Declared {
-            name: element.name.to_string(),
+            name: element.name,
             class: class.clone(),
             config: element.config,
             place: element.place,
@@ -38,6 +38,16 @@ pub fn splice(reader: &mut Reader<'_>, expanded: Expanded) -> Flat {
     let connections =
         links.into_iter().map(|l| Connection { from: port(l.from), to: port(l.to), place: l.place });
     Flat { elements, connections: connections.collect(), compounds: expanded.compounds, ..Flat::default() }
+}
+
+/// Connections between elements only. None if there are too many.
+fn without_edges(reader: &mut Reader<'_>, expanded: &mut Expanded) -> Option<Vec<Link>> {
+    if expanded.body.elements.iter().all(|element| element.class != ClassId::TUNNEL) {
+        return Some(std::mem::take(&mut expanded.body.links));
+    }
+    let edges = Edges::new(expanded);
+    check(reader, expanded, &edges);
+    joined(reader, expanded, &edges)
 }
 
 /// One side of an edge.
@@ -149,7 +159,7 @@ fn half_connected(expanded: &Expanded, edge: Edge, (element, port): Port, output
     Problem::error(&whole.place, format!("'{}' {what}", whole.name))
 }
 
-/// Connections between elements only, each once, sorted. None if there are too many.
+/// Connections between elements, those through edges joined. None if there are too many.
 fn joined(reader: &mut Reader<'_>, expanded: &Expanded, edges: &Edges) -> Option<Vec<Link>> {
     let body = &expanded.body;
     let is_edge = |port: Port| body.elements[port.0 as usize].class == ClassId::TUNNEL;
@@ -174,8 +184,6 @@ fn joined(reader: &mut Reader<'_>, expanded: &Expanded, edges: &Edges) -> Option
             return None;
         }
     }
-    joined.sort_by_key(|l| (l.to, l.from));
-    joined.dedup_by_key(|l| (l.to, l.from));
     Some(joined)
 }
 

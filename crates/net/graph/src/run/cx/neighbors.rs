@@ -49,6 +49,6 @@ impl Cx<'_> {
             }
         }
         found.sort_unstable();
-        found.into_iter().map(|element| plan.elements[element].name.clone()).collect()
+        found.into_iter().map(|element| plan.elements[element].name.to_string()).collect()
     }
 }

@@ -33,7 +33,7 @@ pub(super) struct ElementRow {
 pub(super) const OF_ALL: &[ElementRow] = &[
     ElementRow {
         handler: readable("name", "the element's name").marked("."),
-        read: |lane, element| lane.shared.plan.elements[element].name.clone(),
+        read: |lane, element| lane.shared.plan.elements[element].name.to_string(),
     },
     ElementRow {
         handler: readable("class", "the element's class").marked("."),
@@ -125,7 +125,7 @@ pub(super) const OF_ROUTER: &[RouterRow] = &[
     }),
     read("list", "the elements' names, their number first", |lane| {
         let elements = &lane.shared.plan.elements;
-        format!("{}\n{}", elements.len(), lines(elements.iter().map(|e| e.name.as_str())))
+        format!("{}\n{}", elements.len(), lines(elements.iter().map(|e| &*e.name)))
     }),
     RouterRow {
         handler: writable("stop", "stops the router"),
