@@ -61,32 +61,27 @@ impl<R> Default for Changes<R> {
     }
 }
 
-impl<R> Changes<R> {
+impl<R: Ord> Changes<R> {
     fn is_empty(&self) -> bool {
         self.rules.is_empty() && self.hops.is_empty() && !self.all
     }
 
     fn rule(&mut self, rule: R) {
-        if self.rules.len() == REMEMBERED {
+        if !self.all && !remember(&mut self.rules, rule) {
             self.everything();
-        } else if !self.all {
-            self.rules.push(rule);
         }
     }
 
     fn hop(&mut self, index: u32) {
-        if self.all {
-            return;
+        if !self.all && !remember(&mut self.hops, index) {
+            self.everything();
         }
-        self.hops.push(index);
-        if self.hops.len() == REMEMBERED {
-            // The same few may change again and again.
-            self.hops.sort_unstable();
-            self.hops.dedup();
-            if self.hops.len() > REMEMBERED / 2 {
-                self.everything();
-            }
-        }
+    }
+
+    /// Puts them in order, each once.
+    fn sort(&mut self) {
+        sort(&mut self.rules);
+        sort(&mut self.hops);
     }
 
     fn everything(&mut self) {
@@ -96,6 +91,21 @@ impl<R> Changes<R> {
     fn bytes(&self) -> usize {
         self.rules.len() * size_of::<R>() + self.hops.len() * size_of::<u32>()
     }
+}
+
+/// Adds one more change; false when there are too many. The same few may change again and again.
+fn remember<T: Ord>(changed: &mut Vec<T>, one: T) -> bool {
+    changed.push(one);
+    if changed.len() < REMEMBERED {
+        return true;
+    }
+    sort(changed);
+    changed.len() <= REMEMBERED / 2
+}
+
+fn sort<T: Ord>(changed: &mut Vec<T>) {
+    changed.sort_unstable();
+    changed.dedup();
 }
 
 /// Rules with next hops `H`, for the one who changes them.
@@ -223,8 +233,11 @@ impl<S: Scheme, H: Clone + Eq + Hash> Rib<S, H> {
     /// publication.
     pub fn publish(&mut self) {
         let Rib { rules, hops, changes, last_changes, publisher } = self;
+        if changes.is_empty() {
+            return;
+        }
+        changes.sort();
         match publisher {
-            _ if changes.is_empty() => return,
             None => {
                 let mut first = Fib::new();
                 first.follow(changes, rules, hops);
@@ -367,9 +380,7 @@ impl<S: Scheme, H: Clone + Eq + Hash> Fib<S, H> {
             self.hops = hops.indices().map(|index| hops.get(index).cloned()).collect();
             return;
         }
-        for &rule in &changes.rules {
-            self.lookup.follow(rules, rule);
-        }
+        self.lookup.follow_all(rules, &changes.rules);
         for &index in &changes.hops {
             if self.hops.len() <= index as usize {
                 self.hops.resize(index as usize + 1, None);

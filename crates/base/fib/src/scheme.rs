@@ -33,6 +33,13 @@ pub trait Lookup<S: Scheme>: Clone + Debug + Send + Sync {
     /// all have been, the part is that of `rules`.
     fn follow(&mut self, rules: &Rules<S::Rule>, rule: S::Rule);
 
+    /// Follows all of `changed`, which are in order and each there once.
+    fn follow_all(&mut self, rules: &Rules<S::Rule>, changed: &[S::Rule]) {
+        for &rule in changed {
+            self.follow(rules, rule);
+        }
+    }
+
     /// What it takes; as `rules` counts what only changes read.
     fn memory(&self) -> Memory;
 

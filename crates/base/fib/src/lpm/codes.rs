@@ -12,8 +12,8 @@ const QUARTERS: usize = SLOTS / QUARTER;
 const SUB_BITS: u8 = 8;
 /// In a row: the rest is the index of a `Sub`.
 const SUB: u32 = 1 << 31;
-/// Values for each group that may be too wide for their codes before the codes are.
-const TOO_WIDE: usize = SLOTS / 256;
+/// One in so many slots, or covers, may be too wide for its code before all codes are widened.
+const TOO_WIDE: usize = 256;
 
 /// A part of a group that the arena can hold.
 type Piece<C> = [C; 32];
@@ -55,8 +55,9 @@ pub(super) struct Codes<C, const TOPS: usize> {
     subs: Arena<Sub>,
     /// By /16: the longest route of at most 16 bits here, in stored form.
     covers: Box<[u32; TOPS]>,
-    /// Slots in rows whose value is too wide.
+    /// Slots in rows whose value is too wide, and covers.
     wide: usize,
+    wide_covers: usize,
 }
 
 impl<C: Code, const TOPS: usize> Codes<C, TOPS> {
@@ -71,6 +72,7 @@ impl<C: Code, const TOPS: usize> Codes<C, TOPS> {
             subs: Arena::new(),
             covers: boxed(0),
             wide: 0,
+            wide_covers: 0,
         }
     }
 
@@ -159,7 +161,9 @@ impl<C: Code, const TOPS: usize> Codes<C, TOPS> {
     }
 
     pub(super) fn set_cover(&mut self, top: usize, cover: u32) {
-        self.covers[top] = cover;
+        let old = std::mem::replace(&mut self.covers[top], cover);
+        self.wide_covers += usize::from(cover >= C::ELSEWHERE);
+        self.wide_covers -= usize::from(old >= C::ELSEWHERE);
         self.tops[top] = Top::new(self.tops[top].group(), C::code(cover));
     }
 
@@ -252,7 +256,8 @@ impl<C: Code, const TOPS: usize> Codes<C, TOPS> {
 
     /// Whether codes of this width are too narrow for many values.
     pub(super) fn crowded(&self) -> bool {
-        self.wide > TOO_WIDE * self.codes.live() / PIECES
+        let slots = self.codes.live() / PIECES * SLOTS;
+        self.wide > slots / TOO_WIDE || self.wide_covers > TOPS / TOO_WIDE
     }
 
     /// The same in wider codes.

@@ -163,6 +163,7 @@ impl<const TOPS: usize> Lookup4<TOPS> {
                 codes.set_cover(top, stored(route.value));
             }
         });
+        self.widen_if_crowded();
     }
 
     /// Gives what the removed route covered to the next shorter one.
@@ -176,6 +177,7 @@ impl<const TOPS: usize> Lookup4<TOPS> {
                 codes.set_cover(top, cover);
             }
         });
+        self.widen_if_crowded();
     }
 
     /// Makes the quarter that begins with `start` anew from its routes of 17 to 24 bits.
@@ -186,6 +188,10 @@ impl<const TOPS: usize> Lookup4<TOPS> {
         let (mut slots, mut deep) = ([whole.map_or(0, stored); QUARTER], 0u64);
         routes.paint(start, Self::QUARTER_LEN, SLOT_BITS, &mut slots, |slot| deep |= 1 << slot);
         with!(&mut self.width, codes => codes.set_quarter(start.into(), &mut slots, deep));
+        self.widen_if_crowded();
+    }
+
+    fn widen_if_crowded(&mut self) {
         if let Width::Narrow(codes) = &self.width
             && codes.crowded()
         {
@@ -195,3 +201,28 @@ impl<const TOPS: usize> Lookup4<TOPS> {
 }
 
 const _: () = assert!(SLOTS == QUARTER << QUARTER_BITS && QUARTER == 1 << SLOT_BITS);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether codes are of two bytes after /8s with this value.
+    fn wide(value: u32, routes: u32) -> bool {
+        let mut all = Routes::new(1 << 10);
+        let mut lookup: Lookup4 = Lookup::<u32>::new();
+        for n in 0..routes {
+            all.insert((n << 24, 8), value);
+            Lookup::<u32>::follow(&mut lookup, &all, (n << 24, 8));
+        }
+        for n in 0..routes {
+            assert_eq!(Lookup::<u32>::lookup(&lookup, n << 24 | 7), Some(value));
+        }
+        matches!(lookup.width, Width::Wide(_))
+    }
+
+    #[test]
+    fn covers_that_are_too_wide_widen_the_codes() {
+        assert!(!wide(253, 200) && !wide(254, 1));
+        assert!(wide(254, 2) && wide(40_000, 2));
+    }
+}

@@ -112,6 +112,20 @@ impl<A: Address + Into<u128>, const ROOT_BITS: u8, const NODE_BITS: u8> Lookup<A
         }
     }
 
+    /// Painting a route paints all inside it that need no nodes, so those are not painted
+    /// again: however deep routes nest, each is visited once.
+    fn follow_all(&mut self, routes: &Routes<A>, changed: &[(A, u8)]) {
+        let mut painted = None;
+        for &(prefix, len) in changed {
+            let inside = painted.is_some_and(|(outer, outer_len)| prefix.network(outer_len) == outer);
+            if len > NODE_BITS || !inside {
+                Lookup::<A>::follow(self, routes, (prefix, len));
+                painted =
+                    if (ROOT_BITS + 1..=NODE_BITS).contains(&len) { Some((prefix, len)) } else { painted };
+            }
+        }
+    }
+
     fn memory(&self) -> Memory {
         let roots = Self::ROOTS * size_of::<Root>();
         let trie = self.trie.nodes.bytes() + self.trie.leaves.bytes();

@@ -193,6 +193,22 @@ fn many_changes_at_once_are_as_good_as_one_by_one() {
 }
 
 #[test]
+fn a_route_that_changes_again_and_again_is_followed_once() {
+    let mut rib = Rib::<u128, u32>::new();
+    rib.insert((0, 20), 1).unwrap();
+    rib.publish();
+    let mut reader = rib.reader();
+    for n in 0..20 * REMEMBERED as u32 {
+        rib.insert((0, 24), 5 + n % 3).unwrap();
+        assert!(rib.changes.rules.len() < REMEMBERED && !rib.changes.all);
+    }
+    rib.publish();
+    assert_eq!(rib.last_changes.rules, [(0, 24)]);
+    let fib = reader.fib();
+    assert_eq!((fib.lookup(0), fib.lookup(1 << 107)), (Some(&6), Some(&1)));
+}
+
+#[test]
 fn the_same_route_again_is_no_change() {
     let mut rib = Rib::<u16, u8>::new();
     rib.insert((0, 9), 1).unwrap();

@@ -50,8 +50,8 @@ fn follow<A: Invented>(mut table: Table<A>, changes: &[(bool, Route<A>)]) {
 
 /// Routes that come and go, some again and again.
 fn changes<A: Invented>() -> impl Strategy<Value = Vec<(bool, Route<A>)>> {
-    // Few, more than a line has room for, around the widest that it has room for, and the widest.
-    let value = || prop_oneof![4 => 0..4u32, 2 => 0..40u32, 1 => 65_532..65_537u32, 1 => Just(MAX_VALUE)];
+    // Few, many, around the widest that codes of one byte and of two have room for, and the widest.
+    let value = || prop_oneof![4 => 0..4u32, 2 => 0..40u32, 1 => 252..256u32, 1 => 32_764..32_768u32, 1 => Just(MAX_VALUE)];
     let picks = prop::collection::vec((any::<bool>(), any::<prop::sample::Index>(), value()), 1..160);
     (prefixes(60), picks).prop_map(|(prefixes, picks)| {
         let change = |(add, at, value): (bool, prop::sample::Index, u32)| {
