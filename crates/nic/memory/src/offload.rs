@@ -146,4 +146,44 @@ impl TxOffload {
     pub fn header_len(self) -> u64 {
         u64::from(self.l2_len) + u64::from(self.l3_len) + u64::from(self.l4_len)
     }
+
+    /// Whether the headers that are to be summed or cut can be what they are said to be: no shorter
+    /// than their kind is, and with their checksums' fields in the first `len` bytes of the packet.
+    pub fn fits(self, len: usize) -> bool {
+        const SUMS: u8 = TxOffload::TCP_CHECKSUM | TxOffload::UDP_CHECKSUM | TxOffload::SEGMENT;
+        let network = match self.flags {
+            flags if flags & (SUMS | Self::IP_CHECKSUM) == 0 => 0,
+            flags if flags & Self::IPV6 != 0 => 40,
+            _ => 20,
+        };
+        // Where the checksum's field ends (RFC 9293 3.1; RFC 768).
+        let field = match self.flags & SUMS {
+            0 => 0,
+            Self::UDP_CHECKSUM => 8,
+            _ => 18,
+        };
+        let transport = if self.has(Self::SEGMENT) { 20 } else { 0 };
+        let end = self.transport_offset() + field.max(usize::from(self.l4_len));
+        self.l3_len >= network && self.l4_len >= transport && end <= len
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_have_their_least_length_and_end_in_the_first_bytes() {
+        let of =
+            |flags, l3_len, l4_len| TxOffload { flags, l2_len: 14, l3_len, l4_len, ..TxOffload::default() };
+        let tcp = of(TxOffload::TCP_CHECKSUM, 20, 0);
+        assert!(tcp.fits(52) && !tcp.fits(51), "the field ends 18 bytes behind the header's begin");
+        let udp = of(TxOffload::UDP_CHECKSUM | TxOffload::IPV6, 40, 0);
+        assert!(udp.fits(62) && !udp.fits(61));
+        assert!(!of(TxOffload::UDP_CHECKSUM | TxOffload::IPV6, 39, 0).fits(1500));
+        assert!(of(TxOffload::IP_CHECKSUM, 20, 0).fits(34) && !of(TxOffload::IP_CHECKSUM, 19, 0).fits(34));
+        let cut = TxOffload::SEGMENT | TxOffload::TCP_CHECKSUM;
+        assert!(of(cut, 20, 32).fits(66) && !of(cut, 20, 32).fits(65) && !of(cut, 20, 19).fits(1500));
+        assert!(of(TxOffload::VLAN, 0, 0).fits(14), "of a tag alone nothing is read");
+    }
 }

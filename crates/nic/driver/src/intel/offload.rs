@@ -100,7 +100,7 @@ fn sendable<L: TxLayout>(
 ) -> bool {
     let segmenting = offload.flags & TxOffload::SEGMENT != 0;
     let limit = if segmenting { L::MAX_SEGMENTED } else { longest as u64 };
-    let headers_fit = offload.is_empty() || offload.header_len() <= packet.len() as u64;
+    let headers_fit = offload.is_empty() || offload.fits(packet.len());
     let cut = !segmenting || (offload.segment_size > 0 && offload.header_len() < total);
     segments <= L::MAX_SEGMENTS
         && total >= L::SHORTEST as u64

@@ -58,11 +58,10 @@ impl<R: Ring> Tx<R> {
         let asked = packet.tx_offload();
         let has = |flag| asked.flags & flag != 0;
         let total = packet.total_len();
-        let headers = usize::from(asked.l2_len) + usize::from(asked.l3_len) + usize::from(asked.l4_len);
         let cut = has(TxOffload::SEGMENT);
         let limit = if cut { MAX_SEGMENTED } else { self.able.frame };
-        let sound = asked.is_empty() || headers <= packet.len();
-        let cuts = !cut || asked.segment_size > 0 && headers < total && asked.l4_len > 0;
+        let sound = asked.is_empty() || asked.fits(packet.len());
+        let cuts = !cut || asked.segment_size > 0 && asked.header_len() < total as u64;
         // One part for the header where it does not fit in front.
         let apart = !self.able.joined || packet.headroom() < self.able.header + TAG;
         let parts = packet.segments().count() + usize::from(apart);
