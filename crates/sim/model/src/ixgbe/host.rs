@@ -38,6 +38,8 @@ crate::counters::drops! {
     rx_link_down,
     /// It was meant for a virtual function that may not receive (PFVFRE).
     rx_pool_disabled,
+    /// No pool wants it, and there is no default one (PFVTCTL.Dis_Def_Pool).
+    rx_no_pool,
     /// Its descriptors make no sense.
     tx_bad_descriptor,
     /// A buffer's address is not mapped.

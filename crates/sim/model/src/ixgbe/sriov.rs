@@ -91,9 +91,8 @@ impl Sriov {
         u16::from(self.pools.default.unwrap_or(0)) * u16::from(self.pools.queues)
     }
 
-    /// Offers a frame to pools, but for the one that sent it: whether the physical function's pool
-    /// wants it, whether it is to an address inside, and the bytes that were copied.
-    fn offer(&self, counters: &mut Counters, frame: &[u8], from: Option<usize>) -> (bool, bool, usize) {
+    /// Offers a frame to pools, but for the one that sent it.
+    fn offer(&self, counters: &mut Counters, frame: &[u8], from: Option<usize>) -> Offered {
         let (mut wanting, exact) = self.pools.wanting(frame);
         if wanting == 0 {
             // No pool's: the default one has it, if there is one.
@@ -108,7 +107,7 @@ impl Sriov {
             }
         }
         let own = (self.vfs.len()..POOLS).any(|n| wanting >> n & 1 != 0);
-        (own, exact, copied)
+        Offered { wanted: wanting != 0, own, exact, copied }
     }
 
     /// The next frame that a virtual function has sent, and which: they take turns.
@@ -194,6 +193,23 @@ impl Sriov {
     }
 }
 
+/// What becomes of a frame among pools.
+struct Offered {
+    /// Some pool wants it.
+    wanted: bool,
+    /// The physical function's does.
+    own: bool,
+    /// It is to an address inside.
+    exact: bool,
+    /// Bytes that were copied.
+    copied: usize,
+}
+
+impl Offered {
+    /// The physical function alone has what cannot be received.
+    const TO_OWN: Offered = Offered { wanted: true, own: true, exact: false, copied: 0 };
+}
+
 /// The wire, with the pools in front of the physical function's receive side.
 struct Switched<'a, C> {
     wire: &'a mut C,
@@ -210,7 +226,9 @@ impl<C: Wire> Switched<'_, C> {
         let mut own = Vec::new();
         let taken = wire.receive_burst(scratch, BURST, &mut |frame, fault| {
             let sound = *open && fault == FrameError::None && frame.len() >= MIN_FRAME;
-            if !sound || sriov.offer(counters, frame, None).0 {
+            let offered = if sound { sriov.offer(counters, frame, None) } else { Offered::TO_OWN };
+            counters.drops.rx_no_pool += u64::from(!offered.wanted);
+            if offered.own {
                 own.push((frame.to_vec(), fault));
             }
         });
@@ -243,7 +261,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         let mut moved = 0;
         if tx.enabled && up && !self.link.tx_paused(self.now_ns) {
             moved += tx.step(host, &mut |host, frame| {
-                let inside = sriov.pools.loops() && sriov.offer(&mut host.counters, frame, None).1;
+                let inside = sriov.pools.loops() && sriov.offer(&mut host.counters, frame, None).exact;
                 if !inside {
                     wire.transmit(frame);
                 }
@@ -277,9 +295,9 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
             };
             let mut inside = false;
             if sriov.pools.loops() {
-                let (own, exact, copied) = sriov.offer(&mut host.counters, &frame, Some(n));
-                (inside, bytes) = (exact, bytes + copied);
-                if own {
+                let offered = sriov.offer(&mut host.counters, &frame, Some(n));
+                (inside, bytes) = (offered.exact, bytes + offered.copied);
+                if offered.own {
                     host.counters.rx_offered += 1;
                     rx.arrive(host, &frame, FrameError::None, false);
                 }

@@ -85,6 +85,7 @@ fn a_frame_goes_to_its_pool_and_a_broadcast_to_all_that_may_receive() {
     let got: Vec<u64> = vfs.iter_mut().map(|(vf, _)| delivered(vf, now)).collect();
     assert_eq!(got, [1, 2, 0]);
     assert_eq!(pf.drops().rx_pool_disabled, 2, "the third may not receive");
+    assert_eq!(pf.drops().rx_no_pool, 1, "the last is to nobody's address");
     assert_eq!(vfs[1].1.bytes(IOVA + 4096, 64), frame(Some(1)), "in its own client's memory");
 }
 
