@@ -13,7 +13,7 @@ use std::time::Duration;
 use bus::{Bar, Pci, RegisterName};
 use memory::{Attachment, Dma};
 use regs::Register;
-use regs::ixgbe::STATUS;
+use regs::ixgbe::{STATUS, TXDCTL};
 
 use port::{Counter, Feature, Link, Options, Reason, Rss};
 
@@ -248,6 +248,23 @@ impl Device {
         options.check_queues(info.queues, info.queues_limit)?;
         options.check_frame(info.longest, info.longest_limit)?;
         Ok(options)
+    }
+
+    /// Takes a transmit ring back; `false` when the device may still read it. What was queued is sent
+    /// first, if it `sends`. The registers are the ring's head, tail and control.
+    pub fn stop_tx(&self, n: usize, sends: bool, [head, tail, control]: [Register; 3]) -> bool {
+        if sends {
+            let (tail, meaning) = (self.bar.read32(tail.at(n)), "packets that were queued are not sent");
+            // A full ring of jumbo frames takes 300 ms at 1 Gbit/s.
+            if let Err(error) = self.wait(500, head.name, head.at(n), u32::MAX, tail, meaning) {
+                tracing::debug!("{error}");
+            }
+        }
+        // The enable bit is the same in every chip here.
+        self.bar.clear32(control.at(n), TXDCTL::ENABLE);
+        let meaning = "the transmit queue does not stop: its memory is kept for good";
+        let stopped = self.wait(100, control.name, control.at(n), TXDCTL::ENABLE, 0, meaning);
+        self.has_let_go(stopped)
     }
 
     /// Whether a device whose rings are registers has let go of one that it was told to stop.

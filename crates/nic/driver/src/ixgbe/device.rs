@@ -137,18 +137,8 @@ impl Queues for Chip {
 
     /// What was queued is sent first, if the link lets it (4.6.8.1.2).
     fn disable_tx(&self, n: usize) -> bool {
-        if self.bar.read32(LINKS::AT) & LINKS::LINK_UP != 0 {
-            let tail = self.bar.read32(TDT::at(n));
-            let meaning = "packets that were queued are not sent";
-            // A full ring of jumbo frames takes 300 ms at 1 Gbit/s.
-            if let Err(error) = self.wait(500, "TDH", TDH::at(n), u32::MAX, tail, meaning) {
-                tracing::debug!("{error}");
-            }
-        }
-        self.bar.clear32(TXDCTL::at(n), TXDCTL::ENABLE);
-        let meaning = "the transmit queue does not stop: its memory is kept for good";
-        let stopped = self.wait(100, "TXDCTL", TXDCTL::at(n), TXDCTL::ENABLE, 0, meaning);
-        self.has_let_go(stopped)
+        let up = self.bar.read32(LINKS::AT) & LINKS::LINK_UP != 0;
+        self.stop_tx(n, up, [TDH::REGISTER, TDT::REGISTER, TXDCTL::REGISTER])
     }
 }
 

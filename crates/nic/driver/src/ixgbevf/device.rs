@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use port::{Counter, Link, Options, Rss};
-use regs::ixgbe::{LINKS, RXDCTL, TXDCTL};
+use regs::ixgbe::{LINKS, RXDCTL};
 use regs::ixgbevf::message::{kind, version, xcast};
 use regs::ixgbevf::*;
 
@@ -117,8 +117,9 @@ impl intel::Chip for Chip {
     }
 
     fn counters(&self) -> Vec<Counter> {
+        let mut mailbox = self.mailbox();
         let mut state = self.state();
-        state.totals.update(&self.bar, || self.pci.health().is_ok());
+        state.totals.update(&self.bar, || self.pci.health().is_ok() && !mailbox.is_reset(&self.bar));
         state.totals.counters()
     }
 
@@ -217,17 +218,8 @@ impl Queues for Chip {
 
     /// What was queued is sent first, if the link and the physical function let it.
     fn disable_tx(&self, n: usize) -> bool {
-        if self.bar.read32(VFLINKS::AT) & LINKS::LINK_UP != 0 && !self.is_reset() {
-            let tail = self.bar.read32(VFTDT::at(n));
-            let meaning = "packets that were queued are not sent";
-            if let Err(error) = self.wait(500, "VFTDH", VFTDH::at(n), u32::MAX, tail, meaning) {
-                tracing::debug!("{error}");
-            }
-        }
-        self.bar.clear32(VFTXDCTL::at(n), TXDCTL::ENABLE);
-        let meaning = "the transmit queue does not stop: its memory is kept for good";
-        let stopped = self.wait(100, "VFTXDCTL", VFTXDCTL::at(n), TXDCTL::ENABLE, 0, meaning);
-        self.has_let_go(stopped)
+        let up = self.bar.read32(VFLINKS::AT) & LINKS::LINK_UP != 0;
+        self.stop_tx(n, up && !self.is_reset(), [VFTDH::REGISTER, VFTDT::REGISTER, VFTXDCTL::REGISTER])
     }
 }
 

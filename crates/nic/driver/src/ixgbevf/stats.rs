@@ -26,9 +26,20 @@ pub(super) struct Totals {
 /// The registers as they stand.
 fn read(bar: &Bar) -> [u64; SOURCES.len()] {
     SOURCES.map(|(_, low, high, bits, _)| {
-        let value = u64::from(bar.read32(low)) | high.map_or(0, |high| u64::from(bar.read32(high)) << 32);
+        let value = match high {
+            Some(high) => read_wide(|register| bar.read32(register), low, high),
+            None => bar.read32(low).into(),
+        };
         value & ((1 << bits) - 1)
     })
+}
+
+/// A counter in two registers, which may carry into the upper one between two reads: the lower one
+/// counts in whichever of both it belongs to.
+fn read_wide(read32: impl Fn(u32) -> u32, low: u32, high: u32) -> u64 {
+    let (before, first, after) = (read32(high), read32(low), read32(high));
+    let low = if before == after { first } else { read32(low) };
+    u64::from(after) << 32 | u64::from(low)
 }
 
 impl Totals {
@@ -37,11 +48,11 @@ impl Totals {
         *self = Totals { last: read(bar), sums: [0; _] };
     }
 
-    /// Adds what was counted since the last time, if the device turns out to be there: all ones are
-    /// not counts.
-    pub fn update(&mut self, bar: &Bar, is_there: impl Fn() -> bool) {
+    /// Adds what was counted since the last time, if the device turns out to go on: all ones of one
+    /// that is gone are not counts, nor is what begins anew behind a reset.
+    pub fn update(&mut self, bar: &Bar, goes_on: impl FnOnce() -> bool) {
         let now = read(bar);
-        if is_there() {
+        if goes_on() {
             self.add(now);
         }
     }
@@ -72,5 +83,19 @@ mod tests {
         totals.add([3, 8, 6, 6, 9]);
         let values: Vec<u64> = totals.counters().iter().map(|counter| counter.value).collect();
         assert_eq!(values, [4, 10, 1, 0, 2]);
+    }
+
+    #[test]
+    fn a_carry_between_two_reads_is_seen() {
+        for carries_before in 0..4 {
+            let reads = std::cell::Cell::new(0);
+            let read32 = |register| {
+                let value: u64 = if reads.get() < carries_before { 0xFFFF_FFFF } else { 1 << 32 | 5 };
+                reads.set(reads.get() + 1);
+                (if register == 4 { value >> 32 } else { value }) as u32
+            };
+            let value = read_wide(read32, 0, 4);
+            assert!([0xFFFF_FFFF, 1 << 32 | 5].contains(&value), "{value:#x}, {carries_before} reads before");
+        }
     }
 }

@@ -15,17 +15,21 @@ pub(crate) const TABLE: usize = 128;
 
 /// Programs key, table and hash fields; receive must be off (8.2.3.7.12).
 pub(crate) fn program(bar: &Bar, info: &Registers, rss: &Rss, queues: usize) {
+    program_tables(bar, info, rss, queues.min(QUEUES));
+    let fields = info.rss_addresses | if rss.ports { info.rss_ports } else { 0 };
+    bar.write32(info.mrqc.at(0), if queues > 1 { fields } else { 0 });
+}
+
+/// Programs key and table, for so many queues of the port or of each pool.
+pub(crate) fn program_tables(bar: &Bar, info: &Registers, rss: &Rss, queues: usize) {
     for (n, bytes) in rss.key.chunks_exact(4).enumerate() {
         bar.write32(info.rssrk.at(n), u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
     }
-    let queues = queues.min(QUEUES);
     let entries: Vec<u8> = rss.entries(TABLE, queues).map(|queue| queue as u8).collect();
     for (n, four) in entries.chunks_exact(4).enumerate() {
         let word = u32::from_le_bytes([four[0], four[1], four[2], four[3]]);
         bar.write32(info.reta.at(n), word);
     }
-    let fields = info.rss_addresses | if rss.ports { info.rss_ports } else { 0 };
-    bar.write32(info.mrqc.at(0), if queues > 1 { fields } else { 0 });
 }
 
 /// Gives a disabled queue's share of the table to the others; `false` when none

@@ -54,6 +54,10 @@ pub struct Host {
     /// The port's own address.
     mac: [u8; 6],
     vfs: Vec<Vf>,
+    /// What the shared entries of the address table lead to which pool.
+    shared: [Option<pools::Shared>; pools::SHARED],
+    /// The table of multicast hashes.
+    hashes: [u32; MTA::COUNT],
     /// Queues of a pool.
     queues: usize,
     /// What they were told of the link.
@@ -96,7 +100,8 @@ impl Host {
             counters: VfCounters::default(),
         };
         let vfs = policies.iter().enumerate().map(vf).collect();
-        let mut host = Host { chip, mac, vfs, queues, link: Link::DOWN };
+        let (shared, hashes) = ([None; pools::SHARED], [0; MTA::COUNT]);
+        let mut host = Host { chip, mac, vfs, shared, hashes, queues, link: Link::DOWN };
         host.keep_vlans();
         host.chip.set_receiving(true)?;
         host.chip.start_link()?;

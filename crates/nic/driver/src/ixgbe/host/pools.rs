@@ -8,15 +8,21 @@ use super::Host;
 use crate::Result;
 use crate::intel::RingRegisters;
 use crate::intel::ring_registers::address::address_words;
+use crate::intel::ring_registers::rss;
 
 /// Entries of the address table that are nobody's own: the port's, and each virtual function's,
 /// come before.
 const FIRST_SHARED: usize = 1 + super::MOST_VFS;
+/// How many those are.
+pub(super) const SHARED: usize = RAL::COUNT - FIRST_SHARED;
 /// The entry of the VLAN table that is always VLAN 0's, whose tag is a priority alone (802.1Q 6.9.3).
 const PRIORITY: usize = 0;
 
 /// Whose VLAN 0 is.
 const PRIORITY_POOLS: [u32; 2] = [PFVLVFB::at(2 * PRIORITY), PFVLVFB::at(2 * PRIORITY + 1)];
+
+/// An address beside its own of a virtual function, and the function's pool.
+pub(super) type Shared = ([u8; 6], usize);
 
 impl Chip {
     /// Makes pools of so many queues each (4.6.10.1.4); nobody has any frames yet.
@@ -36,15 +42,8 @@ impl Chip {
         let own = (vfs as u32) << PFVTCTL::POOL_SHIFT;
         bar.write32(PFVTCTL::AT, PFVTCTL::VT_ENA | PFVTCTL::REPLEN | PFVTCTL::DIS_DEF_POOL | own);
         bar.write32(PFDTXGSWC::AT, PFDTXGSWC::LPE);
-        for (n, bytes) in options.rss.key.chunks_exact(4).enumerate() {
-            bar.write32(RSSRK::at(n), u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
-        }
-        let entries: Vec<u8> =
-            options.rss.entries(4 * RETA::COUNT, queues).map(|queue| queue as u8).collect();
-        for (n, four) in entries.chunks_exact(4).enumerate() {
-            bar.write32(RETA::at(n), u32::from_le_bytes([four[0], four[1], four[2], four[3]]));
-        }
         let info = Self::REGISTERS;
+        rss::program_tables(bar, info, &options.rss, queues);
         let fields =
             (info.rss_addresses | if options.rss.ports { info.rss_ports } else { 0 }) & !MRQC::MRQE_MASK;
         bar.write32(MRQC::AT, spread | fields);
@@ -159,28 +158,45 @@ impl Host {
         self.chip.bar.write32(PFVML2FLT::at(n), PFVML2FLT::BAM | untagged | some | all);
     }
 
-    /// Writes the addresses beside their own of all virtual functions; `false` when there is no room for
-    /// them all.
-    pub(super) fn tell_addresses(&self) -> bool {
-        let of =
-            |(n, vf): (usize, &super::Vf)| vf.unicast.iter().map(move |mac| (*mac, n)).collect::<Vec<_>>();
-        let mut all = self.vfs.iter().enumerate().flat_map(of);
-        for entry in FIRST_SHARED..RAL::COUNT {
-            match all.next() {
-                Some((mac, pool)) => self.chip.set_address(entry, mac, pool),
-                None => self.chip.clear_address(entry),
+    /// Writes the addresses beside their own of all virtual functions, as far as they are not written
+    /// yet: others' frames go on meanwhile. `false` when there is no room for them all.
+    pub(super) fn tell_addresses(&mut self) -> bool {
+        let Host { chip, vfs, shared, .. } = self;
+        let of = |(n, vf): (usize, &super::Vf)| vf.unicast.iter().map(|mac| (*mac, n)).collect::<Vec<_>>();
+        let all: Vec<Shared> = vfs.iter().enumerate().flat_map(of).collect();
+        for (n, there) in shared.iter_mut().enumerate() {
+            if there.is_some_and(|there| !all.contains(&there)) {
+                chip.clear_address(FIRST_SHARED + n);
+                *there = None;
             }
         }
-        all.next().is_none()
+        let mut fits = true;
+        for (mac, pool) in all {
+            if shared.contains(&Some((mac, pool))) {
+                continue;
+            }
+            match shared.iter().position(Option::is_none) {
+                Some(free) => {
+                    chip.set_address(FIRST_SHARED + free, mac, pool);
+                    shared[free] = Some((mac, pool));
+                }
+                None => fits = false,
+            }
+        }
+        fits
     }
 
-    /// Writes the hashes of the multicast addresses of all virtual functions.
-    pub(super) fn tell_multicast(&self) {
+    /// Writes the hashes of the multicast addresses of all virtual functions, where they change.
+    pub(super) fn tell_multicast(&mut self) {
         let mut words = [0; MTA::COUNT];
         for hash in self.vfs.iter().flat_map(|vf| &vf.multicast) {
             words[usize::from(hash >> 5) % MTA::COUNT] |= 1 << (hash & 31);
         }
-        words.iter().enumerate().for_each(|(n, word)| self.chip.bar.write32(MTA::at(n), *word));
+        for (n, (word, there)) in words.iter().zip(&mut self.hashes).enumerate() {
+            if std::mem::replace(there, *word) != *word {
+                self.chip.bar.write32(MTA::at(n), *word);
+            }
+        }
     }
 
     /// Which entry of the VLAN table has one, or is free.
