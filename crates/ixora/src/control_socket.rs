@@ -112,12 +112,15 @@ fn own_listener(path: &Path) -> rustix::io::Result<OwnedFd> {
     let listener = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     fchmod(&listener, Mode::RUSR | Mode::WUSR)?;
     bind(&listener, &SocketAddrUnix::new(path)?)?;
-    if let Some((user, group)) = caller() {
-        lchown(path, Some(user), Some(group))
-            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-    }
-    listen(&listener, BACKLOG)?;
+    let begun = give_to_caller(path).and_then(|()| listen(&listener, BACKLOG));
+    // A file that nobody listens at would be in the way of the next attempt.
+    begun.inspect_err(|_| drop(std::fs::remove_file(path)))?;
     Ok(listener)
+}
+
+fn give_to_caller(path: &Path) -> rustix::io::Result<()> {
+    let Some((user, group)) = caller() else { return Ok(()) };
+    lchown(path, Some(user), Some(group)).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
 /// A line; `None` when it does not come, or is too long, or the run has ended.
