@@ -212,8 +212,8 @@ impl Drop for StopAtEnd<'_> {
     }
 }
 
-/// Bytes of a socket's path, without the NUL (unix(7), `sun_path`).
-const LONGEST_PATH: usize = 107;
+/// Bytes of the path of a socket that is served: it has one more at first.
+const LONGEST_PATH: usize = bus::LONGEST_SOCKET_PATH - 1;
 
 /// A directory that goes when this goes.
 struct Scratch(PathBuf);

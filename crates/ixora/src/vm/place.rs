@@ -9,9 +9,8 @@ use super::problem::Problem;
 use crate::cli;
 use crate::janitor::{CleanUp, Janitor};
 
-/// Bytes of a socket's path, without the NUL (unix(7), `sun_path`), less the
-/// longest name that is made here.
-const LONGEST: usize = 107 - "/control".len();
+/// Bytes of a socket's path, less the longest name that is made here.
+const LONGEST: usize = bus::LONGEST_SOCKET_PATH - "/control".len();
 
 /// A directory that goes when this goes, unless it is to be kept.
 pub struct Place {

@@ -10,6 +10,9 @@ use rustix::io::Errno;
 use crate::Address;
 use crate::vfio_user::message::Malformed;
 
+/// Bytes of a socket's path, without the NUL (unix(7), `sun_path`).
+pub const LONGEST_SOCKET_PATH: usize = 107;
+
 /// This crate's results.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -157,6 +160,17 @@ impl Error {
     pub(crate) fn os(doing: impl Into<String>, errno: impl Into<io::Error>) -> Error {
         let errno = Errno::from_io_error(&errno.into()).unwrap_or(Errno::IO);
         Error::Os { doing: doing.into(), errno }
+    }
+
+    /// Whether a socket can have a path, of at most so many bytes.
+    pub(crate) fn check_socket_path(path: &Path, most: usize) -> Result<()> {
+        let bytes = path.as_os_str().len();
+        if bytes <= most {
+            return Ok(());
+        }
+        let what = format!("a socket's path has at most {most} bytes, this one has {bytes}");
+        let fix = "choose a shorter one, such as one in /tmp".to_owned();
+        Err(Error::Setup { device: path.display().to_string(), what, fix })
     }
 
     /// A file that would not open; `fix` is for want of permission.

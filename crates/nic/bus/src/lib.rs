@@ -40,7 +40,7 @@ use std::os::fd::BorrowedFd;
 pub use address::Address;
 pub use bar::{Bar, Register};
 pub use claim::{give_back, give_back_in};
-pub use error::{Error, Result};
+pub use error::{Error, LONGEST_SOCKET_PATH, Result};
 pub use ids::Ids;
 pub use mapping::{BarMapping, Mapping};
 pub use pci::Pci;

@@ -236,6 +236,17 @@ fn a_socket_whose_file_is_there_takes_connections() {
 }
 
 #[test]
+fn a_path_that_no_socket_can_have_is_refused_by_its_length() {
+    let path = |bytes: usize| std::path::PathBuf::from(format!("/{}", "x".repeat(bytes - 1)));
+    let said = bus::vfio_user::server::Server::bind(&path(120)).unwrap_err().to_string();
+    assert!(said.contains("at most 106 bytes, this one has 120: choose a shorter one"), "{said}");
+    let said = Client::connect(&path(108), bus::Trust::Hostile, &Default::default()).unwrap_err().to_string();
+    assert!(said.contains("at most 107 bytes, this one has 108"), "{said}");
+    let said = bus::vhost_user::Frontend::connect(&path(108)).unwrap_err().to_string();
+    assert!(said.contains("at most 107 bytes, this one has 108"), "{said}");
+}
+
+#[test]
 fn sockets_are_taken_over_from_the_dead_only() {
     let serving = Serving::start();
     let busy = bus::vfio_user::server::Server::bind(serving.path()).unwrap_err();

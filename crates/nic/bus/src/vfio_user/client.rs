@@ -28,7 +28,7 @@ use super::dma::Ranges;
 use super::message::{self, Access, Command, Encoder, Malformed, Region, flags};
 use super::transport::{Fault, Received, WaitLimit, dial, receive, send};
 use crate::{Addressing, Backend, BarLayout, BarMapping, DmaRange, Error, Kind, Mapping, Result, Trust};
-use crate::{seal, sigbus};
+use crate::{LONGEST_SOCKET_PATH, seal, sigbus};
 
 /// How long a request may take unless said otherwise.
 pub const TIME_LIMIT: Duration = Duration::from_secs(5);
@@ -76,6 +76,7 @@ struct Link {
 impl Client {
     /// Connects to the server at `path`, until `stop` turns true.
     pub fn connect(path: &Path, trust: Trust, stop: &Arc<AtomicBool>) -> Result<Client> {
+        Error::check_socket_path(path, LONGEST_SOCKET_PATH)?;
         let stream = dial(path, TIME_LIMIT, stop).map_err(|errno| {
             let shown = path.display().to_string();
             match errno {

@@ -21,7 +21,7 @@ pub use super::served::{DmaAccess, RegionInfo, Served, Shared};
 use super::message::{Command, Encoder, HEADER, decode_header};
 use super::session::Session;
 use super::transport::{Fault, Received, WaitLimit, dial, receive, send};
-use crate::{Error, Result};
+use crate::{Error, LONGEST_SOCKET_PATH, Result};
 
 /// How long a client may take to send the rest of a message or to take a reply.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
@@ -111,11 +111,12 @@ impl Drop for Server {
 /// server that is gone is replaced.
 ///
 /// # Errors
-/// [`Error::Setup`] when another process listens there; what binding says.
+/// [`Error::Setup`] when another process listens there, or the path is too long; what binding says.
 pub(crate) fn listen(path: &Path) -> Result<(UnixListener, (u64, u64))> {
     let failed = |error: io::Error| Error::os(format!("binding {}", path.display()), error);
     let mut before = path.as_os_str().to_owned();
     before.push("~");
+    Error::check_socket_path(path, LONGEST_SOCKET_PATH - 1)?;
     let before = PathBuf::from(before);
     remove_stale(path)?;
     remove_stale(&before)?;

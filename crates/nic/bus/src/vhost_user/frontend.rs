@@ -22,7 +22,7 @@ use super::memory::{MAX_REGIONS, Table};
 use super::message::{F_PROTOCOL_FEATURES, Message, NO_FD, Request, protocol};
 use super::{Listener, Ring};
 use crate::vfio_user::transport::dial;
-use crate::{Error, Result, Trust};
+use crate::{Error, LONGEST_SOCKET_PATH, Result, Trust};
 
 /// How long a request may take unless said otherwise.
 pub const TIME_LIMIT: Duration = Duration::from_secs(5);
@@ -72,6 +72,7 @@ impl Frontend {
     /// [`Error::Setup`] when nobody listens; what the session's begin says.
     pub fn connect(path: &Path) -> Result<Frontend> {
         let peer = format!("vhost-user:{}", path.display());
+        Error::check_socket_path(path, LONGEST_SOCKET_PATH)?;
         let stream = dial(path, TIME_LIMIT, &AtomicBool::new(false)).map_err(|errno| match errno {
             Errno::NOENT | Errno::CONNREFUSED => Error::Setup {
                 device: peer.clone(),
