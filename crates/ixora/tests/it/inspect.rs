@@ -102,6 +102,32 @@ fn check_tells_programs_the_same() {
 }
 
 #[test]
+fn a_port_that_has_commas_and_no_quotes_is_told_so() {
+    for config in ["FromDevice(model:82599,wire=loop) -> Discard", "Idle -> ToDevice(model:82599,wire=loop)"]
+    {
+        let said = text(&click(&["--check", "-e", config]).stderr);
+        assert!(said.contains("put a port that has commas in quotes: \"model:82599,…\""), "{said}");
+    }
+}
+
+#[test]
+fn time_passes_as_fast_as_the_handler_says() {
+    let run = |script: &str| {
+        let out = click(&["-j", "2", "-e", &format!("{script}; Idle -> Unqueue -> Discard")]);
+        (out.status.code(), text(&out.stdout), text(&out.stderr))
+    };
+    for pace in ["nowait", "100000"] {
+        let (code, said, _) =
+            run(&format!("Script(write timewarp {pace}, wait 300s, print $(timewarp), stop)"));
+        assert_eq!((code, said), (Some(0), format!("{pace}\n")));
+    }
+    for (pace, why) in [("0", "timefactor must be > 0"), ("inf", "must be > 0"), ("x", "expected double")] {
+        let (_, _, said) = run(&format!("Script(write timewarp {pace}, stop)"));
+        assert!(said.contains(why), "{said}");
+    }
+}
+
+#[test]
 fn what_would_crash_click_is_refused_at_load_but_not_in_compatibility() {
     let config = "InfiniteSource(LIMIT 5, STOP true) -> DecIPTTL -> c :: Counter -> Discard";
     let out = click(&["-e", config, "-h", "c.count"]);

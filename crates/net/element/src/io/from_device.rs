@@ -58,10 +58,10 @@ const IGNORED: &[(&str, &str)] = &[
     ("DEBUG", "--explain says all"),
 ];
 
-/// The class.
 /// What is said of a port's counters when there is no port.
 const LOST: &str = "the port is not open";
 
+/// The class.
 pub static CLASS: Class = Class {
     name: "FromDevice",
     brief: "receives packets from a port",
@@ -171,9 +171,10 @@ pub static CLASS: Class = Class {
             host_address(setup, conf)?;
         }
         let numa = conf.keyword("NUMA")?.unwrap_or(true);
+        let (queue, queues) = queues(&name, conf)?;
         let says = Receiving {
-            queue: conf.positional("QUEUE")?.or(ring),
-            queues: conf.positional::<i64>("N_QUEUES")?.and_then(|n| usize::try_from(n).ok()),
+            queue: queue.or(ring),
+            queues,
             shares: ring.is_some()
                 || setup.class.starts_with("FromDPDK")
                 || setup.class.starts_with("FromNetmap"),
@@ -233,6 +234,15 @@ pub(super) fn named(name: &str, setup: &mut Setup<'_>) -> Result<(String, Option
         setup.note(note);
     }
     Ok((port, queue))
+}
+
+/// The first queue and how many. What stands in their place may be the rest of the port's name.
+pub(super) fn queues(port: &str, conf: &mut Conf<'_>) -> Result<(Option<usize>, Option<usize>), Fault> {
+    let quote = || Some(format!("put a port that has commas in quotes: \"{port},…\""));
+    let quoted = |fault| Fault { suggestion: quote(), ..fault };
+    let queue = conf.positional("QUEUE").map_err(quoted)?;
+    let queues = conf.positional::<i64>("N_QUEUES").map_err(quoted)?;
+    Ok((queue, queues.and_then(|n| usize::try_from(n).ok())))
 }
 
 /// The address that Click's FromHost gives its interface, which a port does not.

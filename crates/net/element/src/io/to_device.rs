@@ -73,10 +73,8 @@ pub static CLASS: Class = Class {
     see: &["FromDevice", "ToDump"],
     make: |setup, conf| {
         let (name, ring) = super::from_device::named(&conf.mandatory::<String>("PORT")?, setup)?;
-        let says = Sending {
-            queue: conf.positional("QUEUE")?.or(ring),
-            queues: conf.positional::<i64>("N_QUEUES")?.and_then(|n| usize::try_from(n).ok()),
-        };
+        let (queue, queues) = super::from_device::queues(&name, conf)?;
+        let says = Sending { queue: queue.or(ring), queues };
         let said = settings::read(conf, |setting| setting.tx_keyword)?;
         let burst: usize = conf.keyword("BURST")?.unwrap_or(32);
         let blocking = conf.keyword("BLOCKING")?.unwrap_or(false);

@@ -464,7 +464,7 @@ impl Lane {
     /// nothing else to do.
     pub(crate) fn look_around(&mut self, timeout_ns: Option<i64>) {
         let happened = self.watches.wait(&self.shared.mailboxes[self.id].wakeup, timeout_ns);
-        if self.shared.clock.is_simulated() {
+        if self.shared.clock.jumps() {
             self.shared.simulation.work(self.id);
         }
         for (watch, element) in happened {

@@ -58,19 +58,20 @@ impl Lane {
             return;
         }
         let first = self.timers.first();
-        let timeout = first.map(|at| at.saturating_sub(self.shared.clock.now_ns()));
+        let clock = &self.shared.clock;
+        let timeout = first.map(|at| clock.system_ns(at.saturating_sub(clock.now_ns())));
         match timeout {
             // More were due than fire in one round, or they are set anew each time.
             Some(..=0) if !self.watches.any() => {}
             Some(..=0) => self.look_around(Some(0)),
-            _ if self.shared.clock.is_simulated() => self.rest_simulated(first),
+            _ if clock.jumps() => self.rest_until_all_do(first),
             _ => self.look_around(timeout),
         }
     }
 
     /// As [`rest`](Self::rest), where time moves on when all threads rest. It waits for
     /// messages and files, not for time: who moves time on wakes it.
-    fn rest_simulated(&mut self, first: Option<i64>) {
+    fn rest_until_all_do(&mut self, first: Option<i64>) {
         let shared = self.shared.clone();
         let goes_on = shared.simulation.rest(self.id, first, &shared.clock, &shared.mailboxes);
         if !goes_on || self.watches.any() {

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Pace};
 use crate::element::value::Names;
 use crate::plan::setup::Shares;
 use crate::plan::{Plan, Planned};
@@ -243,6 +243,15 @@ impl Shared {
         if before.saturating_add(by) <= 0 {
             self.mailboxes[0].wakeup.wake();
         }
+    }
+
+    /// Has time pass in another way; `false` when it is simulated.
+    pub(crate) fn set_pace(&self, pace: Pace) -> bool {
+        self.simulation.begin_anew();
+        let is_set = self.clock.set_pace(pace);
+        // They sleep for too long, or too short.
+        self.mailboxes.iter().for_each(|mailbox| mailbox.wakeup.wake());
+        is_set
     }
 
     /// Has the router stop, whatever others want. A driver's script goes through what it

@@ -1,4 +1,4 @@
-//! How simulated time moves on where several threads run a router: to the first timer of
+//! How time that jumps moves on where several threads run a router: to the first timer of
 //! all lanes, as soon as no lane has anything to do.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,6 +44,11 @@ impl Simulation {
             }
         }
         resting[lane].is_none()
+    }
+
+    /// All lanes have something to do: how time passes has changed.
+    pub(crate) fn begin_anew(&self) {
+        self.resting.lock().unwrap_or_else(PoisonError::into_inner).fill(None);
     }
 
     /// A lane goes on.

@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use crate::clock::Pace;
 use crate::element::handler::Handler;
 use crate::element::value::{Names, Scope, Value};
 use crate::element::{Complaint, Refused, port_code};
@@ -137,12 +138,28 @@ pub(super) const OF_ROUTER: &[RouterRow] = &[
     },
     read("classes", "the classes' names", |lane| lines(lane.shared.classes.iter().copied())),
     read("packages", "packages, of which there are none", |_| String::new()),
-    read("timewarp", "whether time is simulated, or how fast it goes", |lane| {
-        match lane.shared.clock.is_simulated() {
-            true => "simulation".to_string(),
-            false => "1".to_string(),
-        }
-    }),
+    RouterRow {
+        handler: changeable(
+            "timewarp",
+            "how many times as fast as the system's time passes; `nowait`; `simulation`",
+        ),
+        read: Some(|lane| match lane.shared.clock.pace() {
+            None => "simulation".to_string(),
+            Some(Pace::NoWait) => "nowait".to_string(),
+            Some(Pace::Times(factor)) => factor.to_string(),
+        }),
+        write: Some(|lane, _, value| {
+            let pace = match value.trim() {
+                "nowait" => Pace::NoWait,
+                text => Pace::Times(text.parse().map_err(|_| "expected double")?),
+            };
+            if matches!(pace, Pace::Times(factor) if !factor.is_finite() || factor <= 0.0) {
+                return Err("timefactor must be > 0".into());
+            }
+            let is_set = lane.shared.set_pace(pace);
+            if is_set { Ok(()) } else { Err("time is simulated".into()) }
+        }),
+    },
     read(
         "figures",
         "what was counted for each element: packets, batches, cycles, drops",
