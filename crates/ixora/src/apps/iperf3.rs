@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use app::services::Application;
 use serde_json::{Value, json};
 use service::iperf3::{Client, Outcome, Server, StreamResult, Wanted};
 use service::load::Live;
@@ -23,12 +24,13 @@ pub fn serve(arguments: &ServeOptions) -> Result<(), Failure> {
         return Err(failure.fix("start several, each on a port of its own"));
     }
     let (stop, report) = (signal::stop_flag()?, Report::default());
-    let server = || -> Box<dyn tcp::Service> {
+    let server = || {
         let mut server = Server::default();
         server.report_to(&report);
-        Box::new(server)
+        let datagrams: Box<dyn tcp::Datagrams> = Box::new(server.datagrams());
+        Application { service: Box::new(server), datagrams: Some((None, datagrams)) }
     };
-    super::serve::serve(arguments, port::IPERF3, &stop, &report, || server().into())
+    super::serve::serve(arguments, port::IPERF3, &stop, &report, server)
 }
 
 /// `ixora load iperf3`.
@@ -140,8 +142,13 @@ mod tests {
 
     #[test]
     fn what_a_server_says_is_summed_whatever_it_is() {
-        let most = StreamResult { bytes: u64::MAX, seconds: 1e300, retransmits: Some(u64::MAX / 2) };
-        let none = StreamResult { bytes: 1, seconds: 2.0, retransmits: None };
+        let most = StreamResult {
+            bytes: u64::MAX,
+            seconds: 1e300,
+            retransmits: Some(u64::MAX / 2),
+            datagrams: None,
+        };
+        let none = StreamResult { bytes: 1, seconds: 2.0, retransmits: None, datagrams: None };
         assert_eq!(sum(&[most, none, most, most]), (u64::MAX, 1e300, Some(u64::MAX)));
     }
 }

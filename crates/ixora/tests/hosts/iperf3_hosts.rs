@@ -74,7 +74,16 @@ fn clients_of_iperf3_measure_a_server_of_ours() {
         }
         let figures = client(&tree, "-t 1");
         assert!(figures["end"]["sum_received"]["bytes"].as_u64() > Some(0), "{figures:#}");
-        for words in ["-u -t 1", "--bidir -t 1"] {
+        for words in ["-u -b 20M -n 5M -l 1400", "-u -b 5M -t 1 -P 3 --udp-counters-64bit"] {
+            let figures = client(&tree, words);
+            let sum = &figures["end"]["sum"];
+            assert!(figures["error"].is_null(), "{words}: {}", figures["error"]);
+            let packets = sum["packets"].as_u64().unwrap_or(0);
+            let lost = sum["lost_packets"].as_u64().unwrap_or(u64::MAX);
+            assert!(packets > 100 && lost < packets, "{words}: {sum}");
+            assert!(sum["jitter_ms"].as_f64() > Some(0.0), "{words}: {sum}");
+        }
+        for words in ["-u -R -t 1", "--bidir -t 1"] {
             let error = client(&tree, words)["error"].to_string();
             assert!(error.contains("not implemented"), "{words}: {error}");
         }
@@ -82,7 +91,7 @@ fn clients_of_iperf3_measure_a_server_of_ours() {
     server.signal(Signal::TERM);
     let done = server.wait(10);
     assert_eq!(done.code(), Some(0), "{done:#?}");
-    assert_eq!(done.json()["notes"]["iperf3_tests"], TESTS.len() + 1, "{done:#?}");
+    assert_eq!(done.json()["notes"]["iperf3_tests"], TESTS.len() + 3, "{done:#?}");
 }
 
 #[test]

@@ -266,7 +266,11 @@ fn who_does_not_go_on_is_left() {
 
 #[test]
 fn what_is_not_there_is_refused_as_iperf3_refuses_it() {
-    for text in [&b"{\"udp\":true}"[..], b"{\"tcp\":true,\"bidirectional\":1}", b"{\"parallel\":1000}"] {
+    for text in [
+        &b"{\"udp\":true,\"reverse\":true}"[..],
+        b"{\"tcp\":true,\"bidirectional\":1}",
+        b"{\"parallel\":1000}",
+    ] {
         let sends = [COOKIE, &(text.len() as u32).to_be_bytes(), text].concat();
         let (came, failed, refused) = scripted(vec![(0, sends)]);
         assert_eq!(came.lock().unwrap().bytes, [9, 0xFE, 0, 0, 0, 13, 0, 0, 0, 0]);

@@ -168,21 +168,21 @@ fn memcached_is_filled_asked_and_checked() {
 }
 
 /// Answers nothing on the connections that were opened first, and the others at once.
-struct Deaf {
+struct Silent {
     echo: tcp::Echo,
-    deaf: Vec<tcp::Id>,
+    unanswered: Vec<tcp::Id>,
     count: usize,
 }
 
-impl Service for Deaf {
+impl Service for Silent {
     fn serve(&mut self, events: &mut Vec<Event>, stack: &mut Stack, io: &mut Io) {
         let mut heard = vec![];
         for event in events.drain(..) {
             match event {
-                Event::Connected { connection, .. } if self.deaf.len() < self.count => {
-                    self.deaf.push(connection)
+                Event::Connected { connection, .. } if self.unanswered.len() < self.count => {
+                    self.unanswered.push(connection)
                 }
-                Event::Received { connection, packet } if self.deaf.contains(&connection) => {
+                Event::Received { connection, packet } if self.unanswered.contains(&connection) => {
                     io.pool.free(packet)
                 }
                 event => heard.push(event),
@@ -198,7 +198,7 @@ fn what_arrives_goes_to_any_connection_that_is_free() {
     // A hundred connections never have room again; the others are enough for what arrives.
     let rates = vec![Some(20_000.0)];
     let settings = Settings { rates, step_ns: SECOND / 2, connections: 110, depth: 1, ..settings() };
-    let server = Deaf { echo: tcp::Echo::default(), deaf: vec![], count: 100 };
+    let server = Silent { echo: tcp::Echo::default(), unanswered: vec![], count: 100 };
     let results = run(load::Echo::new(1), settings, server, |_| {});
     let step = &results.steps[0];
     assert_eq!(step.unanswered, 100, "one on each connection that is not answered");

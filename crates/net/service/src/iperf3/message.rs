@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::datagrams::Seen;
+
 /// Bytes of the cookie, by which a server knows the streams of a test: 36 characters and a zero.
 pub const COOKIE: usize = 37;
 /// The longest text of JSON.
@@ -75,7 +77,7 @@ pub fn push_text(value: &Value, to: &mut Vec<u8>) {
 }
 
 /// What is to be measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Parameters {
     /// How long, in seconds; zero for as long as bytes are sent.
     pub seconds: u32,
@@ -87,6 +89,8 @@ pub struct Parameters {
     pub streams: u32,
     /// Whether the server sends.
     pub reverse: bool,
+    /// Streams of datagrams, and whether their numbers have 64 bits; `None` for TCP.
+    pub wide_datagrams: Option<bool>,
 }
 
 impl Parameters {
@@ -104,8 +108,11 @@ impl Parameters {
             bytes: number("num").max(block),
             streams: number("parallel").max(1).try_into().unwrap_or(u32::MAX),
             reverse: is("reverse"),
+            wide_datagrams: is("udp").then(|| is("udp_counters_64bit")),
         };
-        let is_known = !is("udp") && !is("sctp") && !is("bidirectional") && text["authtoken"].is_null();
+        // This side sends no datagrams.
+        let is_sent_to = !parameters.reverse || parameters.wide_datagrams.is_none();
+        let is_known = is_sent_to && !is("sctp") && !is("bidirectional") && text["authtoken"].is_null();
         match is_known && parameters.streams <= MAX_STREAMS {
             true => Ok(parameters),
             false => Err(UNIMPLEMENTED),
@@ -135,6 +142,8 @@ pub struct StreamResult {
     pub retransmits: Option<u64>,
     /// How long it lasted.
     pub seconds: f64,
+    /// What the side that receives datagrams saw of them; `None` of TCP.
+    pub datagrams: Option<Seen>,
 }
 
 /// The number of a stream by its place: as iperf3 counts them, there is no second one.
@@ -146,10 +155,12 @@ fn id(place: usize) -> u64 {
 pub fn results(streams: &[StreamResult]) -> Value {
     let has_retransmits = streams.iter().any(|stream| stream.retransmits.is_some());
     let text = |(place, stream): (usize, &StreamResult)| {
+        let seen = stream.datagrams.unwrap_or_default();
         json!({
             "id": id(place), "bytes": stream.bytes,
             "retransmits": stream.retransmits.map_or(-1, |count| count as i64),
-            "jitter": 0, "errors": 0, "omitted_errors": 0, "packets": 0, "omitted_packets": 0,
+            "jitter": seen.jitter_s, "errors": seen.lost, "omitted_errors": seen.omitted_lost,
+            "packets": seen.packets, "omitted_packets": seen.omitted_packets,
             "start_time": 0, "end_time": stream.seconds,
         })
     };
@@ -175,6 +186,7 @@ pub fn read_results(text: &Value) -> Vec<StreamResult> {
                 // iperf3's receivers say -1, as a number of 64 bits without a sign.
                 retransmits: stream["retransmits"].as_i64().and_then(|count| u64::try_from(count).ok()),
                 seconds: seconds(stream, "end_time") - seconds(stream, "start_time"),
+                datagrams: None,
             };
             (stream["id"].as_u64().unwrap_or(0), result)
         })
@@ -189,7 +201,8 @@ mod tests {
 
     #[test]
     fn texts_come_in_pieces_and_have_a_longest_length() {
-        let parameters = Parameters { seconds: 3, omit: 0, bytes: 0, streams: 4, reverse: true };
+        let parameters =
+            Parameters { seconds: 3, omit: 0, bytes: 0, streams: 4, reverse: true, wide_datagrams: None };
         let (mut whole, mut came) = (vec![], vec![]);
         push_text(&parameters.text(), &mut whole);
         let last = whole.pop().unwrap_or_default();
@@ -202,13 +215,17 @@ mod tests {
         assert_eq!((Parameters::of(&text), &came[..]), (Ok(parameters), &[9][..]));
         assert!(take_text(&mut vec![0, 16, 0, 0]).is_err());
         assert!(take_text(&mut vec![0, 0, 0, 1, b'{']).is_err());
-        assert_eq!(Parameters::of(&json!({ "udp": true })), Err(UNIMPLEMENTED));
+        assert_eq!(Parameters::of(&json!({ "udp": true, "reverse": true })), Err(UNIMPLEMENTED));
+        let wide = |text| Parameters::of(&text).map(|parameters| parameters.wide_datagrams);
+        assert_eq!(wide(json!({ "udp": true })), Ok(Some(false)));
+        assert_eq!(wide(json!({ "udp": true, "udp_counters_64bit": 1 })), Ok(Some(true)));
+        assert_eq!(wide(json!({ "tcp": true, "udp_counters_64bit": 1 })), Ok(None));
         assert_eq!(Parameters::of(&json!({ "parallel": 129 })), Err(UNIMPLEMENTED));
     }
 
     #[test]
     fn results_are_read_by_the_numbers_of_streams() {
-        let some = |bytes, retransmits| StreamResult { bytes, retransmits, seconds: 1.5 };
+        let some = |bytes, retransmits| StreamResult { bytes, retransmits, seconds: 1.5, datagrams: None };
         let all = [some(5, Some(0)), some(7, Some(2)), some(9, Some(1))];
         let text = results(&all);
         let ids: Vec<u64> =

@@ -6,6 +6,8 @@ use std::collections::HashMap;
 use port::Counter;
 use tcp::{Event, Id, Io, Report, Service, Stack};
 
+use super::datagrams::{Datagrams, Receiver};
+use super::message::StreamResult;
 use super::message::{COOKIE, Parameters, State, UNIMPLEMENTED, push_text, results, take_text};
 use super::stream::Stream;
 
@@ -49,6 +51,11 @@ struct Test {
 }
 
 impl Test {
+    /// Whether connections are waited for that carry bytes.
+    fn takes_streams(&self) -> bool {
+        self.step == Step::Streams && self.parameters.wide_datagrams.is_none()
+    }
+
     /// Something has moved: a measurement without a time has more of it.
     fn go_on(&mut self, now_ns: i64) {
         if self.step == Step::Running && self.parameters.seconds == 0 {
@@ -57,10 +64,11 @@ impl Test {
     }
 
     /// Begins to count again when the time is over that does not.
-    fn omit(&mut self, stack: &Stack, now_ns: i64) {
+    fn omit(&mut self, datagrams: &Datagrams, stack: &Stack, now_ns: i64) {
         if self.step == Step::Running && self.omits_until_ns.is_some_and(|at_ns| at_ns <= now_ns) {
             (self.omits_until_ns, self.began_ns) = (None, now_ns);
             self.streams.iter_mut().for_each(|stream| stream.restart(stack));
+            datagrams.restart();
         }
     }
 
@@ -87,9 +95,16 @@ pub struct Server {
     unknown: HashMap<Id, (Vec<u8>, i64)>,
     counted: Counted,
     report: Report,
+    /// The streams of a test of datagrams.
+    datagrams: Datagrams,
 }
 
 impl Server {
+    /// What the host's UDP hands this server's datagrams, bound to the port of its connections.
+    pub fn datagrams(&self) -> Receiver {
+        Receiver::new(&self.datagrams, &self.report)
+    }
+
     /// Has the counters added to a report when the server ends.
     pub fn report_to(&mut self, report: &Report) {
         self.report = report.clone();
@@ -154,7 +169,7 @@ impl Server {
                     cookie,
                     came: Vec::new(),
                     step: Step::Parameters,
-                    parameters: Parameters { seconds: 0, omit: 0, bytes: 0, streams: 1, reverse: false },
+                    parameters: Parameters::default(),
                     streams: Vec::new(),
                     began_ns: 0,
                     ended_ns: 0,
@@ -167,7 +182,7 @@ impl Server {
                     self.fail(stack, io);
                 }
             }
-            Some(test) if test.step == Step::Streams && test.cookie == cookie => {
+            Some(test) if test.takes_streams() && test.cookie == cookie => {
                 test.streams.push(Stream::new(id));
                 if test.streams.len() == test.parameters.streams as usize {
                     self.start(stack, io);
@@ -191,6 +206,7 @@ impl Server {
         test.until_ns = io.now_ns + i64::from(seconds) * SECOND_NS + GRACE_NS;
         test.omits_until_ns = (omit > 0).then(|| io.now_ns + i64::from(omit) * SECOND_NS);
         let control = test.control;
+        self.datagrams.set_counting(true);
         match [State::TestStart, State::TestRunning].into_iter().all(|state| say(control, state, stack, io)) {
             true => self.fill(None, stack, io),
             false => self.fail(stack, io),
@@ -264,6 +280,10 @@ impl Server {
             Ok(parameters) => {
                 (test.parameters, test.step) = (*parameters, Step::Streams);
                 test.until_ns = io.now_ns + STEP_NS;
+                if let Some(is_wide) = parameters.wide_datagrams {
+                    let Some(control) = stack.info(test.control) else { return false };
+                    self.datagrams.open(control.key.remote, parameters.streams as usize, is_wide);
+                }
                 say(test.control, State::CreateStreams, stack, io)
             }
             Err(number) => {
@@ -283,6 +303,7 @@ impl Server {
         (test.step, test.ended_ns, test.omits_until_ns) = (Step::Results, io.now_ns, None);
         test.until_ns = io.now_ns + STEP_NS;
         test.streams.iter_mut().for_each(|stream| stream.look(stack));
+        self.datagrams.set_counting(false);
         say(test.control, State::ExchangeResults, stack, io)
     }
 
@@ -290,8 +311,14 @@ impl Server {
     fn tell(&mut self, stack: &mut Stack, io: &mut Io) -> bool {
         let Some(test) = &mut self.test else { return false };
         let seconds = (test.ended_ns - test.began_ns) as f64 / 1e9;
-        let seen: Vec<_> =
-            test.streams.iter().map(|stream| stream.result(test.parameters.reverse, seconds)).collect();
+        let connections = test.streams.iter().map(|stream| stream.result(test.parameters.reverse, seconds));
+        let datagrams = self.datagrams.streams().into_iter().map(|stream| StreamResult {
+            bytes: stream.bytes,
+            retransmits: None,
+            seconds,
+            datagrams: Some(stream.seen),
+        });
+        let seen: Vec<_> = connections.chain(datagrams).collect();
         let mut text = vec![];
         push_text(&results(&seen), &mut text);
         text.push(State::DisplayResults as u8);
@@ -311,6 +338,7 @@ impl Server {
     /// The test is over, and the next client may come.
     fn forget(&mut self, stack: &mut Stack, io: &mut Io) {
         let Some(test) = self.test.take() else { return };
+        self.datagrams.close();
         let _ = stack.close(test.control, io);
         test.streams.iter().for_each(|stream| _ = stack.close(stream.id, io));
     }
@@ -336,7 +364,14 @@ impl Server {
             self.counted.failed += 1;
             let _ = stack.abort(id, io);
         }
-        if self.test.as_ref().is_some_and(|test| test.until_ns <= io.now_ns) {
+        let Some(test) = &mut self.test else { return };
+        if test.step == Step::Streams && self.datagrams.are_there() {
+            return self.start(stack, io);
+        }
+        if test.until_ns <= io.now_ns && self.datagrams.have_moved() {
+            test.go_on(io.now_ns);
+        }
+        if test.until_ns <= io.now_ns {
             self.fail(stack, io);
         }
     }
@@ -365,14 +400,19 @@ impl Service for Server {
             }
         }
         if let Some(test) = &mut self.test {
-            test.omit(stack, io.now_ns);
+            test.omit(&self.datagrams, stack, io.now_ns);
         }
         self.expire(stack, io);
     }
 
     fn deadline_ns(&self) -> Option<i64> {
         let unknown = self.unknown.values().map(|(_, at_ns)| *at_ns);
-        unknown.chain(self.test.as_ref().map(Test::deadline_ns)).min()
+        let test = self.test.as_ref().map(|test| match test.step {
+            // Whoever the last of them came to does not call this service.
+            Step::Streams if self.datagrams.are_there() => i64::MIN,
+            _ => test.deadline_ns(),
+        });
+        unknown.chain(test).min()
     }
 }
 

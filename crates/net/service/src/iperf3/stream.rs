@@ -64,6 +64,7 @@ impl Stream {
             bytes: self.bytes,
             retransmits: is_sender.then_some(self.resent[1] - self.resent[0]),
             seconds,
+            datagrams: None,
         }
     }
 }
