@@ -11,7 +11,16 @@ const TESTS: &[(&str, &[&str])] = &[
     ("ixora-bus", &["hostile", "hostile_memory", "hostile_server"]),
     (
         "ixora-testbed",
-        &["hostile_eventfd", "hostile_memory", "hostile_sharing", "twin_drivers", "twin_messages"],
+        &[
+            "hostile_eventfd",
+            "hostile_memory",
+            "hostile_sharing",
+            "i40e_vf_hostile",
+            "i40e_vf_hostile_pf",
+            "ixgbe_vf_hostile",
+            "twin_drivers",
+            "twin_messages",
+        ],
     ),
 ];
 

@@ -33,7 +33,7 @@ const STORM: usize = 200;
 
 /// What the physical function does instead of answering.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Lie {
+enum Reaction {
     Honest,
     Silent,
     Reset,
@@ -54,18 +54,18 @@ enum Lie {
     Announced,
 }
 
-/// What lies, and to which message.
-type Told = Arc<Mutex<(Lie, u32)>>;
+/// How it reacts, and to which message.
+type Told = Arc<Mutex<(Reaction, u32)>>;
 
 /// A physical function by hand.
-struct Liar {
+struct HostilePf {
     raw: Raw,
     told: Told,
     random: Random,
     late: bool,
 }
 
-impl Liar {
+impl HostilePf {
     /// Resets the virtual function, and lets it work.
     fn reset(&self) {
         let bar = &self.raw.bar;
@@ -93,41 +93,41 @@ impl Liar {
             return;
         }
         let kind = event.cookie as u32;
-        let (lie, at) = *self.told.lock().unwrap();
-        let lie = if kind == at { lie } else { Lie::Honest };
+        let (reaction, at) = *self.told.lock().unwrap();
+        let reaction = if kind == at { reaction } else { Reaction::Honest };
         let mut honest = answer(kind);
-        match lie {
-            Lie::Honest if kind == op::RESET_VF => self.reset(),
-            Lie::Honest => self.say(status::SUCCESS, kind, &honest),
-            Lie::Silent => {}
-            Lie::Reset => self.reset(),
-            Lie::Status(other) => self.say(other, kind, &honest),
-            Lie::Length(len) => {
+        match reaction {
+            Reaction::Honest if kind == op::RESET_VF => self.reset(),
+            Reaction::Honest => self.say(status::SUCCESS, kind, &honest),
+            Reaction::Silent => {}
+            Reaction::Reset => self.reset(),
+            Reaction::Status(other) => self.say(other, kind, &honest),
+            Reaction::Length(len) => {
                 honest.resize(len, 0xA5);
                 self.say(status::SUCCESS, kind, &honest);
             }
-            Lie::Chance(len) => {
+            Reaction::Chance(len) => {
                 let bytes = self.chance(len);
                 self.say(status::SUCCESS, kind, &bytes);
             }
-            Lie::Other => self.say(status::SUCCESS, kind ^ 1, &honest),
-            Lie::Twice => (0..2).for_each(|_| self.say(status::SUCCESS, kind, &honest)),
-            Lie::Late if !self.late => self.late = true,
-            Lie::Late => {
+            Reaction::Other => self.say(status::SUCCESS, kind ^ 1, &honest),
+            Reaction::Twice => (0..2).for_each(|_| self.say(status::SUCCESS, kind, &honest)),
+            Reaction::Late if !self.late => self.late = true,
+            Reaction::Late => {
                 self.late = false;
                 self.say(status::ERR_PARAM, kind, &honest);
                 self.say(status::SUCCESS, kind, &honest);
             }
-            Lie::Announced => {
+            Reaction::Announced => {
                 let event = Event { event: event::RESET_IMPENDING, link: (0, false), severity: 0 };
                 self.say(status::SUCCESS, op::EVENT, &event.encode());
             }
-            Lie::Storm => {
+            Reaction::Storm => {
                 self.storm();
                 self.say(status::SUCCESS, kind, &honest);
             }
         }
-        if kind == op::ENABLE_QUEUES && lie == Lie::Honest {
+        if kind == op::ENABLE_QUEUES && reaction == Reaction::Honest {
             let up = Event { event: event::LINK_CHANGE, link: (virtchnl::SPEEDS[0].0, true), severity: 0 };
             self.say(status::SUCCESS, op::EVENT, &up.encode());
         }
@@ -168,12 +168,12 @@ fn resources() -> Resources {
     }
 }
 
-/// A card whose physical function lies, in a thread, and its virtual function.
+/// A card whose physical function is hostile, in a thread, and its virtual function.
 struct Scene {
     vf: Pci,
     told: Told,
     stop: Arc<AtomicBool>,
-    liar: Option<JoinHandle<()>>,
+    pf_thread: Option<JoinHandle<()>>,
     stepper: Option<Stepper>,
     dma: Dma,
     pool: Pool,
@@ -191,25 +191,25 @@ impl Scene {
         let (vf, pf) = (pcis.pop().unwrap(), pcis.pop().unwrap());
         let dma = Dma::new(Default::default());
         let pool = Pool::new(&dma, 1024).unwrap();
-        let told = Arc::new(Mutex::new((Lie::Honest, 0)));
+        let told = Arc::new(Mutex::new((Reaction::Honest, 0)));
         let stop = Arc::new(AtomicBool::new(false));
         let raw = Raw::open_pf(&pf, &Dma::new(Default::default()));
-        let mut liar = Liar { raw, told: told.clone(), random: Random::new(7), late: false };
+        let mut hostile = HostilePf { raw, told: told.clone(), random: Random::new(7), late: false };
         let end = stop.clone();
-        let liar = thread::spawn(move || {
-            liar.reset();
+        let pf_thread = thread::spawn(move || {
+            hostile.reset();
             while !end.load(Ordering::Relaxed) {
-                liar.step();
+                hostile.step();
                 thread::yield_now();
             }
         });
-        let (liar, stepper) = (Some(liar), Some(stepper));
-        Scene { vf, told, stop, liar, stepper, dma, pool, _handles: handles, _pf: pf }
+        let (pf_thread, stepper) = (Some(pf_thread), Some(stepper));
+        Scene { vf, told, stop, pf_thread, stepper, dma, pool, _handles: handles, _pf: pf }
     }
 
-    /// Opens the port and uses it, while the answer to `at` is a lie; why it could not be opened.
-    fn run(&mut self, lie: Lie, at: u32) -> Option<driver::Error> {
-        self.lie(lie, at);
+    /// Opens the port and uses it, while the answer to `at` is wrong; why it could not be opened.
+    fn run(&mut self, reaction: Reaction, at: u32) -> Option<driver::Error> {
+        self.react(reaction, at);
         let begin = Instant::now();
         let opened = self.open();
         let error = match opened {
@@ -230,8 +230,8 @@ impl Scene {
                 None
             }
         };
-        assert!(begin.elapsed() < BOUND, "{lie:?} at {} took {:?}", virtchnl::name(at), begin.elapsed());
-        assert_eq!(self.pool.available(), self.pool.capacity(), "{lie:?} at {at}: every buffer is back");
+        assert!(begin.elapsed() < BOUND, "{reaction:?} at {} took {:?}", virtchnl::name(at), begin.elapsed());
+        assert_eq!(self.pool.available(), self.pool.capacity(), "{reaction:?} at {at}: every buffer is back");
         error
     }
 
@@ -248,19 +248,19 @@ impl Scene {
         Iavf::open(self.vf.clone(), &self.dma, options)
     }
 
-    fn lie(&self, lie: Lie, at: u32) {
-        *self.told.lock().unwrap() = (lie, at);
+    fn react(&self, reaction: Reaction, at: u32) {
+        *self.told.lock().unwrap() = (reaction, at);
     }
 
     fn honest(&mut self) {
-        assert!(self.run(Lie::Honest, 0).is_none(), "it works when nobody lies");
+        assert!(self.run(Reaction::Honest, 0).is_none(), "it works when it answers honestly");
     }
 }
 
 impl Drop for Scene {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        let ended = self.liar.take().map(JoinHandle::join);
+        let ended = self.pf_thread.take().map(JoinHandle::join);
         self.stepper.take().into_iter().for_each(|mut stepper| stepper.stop());
         if !thread::panicking() {
             ended.unwrap().unwrap();
@@ -289,7 +289,7 @@ fn refusals_are_told_by_message_and_status() {
     scene.honest();
     for at in ASKED {
         for (told, known) in [(status::ERR_PARAM, "ERR_PARAM"), (i32::MIN, "no status")] {
-            let error = scene.run(Lie::Status(told), at).expect("it does not open");
+            let error = scene.run(Reaction::Status(told), at).expect("it does not open");
             let driver::Error::Vf(Fault::Refused { message, opcode, status, .. }) = error else {
                 panic!("{}: {error}", virtchnl::name(at))
             };
@@ -305,7 +305,7 @@ fn answers_of_another_length_or_of_chance_do_no_harm() {
     let decoded = [op::VERSION, op::GET_VF_RESOURCES, op::GET_STATS];
     for at in decoded {
         for len in [0, 1, answer(at).len() - 1] {
-            let error = scene.run(Lie::Length(len), at).expect("it does not open");
+            let error = scene.run(Reaction::Length(len), at).expect("it does not open");
             let driver::Error::Vf(Fault::Nonsense { message, .. }) = error else { panic!("{error}") };
             assert_eq!(message, virtchnl::name(at));
         }
@@ -313,7 +313,7 @@ fn answers_of_another_length_or_of_chance_do_no_harm() {
     for at in ASKED {
         for len in [4, answer(at).len(), answer(at).len() + 1, BUFFER] {
             // A resemblance of resources by chance would be none that the driver knows.
-            let error = scene.run(Lie::Chance(len), at);
+            let error = scene.run(Reaction::Chance(len), at);
             let named = matches!(error, None | Some(driver::Error::Vf(_)));
             assert!(named, "{} with {len} bytes: {error:?}", virtchnl::name(at));
         }
@@ -324,14 +324,16 @@ fn answers_of_another_length_or_of_chance_do_no_harm() {
 #[test]
 fn answers_that_do_not_come_or_belong_elsewhere_are_waited_for_in_vain() {
     let mut scene = Scene::new();
-    for (lie, at) in [
-        (Lie::Silent, op::VERSION),
-        (Lie::Silent, op::ENABLE_QUEUES),
-        (Lie::Other, op::GET_VF_RESOURCES),
-        (Lie::Silent, op::RESET_VF),
+    for (reaction, at) in [
+        (Reaction::Silent, op::VERSION),
+        (Reaction::Silent, op::ENABLE_QUEUES),
+        (Reaction::Other, op::GET_VF_RESOURCES),
+        (Reaction::Silent, op::RESET_VF),
     ] {
-        let error = scene.run(lie, at).expect("it does not open");
-        let driver::Error::Vf(Fault::NoAnswer { opcode, .. }) = error else { panic!("{lie:?}: {error}") };
+        let error = scene.run(reaction, at).expect("it does not open");
+        let driver::Error::Vf(Fault::NoAnswer { opcode, .. }) = error else {
+            panic!("{reaction:?}: {error}")
+        };
         assert_eq!(opcode, at);
     }
     scene.honest();
@@ -341,12 +343,12 @@ fn answers_that_do_not_come_or_belong_elsewhere_are_waited_for_in_vain() {
 fn resets_storms_and_second_answers_at_any_message_do_no_harm() {
     let mut scene = Scene::new();
     for at in ASKED {
-        assert!(scene.run(Lie::Twice, at).is_none(), "{}", virtchnl::name(at));
-        let error = scene.run(Lie::Storm, at);
+        assert!(scene.run(Reaction::Twice, at).is_none(), "{}", virtchnl::name(at));
+        let error = scene.run(Reaction::Storm, at);
         // A storm may take the place of the answer in the mailbox.
         let named = matches!(error, None | Some(driver::Error::Vf(Fault::NoAnswer { .. })));
         assert!(named, "{}: {error:?}", virtchnl::name(at));
-        let error = scene.run(Lie::Reset, at).expect("it does not open");
+        let error = scene.run(Reaction::Reset, at).expect("it does not open");
         let driver::Error::Vf(Fault::Reset { .. }) = error else { panic!("{}: {error}", virtchnl::name(at)) };
     }
     scene.honest();
@@ -356,11 +358,11 @@ fn resets_storms_and_second_answers_at_any_message_do_no_harm() {
 fn a_late_answer_is_not_that_of_a_later_message() {
     let mut scene = Scene::new();
     let (mut device, rx, tx) = scene.open().unwrap().split();
-    scene.lie(Lie::Late, op::ADD_ETH_ADDR);
+    scene.react(Reaction::Late, op::ADD_ETH_ADDR);
     let error = device.add_mac([2, 9, 9, 9, 9, 1]).unwrap_err().to_string();
     assert!(error.contains("did not answer ADD_ETH_ADDR"), "{error}");
     device.add_mac([2, 9, 9, 9, 9, 2]).expect("the refusal was the first one's");
-    scene.lie(Lie::Honest, 0);
+    scene.react(Reaction::Honest, 0);
     drop((rx, tx));
     drop(device);
     scene.honest();
@@ -374,7 +376,7 @@ fn a_reset_that_is_only_announced_gives_no_buffer_back() {
     rx[0].recv(&mut scene.pool, &mut batch);
     let lent = scene.pool.available();
     assert!(lent < scene.pool.capacity(), "the ring is filled");
-    scene.lie(Lie::Announced, op::ADD_ETH_ADDR);
+    scene.react(Reaction::Announced, op::ADD_ETH_ADDR);
     let error = device.add_mac([2, 9, 9, 9, 9, 1]).unwrap_err().to_string();
     assert!(error.contains("has reset this one"), "{error}");
     drop((rx, tx));
