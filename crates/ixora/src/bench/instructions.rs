@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use ::bench::Setting;
 use ::bench::overlay::Setup;
+use ::bench::tcp::Shape;
 
 use crate::Failure;
 
@@ -39,6 +40,15 @@ pub fn count_overlay(setup: &Setup) -> Result<[f64; 2], Failure> {
     let row: &[&str] =
         &["bench", "overlay", "--protocol", setup.protocol, "--entries", &entries, "--size", &size];
     Ok([callgrind("*send_by_overlay*", &[row])?, callgrind("*receive_by_overlay*", &[row])?])
+}
+
+/// What happens in a server's turns for each request over TCP: driver, stack and echo.
+pub fn count_tcp(shape: Shape) -> Result<f64, Failure> {
+    let (connections, size) = (shape.connections.to_string(), shape.size.to_string());
+    let messages = shape.messages.map_or("open".to_owned(), |messages| messages.to_string());
+    let row: &[&str] =
+        &["bench", "tcp", "--connections", &connections, "--messages", &messages, "--size", &size];
+    callgrind("*counted_turn*", &[row])
 }
 
 /// Runs this program with some arguments under callgrind, which counts inside one

@@ -7,6 +7,7 @@ use ::bench::figures::Spread;
 use ::bench::tcp::{self, LONGEST, Row, Setup, Shape};
 use clap::Args;
 
+use super::instructions::count_tcp;
 use super::report::{Report, end_progress, show_progress};
 use crate::Failure;
 
@@ -42,9 +43,15 @@ pub struct Arguments {
     /// Short lists, and one window of 1,000 requests for each row: to see that it works.
     #[arg(long)]
     quick: bool,
+    /// Count instructions too, by valgrind's callgrind.
+    #[arg(long)]
+    instructions: bool,
     /// Write the figures and their conditions here as JSON.
     #[arg(long)]
     json: Option<PathBuf>,
+    /// For callgrind: have so many requests answered for each row and print nothing.
+    #[arg(long, hide = true)]
+    only_packets: Option<u64>,
 }
 
 /// Messages of a connection; `None` where it stays.
@@ -105,6 +112,9 @@ fn quick_series(usual: Shape) -> Vec<Shape> {
 
 /// Measures and prints.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if let Some(requests) = arguments.only_packets {
+        return arguments.shapes().into_iter().try_for_each(|shape| Ok(tcp::pass(shape, requests)?));
+    }
     let (requests, windows) = if arguments.quick { (1000, 1) } else { (100_000, 5) };
     let requests = arguments.requests.unwrap_or(requests);
     let windows = arguments.windows.unwrap_or(windows).max(1);
@@ -128,7 +138,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             show_progress(done, shapes.len() * windows);
         });
         end_progress();
-        let row = row?;
+        let mut row = row?;
+        if arguments.instructions {
+            row.instructions_per_request = Some(count_tcp(*shape)?);
+        }
         print(&row);
         if !is_steady(row.calibration) {
             report.note("* the core ran at another speed after the row than before it: measure it again");
@@ -141,7 +154,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 fn print_head() {
     println!(
-        "{:>11}{:>9}{:>6}{:>26}{:>13}{:>8}{:>26}{:>9}{:>7}{:>8}{:>14}",
+        "{:>11}{:>9}{:>6}{:>26}{:>13}{:>8}{:>26}{:>9}{:>7}{:>8}{:>14}{:>14}",
         "connections",
         "messages",
         "size",
@@ -152,7 +165,8 @@ fn print_head() {
         "segments",
         "batch",
         "resent",
-        "calib"
+        "calib",
+        "instructions"
     );
 }
 
@@ -161,7 +175,7 @@ fn print(row: &Row) {
     let spread = |s: Spread| format!("{:.0} ({:.0} to {:.0})", s.median, s.min, s.max);
     let [before, after] = row.calibration;
     println!(
-        "{:>11}{:>9}{:>6}{:>26}{:>13.0}{:>8.2}{:>26}{:>9.2}{:>7.1}{:>8}{:>14}",
+        "{:>11}{:>9}{:>6}{:>26}{:>13.0}{:>8.2}{:>26}{:>9.2}{:>7.1}{:>8}{:>14}{:>14}",
         row.shape.connections,
         row.shape.messages.map_or("open".to_owned(), |messages| messages.to_string()),
         row.shape.size,
@@ -173,6 +187,7 @@ fn print(row: &Row) {
         row.segments_per_turn,
         row.resent,
         format!("{before:.2} {after:.2}{}", if is_steady(row.calibration) { "" } else { "*" }),
+        row.instructions_per_request.map_or("-".to_owned(), |count| format!("{count:.0}")),
     );
 }
 
@@ -184,7 +199,20 @@ mod tests {
         let messages = messages.iter().map(|text| text.parse().expect("messages")).collect();
         let (connections, size) = (connections.to_vec(), size.to_vec());
         let (requests, windows, cpu, quick, json) = (None, None, 0, false, None);
-        Arguments { connections, messages, size, requests, windows, cpu, quick, json }.shapes()
+        let (instructions, only_packets) = (false, None);
+        Arguments {
+            connections,
+            messages,
+            size,
+            requests,
+            windows,
+            cpu,
+            quick,
+            instructions,
+            json,
+            only_packets,
+        }
+        .shapes()
     }
 
     #[test]

@@ -72,6 +72,8 @@ pub struct Row {
     pub windows: usize,
     /// TSC ticks of a step of [`calibration`], before and after the windows.
     pub calibration: [f64; 2],
+    /// Instructions of the server's turns for each request, by callgrind.
+    pub instructions_per_request: Option<f64>,
 }
 
 /// Measures one row; `tell` is called behind each window.
@@ -101,10 +103,10 @@ fn check(shape: Shape) -> Result<()> {
 }
 
 fn windows(world: &mut World, setup: &Setup, tell: &mut dyn FnMut()) -> Result<Row> {
-    let Shape { connections, size, .. } = setup.shape;
+    let size = setup.shape.size;
     world.open()?;
     // Each connection has had an answer or two, and caches and tables are as they will be.
-    world.run((2 * u64::from(connections)).max(setup.requests / 4))?;
+    world.run(warm_up(setup.shape).max(setup.requests / 4))?;
     let before = calibration::measure();
     let (mut server, mut client, mut all) = (vec![], vec![], Done::default());
     for _ in 0..setup.windows.max(1) {
@@ -130,7 +132,33 @@ fn windows(world: &mut World, setup: &Setup, tell: &mut dyn FnMut()) -> Result<R
         requests: all.answers,
         windows: setup.windows.max(1),
         calibration,
+        instructions_per_request: None,
     })
+}
+
+/// Has so many requests answered untimed, on connections that were opened and used before: for
+/// callgrind.
+///
+/// # Errors
+/// As [`measure`].
+pub fn pass(shape: Shape, requests: u64) -> Result<()> {
+    check(shape)?;
+    let mut world = World::new(shape)?;
+    let done = counted(&mut world, shape, requests);
+    world.close()?;
+    done
+}
+
+fn counted(world: &mut World, shape: Shape, requests: u64) -> Result<()> {
+    world.open()?;
+    world.run(warm_up(shape))?;
+    world.count_server();
+    world.run(requests).map(|_| ())
+}
+
+/// Requests behind which each connection has had an answer or two.
+fn warm_up(shape: Shape) -> u64 {
+    2 * u64::from(shape.connections)
 }
 
 #[cfg(test)]
