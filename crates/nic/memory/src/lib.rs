@@ -25,6 +25,7 @@ pub mod offload;
 pub mod packet;
 mod pagemap;
 pub mod pool;
+mod prefetch;
 pub mod region;
 mod returns;
 mod segments;
@@ -39,6 +40,7 @@ pub use bounds::TooLong;
 pub use offload::{Checksum, PacketType, RxFlags, TxOffload};
 pub use packet::{DATA_ROOM, HEADROOM, Packet};
 pub use pool::Pool;
+pub use prefetch::{prefetch, prefetch_lines};
 pub use region::{Dma, Region};
 
 use std::io;

@@ -5,6 +5,7 @@
 use crate::bounds::TooLong;
 use crate::offload::{Checksum, PacketType, RxFlags, TxOffload};
 use crate::packet::{DATA_ROOM, HEADROOM, Packet, RxWords};
+use crate::prefetch::prefetch_line;
 
 impl Packet {
     /// What the device said of the packet.
@@ -127,13 +128,6 @@ impl Packet {
     /// Brings the packet's bytes towards the cache, before they are needed.
     #[inline(always)]
     pub fn prefetch(&self) {
-        let first = self.data_room();
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a prefetch has no effect but on the cache; SSE is always there.
-        unsafe {
-            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(first.cast());
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = first;
+        prefetch_line(self.data_room());
     }
 }
