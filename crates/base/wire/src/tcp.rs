@@ -251,7 +251,13 @@ forward! {
 impl<T: AsRef<[u8]>> Segment<T> {
     /// The options, one by one.
     pub fn options(&self) -> Options<'_> {
-        Options::new(&self.as_ref()[HEADER_LEN..self.header_len()])
+        Options::new(self.option_bytes())
+    }
+
+    /// The options, undecoded.
+    #[inline]
+    pub fn option_bytes(&self) -> &[u8] {
+        &self.as_ref()[HEADER_LEN..self.header_len()]
     }
 
     /// What the segment carries.

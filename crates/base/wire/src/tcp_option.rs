@@ -170,6 +170,32 @@ impl TcpOption<'_> {
     }
 }
 
+/// Bytes of options that are timestamps and nothing else.
+pub const TIMESTAMPS_ALONE_LEN: usize = 12;
+
+/// What such options begin with: padding in front, so that the clocks stand on the boundaries of
+/// words (RFC 7323, appendix A).
+const TIMESTAMPS_ALONE: [u8; 4] = [NO_OPERATION, NO_OPERATION, TIMESTAMPS, 10];
+
+/// The sender's clock and the clock it answers to, of options that are timestamps alone in the
+/// form that RFC 7323, appendix A, recommends: those of nearly every segment but a SYN. `None`
+/// for all others, timestamps in another form among them.
+#[inline]
+pub fn timestamps_alone(options: &[u8]) -> Option<(u32, u32)> {
+    let options: &[u8; TIMESTAMPS_ALONE_LEN] = options.try_into().ok()?;
+    options.starts_with(&TIMESTAMPS_ALONE).then(|| (u32_at(options, 4), u32_at(options, 8)))
+}
+
+/// The options that [`timestamps_alone`] reads.
+#[inline]
+pub fn emit_timestamps_alone(value: u32, echo: u32) -> [u8; TIMESTAMPS_ALONE_LEN] {
+    let mut options = [0; TIMESTAMPS_ALONE_LEN];
+    set_array(&mut options, 0, TIMESTAMPS_ALONE);
+    set_array(&mut options, 4, value.to_be_bytes());
+    set_array(&mut options, 8, echo.to_be_bytes());
+    options
+}
+
 /// The options of a header, one by one; the first broken one ends them.
 #[derive(Debug, Clone)]
 pub struct Options<'a> {
@@ -234,6 +260,21 @@ mod tests {
         let mut data = [0xFF; 12];
         assert_eq!(set_sack_blocks(&mut data, [(1, 9), (11, 12)].into_iter()), 8, "as many as fit");
         assert_eq!(data, [0, 0, 0, 1, 0, 0, 0, 9, 0xFF, 0xFF, 0xFF, 0xFF]);
+    }
+
+    #[test]
+    fn timestamps_alone_are_those_of_the_walk() {
+        let written = emit_timestamps_alone(0x0102_0304, 0xFFFE_FDFC);
+        let walked: Vec<_> = Options::new(&written).flatten().collect();
+        assert_eq!(walked, [TcpOption::Timestamps { value: 0x0102_0304, echo: 0xFFFE_FDFC }]);
+        assert_eq!(timestamps_alone(&written), Some((0x0102_0304, 0xFFFE_FDFC)));
+        for at in 0..4 {
+            let mut other = written;
+            other[at] ^= 1;
+            assert_eq!(timestamps_alone(&other), None, "byte {at} is another");
+        }
+        assert_eq!(timestamps_alone(&written[..11]), None);
+        assert_eq!(timestamps_alone(&[&written[..], &[1; 4]].concat()), None, "more may stand behind");
     }
 
     #[test]
