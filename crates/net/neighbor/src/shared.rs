@@ -75,12 +75,14 @@ struct Known {
 #[derive(Debug, Clone)]
 pub struct Cache<A> {
     version: u64,
+    /// The address that was looked up last: most packets go where the one before went.
+    last: Option<(A, Known)>,
     known: HashMap<A, Known>,
 }
 
 impl<A: Address> Default for Cache<A> {
     fn default() -> Cache<A> {
-        Cache { version: 0, known: HashMap::new() }
+        Cache { version: 0, last: None, known: HashMap::new() }
     }
 }
 
@@ -99,11 +101,31 @@ impl<A: Address> Cache<A> {
         // Acquire: with the store of who changed the table.
         let version = table.version.load(Ordering::Acquire);
         if version != self.version {
+            self.last = None;
             self.known.clear();
             self.version = version;
         }
+        match self.last {
+            Some((address, known)) if address == next_hop && now_ns < known.until_ns => {
+                Resolution::Known(known.mac)
+            }
+            _ => self.lookup_among_all(table, resolver, next_hop, now_ns),
+        }
+    }
+
+    /// As [`Cache::lookup`], of an address that was not the last.
+    fn lookup_among_all(
+        &mut self,
+        table: &SyncTable<A>,
+        resolver: &Resolver<A>,
+        next_hop: A,
+        now_ns: i64,
+    ) -> Resolution {
         match self.known.get(&next_hop) {
-            Some(known) if now_ns < known.until_ns => Resolution::Known(known.mac),
+            Some(known) if now_ns < known.until_ns => {
+                self.last = Some((next_hop, *known));
+                Resolution::Known(known.mac)
+            }
             _ => self.lookup_locked(table, resolver, next_hop, now_ns),
         }
     }
