@@ -56,7 +56,7 @@ impl Connection {
         self.is.waits_for_more = false;
         let mut told = Told::default();
         self.take_cumulative(segment, &mut told, shared, io);
-        if self.is.has_sack {
+        if self.is.has_sack && !segment.sack.as_slice().is_empty() {
             self.take_blocks(segment, &mut told, shared, io.now_ns);
         }
         if let Some(rtt_ns) = told.rtt_ns {
@@ -65,7 +65,9 @@ impl Connection {
                 self.look_for_full_path(rtt_ns, io.now_ns);
             }
         }
-        self.rack.reorderings = self.rack.reorderings.wrapping_add(told.is_reordered.into());
+        if told.is_reordered {
+            self.rack.reorderings = self.rack.reorderings.wrapping_add(1);
+        }
         if told.is_advance {
             // Each duplicate told of a segment that had arrived.
             let told_before = u32::from(self.duplicates) * self.payload_size();
@@ -122,37 +124,43 @@ impl Connection {
         told.is_advance = true;
         self.una = ack;
         self.drag_marks();
-        while let Some(node) = shared.nodes.get_mut(self.queue.head) {
-            if !node.sequence.is_before(ack) || node.sent == Sent::Not {
-                break;
-            }
-            let len = node.len().min(ack.since(node.sequence));
-            let is_whole = !node.end().is_after(ack);
-            told.acknowledged += len.min(node.payload_len());
-            self.delivered = self.delivered.wrapping_add(u32::from(is_whole && node.sent != Sent::Sacked));
-            match node.sent {
-                Sent::InFlight => self.in_flight -= len,
-                Sent::Lost => self.lost -= len,
-                Sent::Sacked => self.sacked -= len,
-                Sent::Not => {}
-            }
-            if node.sent != Sent::Sacked {
-                told.delivered += len;
-                let (sent_ns, is_resent) = (node.sent_ns, node.is_resent);
-                let (start, end) = (node.sequence, node.end());
-                self.measure(segment, told, sent_ns, (start, end.min(ack)), is_resent, io.now_ns);
-            }
-            if !is_whole {
-                if let Some(node) = shared.nodes.get_mut(self.queue.head) {
-                    node.sequence = ack;
-                    node.packet.as_mut().map(|packet| packet.pull_front(len as usize));
-                }
-                break;
-            }
-            if let Some(Some(packet)) = shared.nodes.pop_front(&mut self.queue) {
-                io.pool.free(packet);
-            }
+        while self.take_first(segment, told, shared, io) {}
+    }
+
+    /// Takes the first node off the queue if it is acknowledged, or as much of it as is; whether
+    /// the next one may be as well.
+    #[inline(never)]
+    fn take_first(&mut self, segment: &Segment, told: &mut Told, shared: &mut Shared, io: &mut Io) -> bool {
+        let ack = segment.acknowledgement;
+        let Some(node) = shared.nodes.get_mut(self.queue.head) else { return false };
+        if !node.sequence.is_before(ack) || node.sent == Sent::Not {
+            return false;
         }
+        let len = node.len().min(ack.since(node.sequence));
+        let is_whole = !node.end().is_after(ack);
+        told.acknowledged += len.min(node.payload_len());
+        self.delivered = self.delivered.wrapping_add(u32::from(is_whole && node.sent != Sent::Sacked));
+        match node.sent {
+            Sent::InFlight => self.in_flight -= len,
+            Sent::Lost => self.lost -= len,
+            Sent::Sacked => self.sacked -= len,
+            Sent::Not => {}
+        }
+        if node.sent != Sent::Sacked {
+            told.delivered += len;
+            let (sent_ns, is_resent) = (node.sent_ns, node.is_resent);
+            let (start, end) = (node.sequence, node.end());
+            self.measure(segment, told, sent_ns, (start, end.min(ack)), is_resent, io.now_ns);
+        }
+        if is_whole {
+            if let Some(Some(packet)) = shared.nodes.pop_front(&mut self.queue) {
+                io.pool.free_segment(packet);
+            }
+        } else if let Some(node) = shared.nodes.get_mut(self.queue.head) {
+            node.sequence = ack;
+            let _ = node.change(|packet| packet.pull_front(len as usize));
+        }
+        is_whole && self.queue.head != NONE
     }
 
     /// Brings marks along that lie behind what is acknowledged: numbers compare within 2 GiB
@@ -284,7 +292,7 @@ impl Connection {
     /// to look again; whether anything new was found.
     pub fn find_lost(&mut self, shared: &mut Shared, now_ns: i64) -> bool {
         self.set(Deadline::Reorder, NEVER);
-        if !self.is.has_sack {
+        if !self.is.has_sack || self.in_flight == 0 {
             return false;
         }
         let patience_ns = self.rack.rtt_ns + self.tolerance_ns();
@@ -362,6 +370,7 @@ impl Connection {
     }
 
     /// Begins recovery from a loss that acknowledgements told of.
+    #[cold]
     pub fn begin_recovery(&mut self, shared: &mut Shared) {
         shared.counters.recoveries += 1;
         let flight = self.nxt.since(self.una);

@@ -51,8 +51,9 @@ impl Connection {
         let size = self.payload_size() as usize;
         let last = shared.nodes.get_mut(self.queue.tail);
         let last = last.filter(|last| last.sent == Sent::Not && !last.is_record_end);
-        let last = last.and_then(|last| last.packet.as_mut());
-        let is_joined = last.is_some_and(|last| last.len() + packet.len() <= size && append(last, packet));
+        let fits = |last: &Packet| last.len() + packet.len() <= size;
+        let joined = last.and_then(|last| last.change(|last| fits(last) && append(last, packet)));
+        let is_joined = joined.unwrap_or(false);
         if is_joined {
             self.end = self.end.plus(packet.len() as u32);
         }
@@ -232,7 +233,9 @@ impl Stack {
     pub fn consume(&mut self, id: Id, bytes: usize, io: &mut Io) -> Result<(), Refusal> {
         let (connection, shared) = self.known(id)?;
         connection.consume(bytes as u32, shared);
-        self.settle(id.index, Next::Keep, io);
+        if connection.is.owes_ack && !connection.is.is_ready {
+            self.settle(id.index, Next::Keep, io);
+        }
         Ok(())
     }
 

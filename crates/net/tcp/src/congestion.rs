@@ -72,6 +72,7 @@ impl Congestion {
     }
 
     /// RFC 9438, sections 4.2 to 4.5.
+    #[inline(never)]
     fn grow_cubic(&mut self, bytes: u32, segment: u32, rtt_ns: i64, now_ns: i64) {
         let window = self.window as f32 / segment as f32;
         if self.epoch_ns == 0 {

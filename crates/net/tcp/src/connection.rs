@@ -100,17 +100,51 @@ pub const QUICK: u8 = 16;
 /// A deadline that is not set.
 pub const NEVER: i64 = i64::MAX;
 
-/// A connection.
+/// A connection. What each request of a peer touches stands in front, line by line, for of many
+/// connections hardly one is in the cache when something comes for it.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct Connection {
     /// Both ends.
     pub key: Key,
     /// Counted up when the place is given to another connection.
     pub generation: u32,
-    /// The state.
-    pub state: State,
+    /// The first number that is not acknowledged.
+    pub una: Sequence,
+    /// The next number to be sent.
+    pub nxt: Sequence,
+    /// The number behind all that is to be sent.
+    pub end: Sequence,
+    /// The next number expected.
+    pub receive_next: Sequence,
+    /// The number behind the window that was told.
+    pub receive_edge: Sequence,
+    /// What is waited for.
+    pub deadlines: [i64; DEADLINES],
+    /// What the wheel of timers is set to.
+    pub armed_ns: i64,
+    /// When something was received or sent last.
+    pub heard_ns: i64,
+    /// When data were sent last.
+    pub sent_ns: i64,
+    /// When data came last.
+    pub received_ns: i64,
+    /// Since when the other side has not taken anything; never while it has all.
+    pub waits_since_ns: i64,
+    /// When it was seen.
+    pub peer_clock_ns: i64,
+    /// The other side's clock, to be echoed.
+    pub peer_clock: u32,
+    /// The last acknowledgement that was sent.
+    pub acknowledged: Sequence,
+    /// What is added to the clock (RFC 7323, section 5.4).
+    pub clock_offset: u32,
+    /// Bytes that are on their way.
+    pub in_flight: u32,
     /// What is so of it.
     pub is: Traits,
+    /// The state.
+    pub state: State,
     /// How a loss is repaired at present.
     pub recovery: Recovery,
     /// By how many bits the other side's windows are shifted.
@@ -127,40 +161,14 @@ pub struct Connection {
     pub quick: u8,
     /// Bytes of the largest segment, options included.
     pub segment: u16,
-    /// The largest segment that the other side is told of.
-    pub advertised: u16,
     /// The largest segment that came.
     pub receive_segment: u16,
-    /// How often a SYN is sent again, where the application chose it.
-    pub syn_retries: Option<u8>,
-    /// How long the other side may be silent in nanoseconds, where the application chose it.
-    pub user_timeout_ns: i64,
-    /// Whether it is asked when it is silent, and when.
-    pub keep_alive: Option<KeepAlive>,
-    /// Since when the other side has not taken anything; never while it has all.
-    pub waits_since_ns: i64,
-    /// Segments that have arrived at the other side.
-    pub delivered: u32,
-    /// When data came last.
-    pub received_ns: i64,
-    /// The node that was sent last of those that were new.
-    pub last_new: u32,
-    /// What is known of the path.
-    pub path: Path,
+    /// Bytes of data that go with the SYN.
+    pub syn_data: u16,
     /// What is sent, and not acknowledged.
     pub queue: List,
     /// The first node of it that was not sent.
     pub unsent: u32,
-    /// The first number of this side.
-    pub initial: Sequence,
-    /// The first number that is not acknowledged.
-    pub una: Sequence,
-    /// The next number to be sent.
-    pub nxt: Sequence,
-    /// The number behind all that is to be sent.
-    pub end: Sequence,
-    /// Bytes that are on their way.
-    pub in_flight: u32,
     /// Bytes that are taken for lost and were not sent again.
     pub lost: u32,
     /// Bytes that have arrived behind others that have not.
@@ -177,67 +185,67 @@ pub struct Connection {
     pub recover: Sequence,
     /// The window is not reduced for congestion again until there.
     pub ecn_recover: Sequence,
-    /// Where the probe for the last segments ends.
-    pub probe_end: Option<Sequence>,
-    /// What RACK knows.
-    pub rack: Rack,
-    /// Round trips.
-    pub rtt: RoundTrip,
-    /// The congestion window.
-    pub congestion: Congestion,
-    /// When slow start is to end.
-    pub hystart: Hystart,
-    /// How much of it is used.
-    pub usage: Usage,
-    /// How recovery is paced.
-    pub reduction: RateReduction,
-    /// Bytes of data that go with the SYN.
-    pub syn_data: u16,
-    /// The cookie that the SYN or its answer carries, or the request for one.
-    pub cookie: Option<Box<Cookie>>,
-    /// Since when the other side takes too little.
-    pub progress: Progress,
     /// What came before what stands in front of it.
     pub early: List,
-    /// The next number expected.
-    pub receive_next: Sequence,
-    /// The number behind the window that was told.
-    pub receive_edge: Sequence,
     /// Bytes that the application has and has not consumed.
     pub unconsumed: u32,
     /// The packets that they came in, as far as is known.
     pub unconsumed_packets: u32,
+    /// The node that was sent last of those that were new.
+    pub last_new: u32,
+    /// Segments that have arrived at the other side.
+    pub delivered: u32,
     /// Where the other side's data end, once its FIN has come.
     pub peer_end: Option<Sequence>,
-    /// First numbers of blocks in which something came, the latest first.
-    pub recent: [Sequence; 3],
-    /// Data that came twice, to be told (RFC 2883).
-    pub duplicate: Option<(Sequence, Sequence)>,
-    /// The other side's clock, to be echoed.
-    pub peer_clock: u32,
-    /// When it was seen.
-    pub peer_clock_ns: i64,
-    /// The last acknowledgement that was sent.
-    pub acknowledged: Sequence,
-    /// What is added to the clock (RFC 7323, section 5.4).
-    pub clock_offset: u32,
-    /// When something was received or sent last.
-    pub heard_ns: i64,
-    /// When data were sent last.
-    pub sent_ns: i64,
+    /// Round trips.
+    pub rtt: RoundTrip,
     /// Payload bytes that the other side has acknowledged.
     pub bytes_acknowledged: u64,
     /// Payload bytes that came in order.
     pub bytes_received: u64,
+    /// Where the probe for the last segments ends.
+    pub probe_end: Option<Sequence>,
+    /// What RACK knows.
+    pub rack: Rack,
+    /// What is known of the path.
+    pub path: Path,
+    /// The congestion window.
+    pub congestion: Congestion,
+    /// How much of it is used.
+    pub usage: Usage,
+    /// Data that came twice, to be told (RFC 2883).
+    pub duplicate: Option<(Sequence, Sequence)>,
+    /// When slow start is to end.
+    pub hystart: Hystart,
+    /// How long the other side may be silent in nanoseconds, where the application chose it.
+    pub user_timeout_ns: i64,
+    /// Since when the other side takes too little.
+    pub progress: Progress,
+    // What follows is not looked at for data in order of which nothing is lost.
+    /// How recovery is paced.
+    pub reduction: RateReduction,
+    /// First numbers of blocks in which something came, the latest first.
+    pub recent: [Sequence; 3],
+    /// The first number of this side.
+    pub initial: Sequence,
     /// Segments that were sent again.
     pub resent: u32,
     /// When a challenge may be sent again.
     pub challenge_ns: i64,
-    /// What is waited for.
-    pub deadlines: [i64; DEADLINES],
-    /// What the wheel of timers is set to.
-    pub armed_ns: i64,
+    /// Whether it is asked when it is silent, and when.
+    pub keep_alive: Option<KeepAlive>,
+    /// The cookie that the SYN or its answer carries, or the request for one.
+    pub cookie: Option<Box<Cookie>>,
+    /// The largest segment that the other side is told of.
+    pub advertised: u16,
+    /// How often a SYN is sent again, where the application chose it.
+    pub syn_retries: Option<u8>,
 }
+
+/// Cache lines of a connection that each request touches.
+pub const HOT_LINES: usize = 9;
+
+const _: () = assert!(std::mem::offset_of!(Connection, reduction) == HOT_LINES * 64);
 
 /// What all connections of a stack share.
 #[derive(Debug)]

@@ -47,7 +47,9 @@ impl Connection {
                 return io.pool.free(bytes);
             }
             self.deliver(index, bytes, shared);
-            self.deliver_early(index, shared, io);
+            if self.early.len > 0 {
+                self.deliver_early(index, shared, io);
+            }
             self.received_ns = io.now_ns;
             self.receive_segment = self.receive_segment.max(len.min(0xFFFF) as u16);
             self.delay_acknowledgement(shared, io.now_ns);
@@ -125,7 +127,7 @@ impl Connection {
         }
         let before = shared.early.get_mut(after).filter(|before| before.end() == start);
         let is_joined =
-            before.and_then(|node| node.packet.as_mut()).is_some_and(|before| append(before, &packet));
+            before.and_then(|node| node.change(|before| append(before, &packet))).unwrap_or(false);
         if is_joined {
             io.pool.free(packet);
         } else if packet.is_empty() || !self.has_room_early(shared) {

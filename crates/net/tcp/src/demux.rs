@@ -48,6 +48,21 @@ impl Demux {
         None
     }
 
+    /// Brings the bucket of a hash towards the cache.
+    #[inline]
+    pub fn prefetch(&self, hash: u32) {
+        memory::prefetch(self.head(self.bucket(hash)));
+    }
+
+    /// The connection that is looked at first for a hash, whose place in its list is brought
+    /// towards the cache.
+    #[inline]
+    pub fn first(&self, hash: u32) -> Option<u32> {
+        let first = *self.head(self.bucket(hash));
+        memory::prefetch(self.links.get(first as usize)?);
+        Some(first)
+    }
+
     /// Enters a connection that is not in the table.
     pub fn insert(&mut self, connection: u32, hash: u32) {
         if self.len >= self.buckets {

@@ -5,9 +5,12 @@ use std::net::IpAddr;
 use memory::{Packet, Pool, TxOffload};
 use wire::ip::{Addresses, Protocol};
 use wire::tcp::{self, Flags};
-use wire::tcp_option::{FastOpen, TcpOption, kind, set_sack_blocks};
+use wire::tcp_option::{
+    FastOpen, TIMESTAMPS_ALONE_LEN, TcpOption, emit_timestamps_alone, kind, set_sack_blocks,
+};
 use wire::{ipv4, ipv6};
 
+use crate::large::LEAST;
 use crate::options::Offload;
 use crate::segment::Blocks;
 use crate::sequence::Sequence;
@@ -16,8 +19,12 @@ use crate::sequence::Sequence;
 const MAX_OPTIONS: usize = tcp::MAX_HEADER_LEN - tcp::HEADER_LEN;
 /// Bytes in front of the payload, at most.
 pub const MAX_HEADERS: usize = ipv6::HEADER_LEN + tcp::MAX_HEADER_LEN;
+/// From so many bytes of payload on the sum is left to the port, if that makes it: of fewer bytes,
+/// which have just been copied, it takes less than the descriptor by which the port is asked. No
+/// packet that the port cuts has less.
+const SUMMED_BY_PORT: usize = LEAST as usize;
 /// Bytes of the timestamps with the option's padding.
-pub const TIMESTAMPS_LEN: u16 = 12;
+pub const TIMESTAMPS_LEN: u16 = TIMESTAMPS_ALONE_LEN as u16;
 
 /// Options as they stand in a header.
 #[derive(Debug, Clone, Copy)]
@@ -68,8 +75,11 @@ impl OptionBytes {
 
     /// Appends timestamps, with the padding in front that RFC 7323, appendix A, recommends.
     pub fn push_timestamps(&mut self, value: u32, echo: u32) {
-        self.pad(2);
-        self.push(TcpOption::Timestamps { value, echo });
+        let option = emit_timestamps_alone(value, echo);
+        if let Some(room) = self.bytes[self.len..].first_chunk_mut() {
+            *room = option;
+            self.len += option.len();
+        }
     }
 
     /// Appends an option, if there is room for it.
@@ -99,10 +109,26 @@ impl OptionBytes {
         }
     }
 
-    /// The bytes, up to a whole number of words.
-    fn padded(mut self) -> ([u8; MAX_OPTIONS], usize) {
-        self.pad(self.len.next_multiple_of(4) - self.len);
-        (self.bytes, self.len)
+    /// How many bytes they have in a header: a whole number of words.
+    #[inline]
+    fn padded_len(&self) -> usize {
+        self.len.next_multiple_of(4)
+    }
+
+    /// Writes them to where there is room for a whole number of words.
+    #[inline]
+    fn write(&self, to: &mut [u8]) {
+        // Timestamps alone, as of nearly all segments: without a call that copies.
+        if let (Ok(to), Some(timestamps)) =
+            (<&mut [u8; TIMESTAMPS_ALONE_LEN]>::try_from(&mut *to), self.bytes.first_chunk())
+            && self.len == TIMESTAMPS_ALONE_LEN
+        {
+            *to = *timestamps;
+            return;
+        }
+        let (options, padding) = to.split_at_mut(self.len);
+        options.copy_from_slice(&self.bytes[..self.len]);
+        padding.fill(kind::NO_OPERATION);
     }
 }
 
@@ -142,21 +168,24 @@ impl Header {
     }
 
     fn write(&self, packet: &mut Packet, offload: Offload) -> Result<(), memory::TooLong> {
-        let (options, len) = self.options.padded();
-        let options = &options[..len];
-        let header_len = tcp::HEADER_LEN + len;
-        // The buffer's bytes are whatever they were.
-        packet.push_front(header_len)?.fill(0);
+        let header_len = tcp::HEADER_LEN + self.options.padded_len();
+        let front = packet.push_front(header_len)?;
+        // The buffer's bytes are whatever they were: each of them is written.
+        if let Some((fixed, options)) = front.split_first_chunk_mut() {
+            let mut header = tcp::Header::new(fixed);
+            header.set_src_port(self.src_port);
+            header.set_dst_port(self.dst_port);
+            header.set_sequence(self.sequence.0);
+            header.set_acknowledgement(self.acknowledgement.0);
+            header.set_header_len(header_len);
+            header.set_flags(self.flags);
+            header.set_window(self.window);
+            header.set_checksum(0);
+            header.set_urgent(0);
+            self.options.write(options);
+        }
         let mut segment = tcp::Segment::new_unchecked(&mut packet[..]);
-        segment.set_src_port(self.src_port);
-        segment.set_dst_port(self.dst_port);
-        segment.set_sequence(self.sequence.0);
-        segment.set_acknowledgement(self.acknowledgement.0);
-        segment.set_header_len(header_len);
-        segment.set_flags(self.flags);
-        segment.set_window(self.window);
-        segment.options_mut().copy_from_slice(options);
-        if offload.checksum {
+        if offload.checksum && segment.payload().len() >= SUMMED_BY_PORT {
             segment.fill_pseudo_checksum(self.addresses);
             packet.set_tx_offload(asked(self.addresses, TxOffload::TCP_CHECKSUM, header_len));
         } else {

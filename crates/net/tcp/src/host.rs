@@ -14,6 +14,7 @@ use runtime::{Instant, Poller, Queue};
 use wire::ip::Protocol;
 use wire::{Flow, MacAddress, checksum, ethernet, ipv4, ipv6};
 
+use crate::ahead::Arrival;
 use crate::connection::Io;
 use crate::event::{Event, Service};
 use crate::icmp::{Errors, TooBig, is_one_host};
@@ -27,6 +28,9 @@ use crate::watch::{Showing, Watch};
 const FRAMES: usize = Batch::MAX;
 /// Segments that are sent in one turn.
 const SEGMENTS: usize = 64;
+
+/// From so many packets in a turn on the ring is cleaned before as well as when it is sent to.
+const SEVERAL: usize = 8;
 
 /// Packets of each version of IP that wait for neighbours.
 const WAITING: usize = 512;
@@ -93,6 +97,8 @@ pub struct Host {
     speaker: Option<Box<dyn Datagrams>>,
     errors: Errors,
     events: Vec<Event>,
+    /// Segments of the batch that came.
+    arrivals: Vec<Arrival>,
     /// IP packets from the stack.
     segments: Batch,
     /// Frames for the ring.
@@ -136,6 +142,7 @@ impl Host {
             speaker: None,
             errors: Errors::default(),
             events: Vec::new(),
+            arrivals: Vec::with_capacity(Batch::MAX),
             segments: Batch::with_limit(SEGMENTS),
             frames: Batch::with_limit(FRAMES),
             lost: Lost::default(),
@@ -214,7 +221,7 @@ impl Host {
         if flow.protocol == Protocol::UDP {
             return self.take_datagram(packet, &flow, now_ns, pool);
         }
-        self.stack.receive(packet, &flow, class, &mut Io { now_ns, pool, out: &mut self.segments });
+        self.arrivals.push(Arrival::new(packet, flow, class));
     }
 
     /// Takes a datagram for this host; its sender is told when nobody has its port.
@@ -284,6 +291,9 @@ impl Host {
         }
         let mut io = Io { now_ns, pool, out: &mut self.segments };
         self.service.serve(&mut self.events, &mut self.stack, &mut io);
+        if self.events.is_empty() {
+            return;
+        }
         for event in self.events.drain(..) {
             if let Event::Received { packet, .. } = event {
                 io.pool.free(packet);
@@ -345,10 +355,16 @@ impl Poller for Host {
         while let Some(packet) = batch.pop_front() {
             self.take(packet, now_ns, pool);
         }
-        self.stack.expire(&mut Io { now_ns, pool, out: &mut self.segments });
+        let mut io = Io { now_ns, pool, out: &mut self.segments };
+        self.stack.receive_batch(&mut self.arrivals, &mut io);
+        self.stack.expire(&mut io);
         self.v4.expire(now_ns, pool, &mut self.frames);
         self.v6.expire(now_ns, pool, &mut self.frames);
         self.serve(now_ns, pool);
+        if received >= SEVERAL {
+            // What was sent lately is in the cache, and goes out again before what was kept for long.
+            self.tx.clean(pool);
+        }
         self.send(now_ns, pool);
         if received == 0 {
             self.tx.clean(pool);

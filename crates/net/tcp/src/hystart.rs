@@ -65,7 +65,7 @@ impl Connection {
         if self.congestion.algorithm != Algorithm::Cubic || !is_slow_start || self.hystart.is_found {
             return;
         }
-        let (least, late_ns) = (LEAST_SEGMENTS * self.payload_size(), self.late_ns());
+        let least = LEAST_SEGMENTS * self.payload_size();
         let hystart = &mut self.hystart;
         hystart.least_ns = hystart.least_ns.min(rtt_ns);
         if self.una.is_after(hystart.end) {
@@ -75,6 +75,8 @@ impl Connection {
         if self.congestion.window < least {
             return;
         }
+        let late_ns = self.late_ns();
+        let hystart = &mut self.hystart;
         let mut is_full = false;
         if now_ns - hystart.train_ns <= TRAIN_GAP_NS {
             hystart.train_ns = now_ns;

@@ -134,8 +134,10 @@ impl Connection {
     pub fn count_consumed(&mut self, bytes: u32, shared: &mut Shared) {
         let (before, packets) = (self.unconsumed, self.unconsumed_packets);
         self.unconsumed = before.saturating_sub(bytes);
-        let left = u64::from(packets) * u64::from(self.unconsumed);
-        self.unconsumed_packets = left.div_ceil(u64::from(before.max(1))) as u32;
+        self.unconsumed_packets = match self.unconsumed {
+            0 => 0, // as mostly, and without a division
+            left => (u64::from(packets) * u64::from(left)).div_ceil(u64::from(before)) as u32,
+        };
         shared.unconsumed -= packets - self.unconsumed_packets;
     }
 

@@ -2,11 +2,12 @@
 
 use std::net::IpAddr;
 
-use siphasher::sip::{SipHasher13, SipHasher24};
+use siphasher::sip::SipHasher24;
 use wire::ip::Addresses;
 
 use crate::emit;
 use crate::segment::Segment;
+use crate::sip::hash_words;
 
 /// Both ends of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,13 +24,16 @@ pub struct Key {
 
 impl Key {
     /// The connection that a received segment belongs to.
+    #[inline]
     pub(crate) fn of(segment: &Segment) -> Key {
-        Key {
-            local: segment.addresses.dst(),
-            remote: segment.addresses.src(),
-            local_port: segment.dst_port,
-            remote_port: segment.src_port,
-        }
+        Key::between(segment.addresses, (segment.src_port, segment.dst_port))
+    }
+
+    /// The connection of a received segment from and to these addresses and ports.
+    #[inline]
+    pub(crate) fn between(addresses: Addresses, (src_port, dst_port): (u16, u16)) -> Key {
+        let (local, remote) = (addresses.dst(), addresses.src());
+        Key { local, remote, local_port: dst_port, remote_port: src_port }
     }
 
     /// The addresses of packets that are sent; `None` when they are of different versions.
@@ -39,9 +43,24 @@ impl Key {
 
     /// A hash under a secret that nobody else sees (SipHash-1-3): strangers choose addresses and
     /// ports, and must not find those that fall into one place of a table.
+    #[inline]
     pub(crate) fn hash(&self, key: [u64; 2]) -> u32 {
-        let (bytes, len) = self.bytes(0);
-        SipHasher13::new_with_keys(key[0], key[1]).hash(&bytes[..len]) as u32
+        let ports = u32::from(self.local_port) << 16 | u32::from(self.remote_port);
+        let hash = match (self.local, self.remote) {
+            (IpAddr::V4(local), IpAddr::V4(remote)) => {
+                let addresses = u64::from(local.to_bits()) << 32 | u64::from(remote.to_bits());
+                hash_words(key, &[addresses], ports)
+            }
+            (local, remote) => {
+                let [local, remote] = [local, remote].map(|address| match address {
+                    IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
+                    IpAddr::V6(address) => address.to_bits(),
+                });
+                let words = [local as u64, (local >> 64) as u64, remote as u64, (remote >> 64) as u64];
+                hash_words(key, &words, ports)
+            }
+        };
+        hash as u32
     }
 
     /// A hash of the key and a word more under a secret, which others see a part of

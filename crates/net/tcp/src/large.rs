@@ -13,7 +13,7 @@ use crate::queue::Sent;
 const MOST: u32 = 65_535 - emit::MAX_HEADERS as u32;
 /// Payload bytes of the smallest segments that ports are asked to cut: the XL710 is given no
 /// packet that asks for smaller ones.
-const LEAST: u32 = 256;
+pub const LEAST: u32 = 256;
 
 impl Connection {
     /// Puts the nodes behind the one that `packet` carries into it as well, as far as the
@@ -82,7 +82,7 @@ impl Connection {
         let (len, next) = (node.len(), node.next);
         self.last_new = at;
         let mut buffer = io.pool.alloc()?;
-        if buffer.copy_from(node.packet.as_ref()?).is_err() {
+        if buffer.copy_from(node.packet()?).is_err() {
             io.pool.free(buffer);
             return None;
         }

@@ -17,14 +17,15 @@
 //! 6298), initial numbers (RFC 6528), the checks of RFC 5961, SYN cookies (RFC 4987),
 //! congestion notification (RFC 3168), fast open (RFC 7413), path MTU discovery (RFC 1191, 8201, and what RFC 4821
 //! has against black holes), Nagle's algorithm and keep-alive. There are no urgent data, which are
-//! bytes like others here, and no fragments. Checksums and
-//! segmentation are left to the port where it has them ([`Offload`]).
+//! bytes like others here, and no fragments. Checksums, but
+//! those of short segments, and segmentation are left to the port where it has them ([`Offload`]).
 //!
 //! What strangers can make a stack keep is bounded by [`Options`], and every segment that it
 //! drops is counted by a name of `port::Reason` ([`Counters`]).
 #![forbid(unsafe_code)]
 
 mod acknowledge;
+mod ahead;
 #[cfg(debug_assertions)]
 mod audit;
 mod calls;
@@ -63,6 +64,7 @@ mod reset;
 mod rtt;
 mod segment;
 mod sequence;
+mod sip;
 mod slab;
 mod stack;
 mod timer;
@@ -72,6 +74,7 @@ mod unreachable;
 mod usage;
 mod watch;
 
+pub use ahead::Arrival;
 pub use calls::Refusal;
 pub use choices::{Choices, FastOpenListener, Listener, Mark};
 pub use connection::{Io, Recovery, State};

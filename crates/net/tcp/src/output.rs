@@ -6,7 +6,7 @@ use wire::ecn;
 use wire::ip::Addresses;
 use wire::tcp::Flags;
 
-use crate::connection::{Connection, Deadline, Io, NEVER, Shared, State};
+use crate::connection::{Connection, Deadline, Io, NEVER, Recovery, Shared, State};
 use crate::emit::{Header, OptionBytes};
 use crate::kept::append;
 use crate::queue::{NONE, Node, Sent};
@@ -59,8 +59,10 @@ impl Connection {
         let sent = self.nxt;
         while self.unsent != NONE {
             let at = self.unsent;
-            self.join(at, self.room(), shared, io);
-            self.join_end(at, shared);
+            if shared.nodes.get(at).is_some_and(|node| node.next != NONE) {
+                self.join(at, self.room(), shared, io);
+                self.join_end(at, shared);
+            }
             let Some(node) = shared.nodes.get(at) else { break };
             match self.may_send(node, shared.options.send_packets) {
                 May::Send => {}
@@ -217,7 +219,7 @@ impl Connection {
     /// Bytes that may go out beyond the congestion window because of duplicates that may tell of
     /// a loss (RFC 3042); selective acknowledgements make room by themselves.
     fn limited(&self) -> u32 {
-        let is_open = self.recovery == crate::connection::Recovery::Open && !self.is.has_sack;
+        let is_open = self.recovery == Recovery::Open && !self.is.has_sack;
         if is_open { u32::from(self.duplicates.min(2)) * self.payload_size() } else { 0 }
     }
 
@@ -254,7 +256,7 @@ impl Connection {
 
     /// Whether a number is that of the SYN: after 4 GiB it is one of a byte.
     fn is_initial(&self, sequence: Sequence) -> bool {
-        sequence == self.initial && !self.state.is_synchronized()
+        !self.state.is_synchronized() && sequence == self.initial
     }
 
     /// Joins a short node with those behind it, up to so many bytes, if they are in the same
@@ -267,14 +269,14 @@ impl Connection {
             let is_same = is_same && !node.is_record_end;
             let (is_record_end, is_more) = (next.is_record_end, next.is_more);
             let fits = node.len() + next.len() <= most
-                && node.packet.as_ref().is_some_and(|packet| packet.tailroom() >= next.len() as usize);
+                && node.packet().is_some_and(|packet| packet.tailroom() >= next.len() as usize);
             if !is_same || !fits {
                 return;
             }
             let Some(second) = shared.nodes.remove_after(&mut self.queue, at) else { return };
             if let Some(node) = shared.nodes.get_mut(at) {
                 (node.is_record_end, node.is_more) = (is_record_end, is_more);
-                node.packet.as_mut().map(|first| append(first, &second));
+                let _ = node.change(|first| append(first, &second));
             }
             io.pool.free(second);
         }
@@ -292,7 +294,7 @@ impl Connection {
 
     /// Whether a node that was not sent is the last data, and the FIN stands behind it.
     pub fn has_end_behind(&self, node: &Node, shared: &Shared) -> bool {
-        let next = shared.nodes.get(node.next).filter(|next| next.is_control && next.packet.is_none());
+        let next = shared.nodes.get(node.next).filter(|next| next.is_control && next.packet().is_none());
         let fits = node.len() < self.room_of(u32::MAX);
         !node.is_control && node.sent == Sent::Not && next.is_some() && fits
     }
@@ -307,19 +309,20 @@ impl Connection {
         let (sent, is_resent, sent_ns) = (node.sent, node.is_resent, node.sent_ns);
         let (is_control, is_record_end, is_more) = (node.is_control, node.is_record_end, node.is_more);
         let sequence = node.sequence.plus(len);
-        let is_cut = node.packet.as_mut().is_some_and(|packet| {
+        let is_cut = node.change(|packet| {
             let (first, second) = packet.split_at(len as usize);
             let first = first.len();
             rest.copy_from(second).is_ok() && packet.set_len(first).is_ok()
         });
-        if !is_cut {
+        if is_cut != Some(true) {
             io.pool.free(rest);
             return false;
         }
         (node.is_control, node.is_record_end, node.is_more) = (false, false, false);
-        let rest = Node::to_send(Some(rest), sequence);
-        let node = Node { sent, is_resent, sent_ns, is_control, is_record_end, is_more, ..rest };
-        shared.nodes.insert_after(&mut self.queue, at, node);
+        let mut rest = Node::to_send(Some(rest), sequence);
+        (rest.sent, rest.is_resent, rest.sent_ns) = (sent, is_resent, sent_ns);
+        (rest.is_control, rest.is_record_end, rest.is_more) = (is_control, is_record_end, is_more);
+        shared.nodes.insert_after(&mut self.queue, at, rest);
         true
     }
 
@@ -327,7 +330,7 @@ impl Connection {
     /// connection (RFC 5681, section 4.1).
     fn restart_after_idle(&mut self, now_ns: i64) {
         let is_idle = self.in_flight == 0 && now_ns - self.sent_ns > self.rtt.timeout_ns();
-        if is_idle && self.sent_ns != 0 && self.recovery == crate::connection::Recovery::Open {
+        if is_idle && self.sent_ns != 0 && self.recovery == Recovery::Open {
             self.congestion.restart(self.payload_size());
         }
     }
@@ -375,10 +378,10 @@ impl Connection {
             header.ecn = ecn::ECT_0;
         }
         let with_syn = match is_syn && self.syn_data > 0 && !is_resent {
-            true => shared.nodes.get(next).and_then(|node| node.packet.as_ref()),
+            true => shared.nodes.get(next).and_then(|node| node.packet()),
             false => None,
         };
-        let packet = shared.nodes.get(at).and_then(|node| node.packet.as_ref()).or(with_syn);
+        let packet = shared.nodes.get(at).and_then(|node| node.packet()).or(with_syn);
         let payload = packet.map_or(&[][..], |packet| &packet[..]);
         let Some(packet) = header.build(io.pool, payload, shared.options.offload) else {
             shared.counters.no_buffer += 1;
@@ -386,7 +389,9 @@ impl Connection {
         };
         let node = shared.nodes.get_mut(at)?;
         (node.sent, node.sent_ns) = (Sent::InFlight, io.now_ns);
-        self.reduction.count_sent(node.len());
+        if self.recovery != Recovery::Open || self.is.is_reducing {
+            self.reduction.count_sent(node.len());
+        }
         shared.counters.segments_sent += 1;
         self.has_acknowledged(flags);
         self.is.owes_cwr &= !flags.contains(Flags::CWR);

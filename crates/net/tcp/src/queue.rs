@@ -24,17 +24,21 @@ pub enum Sent {
 }
 
 /// A packet of a list: of sent data, with a SYN or a FIN as a number of its own, or of
-/// received data.
+/// received data. Half of a cache line, and all that acknowledging it takes: its packet has been
+/// out of the cache for long then.
 #[derive(Debug)]
+#[repr(align(32))]
 pub struct Node {
-    /// The bytes; none of a SYN, and of a FIN that goes alone.
-    pub packet: Option<Packet>,
+    /// The bytes, in one buffer; none of a SYN, and of a FIN that goes alone.
+    packet: Option<Packet>,
     /// When it was sent last.
     pub sent_ns: i64,
     /// The number of the first byte.
     pub sequence: Sequence,
     /// The next node of the list.
     pub next: u32,
+    /// How many bytes there are.
+    bytes: u16,
     /// What became of it, if it is data to be sent.
     pub sent: Sent,
     /// Whether it was sent more than once.
@@ -47,17 +51,34 @@ pub struct Node {
     pub is_more: bool,
 }
 
+const _: () = assert!(size_of::<Node>() == 32);
+
 impl Node {
+    /// The bytes, if there are any.
+    #[inline]
+    pub fn packet(&self) -> Option<&Packet> {
+        self.packet.as_ref()
+    }
+
+    /// Changes the bytes, if there are any; what `change` gives.
+    #[inline]
+    pub fn change<R>(&mut self, change: impl FnOnce(&mut Packet) -> R) -> Option<R> {
+        let packet = self.packet.as_mut()?;
+        let result = change(packet);
+        self.bytes = packet.len() as u16;
+        Some(result)
+    }
+
     /// Sequence numbers that it takes.
     #[inline]
     pub fn len(&self) -> u32 {
-        self.packet.as_ref().map_or(0, |packet| packet.len() as u32) + u32::from(self.is_control)
+        u32::from(self.bytes) + u32::from(self.is_control)
     }
 
     /// Bytes of it.
     #[inline]
     pub fn payload_len(&self) -> u32 {
-        self.packet.as_ref().map_or(0, |packet| packet.len() as u32)
+        self.bytes.into()
     }
 
     /// The number behind its last one.
@@ -68,19 +89,29 @@ impl Node {
 
     /// A packet of received data.
     pub fn received(packet: Packet, sequence: Sequence) -> Node {
-        let (sent, is_resent) = (Sent::Not, false);
-        let (is_control, is_record_end, is_more) = (false, false, false);
-        let packet = Some(packet);
-        let next = NONE;
-        Node { packet, sent_ns: 0, sequence, next, sent, is_resent, is_control, is_record_end, is_more }
+        Node::new(Some(packet), sequence)
     }
 
     /// Data to be sent, or a SYN or a FIN where there is no packet.
     pub fn to_send(packet: Option<Packet>, sequence: Sequence) -> Node {
-        let is_control = packet.is_none();
-        let (is_resent, is_record_end, is_more) = (false, false, false);
-        let (sent_ns, next, sent) = (0, NONE, Sent::Not);
-        Node { packet, sent_ns, sequence, next, sent, is_resent, is_control, is_record_end, is_more }
+        Node { is_control: packet.is_none(), ..Node::new(packet, sequence) }
+    }
+
+    #[inline]
+    fn new(packet: Option<Packet>, sequence: Sequence) -> Node {
+        debug_assert!(packet.as_ref().is_none_or(|packet| packet.next().is_none()), "one buffer");
+        Node {
+            bytes: packet.as_ref().map_or(0, |packet| packet.len() as u16),
+            packet,
+            sent_ns: 0,
+            sequence,
+            next: NONE,
+            sent: Sent::Not,
+            is_resent: false,
+            is_control: false,
+            is_record_end: false,
+            is_more: false,
+        }
     }
 }
 
@@ -126,6 +157,12 @@ impl Nodes {
         self.nodes.get_mut(at as usize)
     }
 
+    /// Brings a node towards the cache.
+    #[inline]
+    pub fn prefetch(&self, at: u32) {
+        self.get(at).into_iter().for_each(memory::prefetch);
+    }
+
     /// Nodes in lists.
     #[cfg(debug_assertions)]
     pub fn used(&self) -> usize {
@@ -164,6 +201,7 @@ impl Nodes {
     fn release(&mut self, at: u32) -> Option<Packet> {
         let node = &mut self.nodes[at as usize];
         node.next = self.free.unwrap_or(NONE);
+        node.bytes = 0;
         self.free = Some(at);
         self.used -= 1;
         self.packets -= usize::from(node.packet.is_some());
@@ -172,8 +210,12 @@ impl Nodes {
 
     /// Appends a node; its number.
     pub fn push_back(&mut self, list: &mut List, node: Node) -> u32 {
-        let after = list.tail;
-        self.insert_after(list, after, node)
+        if list.len > 0 {
+            return self.insert_after(list, list.tail, node);
+        }
+        let at = self.take(node);
+        *list = List { head: at, tail: at, len: 1 };
+        at
     }
 
     /// Inserts a node behind another, or at the front behind [`NONE`]; its number.
@@ -221,7 +263,7 @@ impl Nodes {
     /// Empties a list.
     pub fn clear(&mut self, list: &mut List, pool: &mut Pool) {
         while let Some(packet) = self.pop_front(list) {
-            packet.into_iter().for_each(|packet| pool.free(packet));
+            packet.into_iter().for_each(|packet| pool.free_segment(packet));
         }
     }
 }

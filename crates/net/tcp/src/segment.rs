@@ -6,7 +6,7 @@ use memory::{Checksum, Packet};
 use port::Reason;
 use wire::ip::Addresses;
 use wire::tcp::{self, Flags};
-use wire::tcp_option::{FastOpen, TcpOption, sack_blocks};
+use wire::tcp_option::{FastOpen, TcpOption, sack_blocks, timestamps_alone};
 use wire::{Flow, ecn};
 
 use crate::fast_open::Cookie;
@@ -105,21 +105,30 @@ impl Segment {
             is_congested: class & ecn::MASK == ecn::CE,
             payload: flow.l4_offset() + view.header_len()..flow.end,
         };
+        segment.timestamps = timestamps_alone(view.option_bytes());
+        if segment.timestamps.is_none() {
+            segment.take_options(&view)?;
+        }
+        Ok(segment)
+    }
+
+    fn take_options(&mut self, view: &tcp::Segment<&[u8]>) -> Result<(), Reason> {
         for option in view.options() {
             match option.map_err(|_| Reason::RxTcpMalformed)? {
-                TcpOption::MaxSegment(bytes) => segment.max_segment = Some(bytes),
+                TcpOption::MaxSegment(bytes) => self.max_segment = Some(bytes),
                 // RFC 7323, section 2.3: a larger shift counts as 14.
-                TcpOption::WindowScale(shift) => segment.window_scale = Some(shift.min(14)),
-                TcpOption::SackPermitted => segment.sack_permitted = true,
-                TcpOption::Timestamps { value, echo } => segment.timestamps = Some((value, echo)),
-                TcpOption::Sack(data) => sack_blocks(data)
-                    .for_each(|(start, end)| segment.sack.push(Sequence(start), Sequence(end))),
+                TcpOption::WindowScale(shift) => self.window_scale = Some(shift.min(14)),
+                TcpOption::SackPermitted => self.sack_permitted = true,
+                TcpOption::Timestamps { value, echo } => self.timestamps = Some((value, echo)),
+                TcpOption::Sack(data) => {
+                    sack_blocks(data).for_each(|(start, end)| self.sack.push(Sequence(start), Sequence(end)))
+                }
                 option @ TcpOption::Unknown { .. } => {
-                    segment.fast_open = FastOpen::of(&option).map(Cookie::from).or(segment.fast_open);
+                    self.fast_open = FastOpen::of(&option).map(Cookie::from).or(self.fast_open);
                 }
             }
         }
-        Ok(segment)
+        Ok(())
     }
 
     /// Whether it has a control bit.

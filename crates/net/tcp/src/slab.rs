@@ -1,7 +1,7 @@
 //! The places of connections: pieces that never move, so that one more connection never
 //! waits until all others have been copied.
 
-use crate::connection::Connection;
+use crate::connection::{Connection, HOT_LINES};
 use crate::key::Key;
 use crate::options::Options;
 use crate::sequence::Sequence;
@@ -9,17 +9,12 @@ use crate::sequence::Sequence;
 /// Places of a piece.
 const PIECE: usize = 32;
 
-/// A place: its connection, if there is one, and the generation of the next.
-#[derive(Debug, Default)]
-struct Place {
-    connection: Option<Connection>,
-    generation: u32,
-}
-
 /// Connections by number.
 #[derive(Debug)]
 pub struct Slab {
-    pieces: Vec<Box<[Place]>>,
+    pieces: Vec<Box<[Option<Connection>; PIECE]>>,
+    /// Of each place, that of its connection or of the next.
+    generations: Vec<u32>,
     free: Vec<u32>,
     limit: u32,
     len: usize,
@@ -28,19 +23,27 @@ pub struct Slab {
 impl Slab {
     /// Room for `limit` connections, whose memory is taken when they come.
     pub fn new(limit: u32) -> Slab {
-        Slab { pieces: Vec::new(), free: Vec::new(), limit, len: 0 }
+        Slab { pieces: Vec::new(), generations: Vec::new(), free: Vec::new(), limit, len: 0 }
     }
 
     /// A connection.
     #[inline]
     pub fn get(&self, index: u32) -> Option<&Connection> {
-        self.pieces.get(index as usize / PIECE)?[index as usize % PIECE].connection.as_ref()
+        self.pieces.get(index as usize / PIECE)?[index as usize % PIECE].as_ref()
     }
 
     /// A connection, to change it.
     #[inline]
     pub fn get_mut(&mut self, index: u32) -> Option<&mut Connection> {
-        self.pieces.get_mut(index as usize / PIECE)?[index as usize % PIECE].connection.as_mut()
+        self.pieces.get_mut(index as usize / PIECE)?[index as usize % PIECE].as_mut()
+    }
+
+    /// Brings a connection towards the cache.
+    #[inline]
+    pub fn prefetch(&self, index: u32) {
+        if let Some(piece) = self.pieces.get(index as usize / PIECE) {
+            memory::prefetch_lines(&piece[index as usize % PIECE], HOT_LINES);
+        }
     }
 
     /// Makes a connection; `None` when there are too many.
@@ -50,13 +53,15 @@ impl Slab {
         }
         if self.free.is_empty() {
             let start = self.end();
-            self.pieces.push((0..PIECE).map(|_| Place::default()).collect());
+            self.pieces.push(Box::new([const { None }; PIECE]));
+            self.generations.resize(self.pieces.len() * PIECE, 0);
             let end = self.end().min(self.limit);
             self.free.extend((start..end).rev());
         }
         let index = self.free.pop()?;
+        let generation = self.generations[index as usize];
         let place = &mut self.pieces[index as usize / PIECE][index as usize % PIECE];
-        place.connection = Some(Connection::new(key, place.generation, initial, options));
+        *place = Some(Connection::new(key, generation, initial, options));
         self.len += 1;
         Some(index)
     }
@@ -64,9 +69,9 @@ impl Slab {
     /// Forgets a connection.
     pub fn remove(&mut self, index: u32) {
         let Some(piece) = self.pieces.get_mut(index as usize / PIECE) else { return };
-        let place = &mut piece[index as usize % PIECE];
-        if place.connection.take().is_some() {
-            place.generation = place.generation.wrapping_add(1);
+        if piece[index as usize % PIECE].take().is_some() {
+            let generation = &mut self.generations[index as usize];
+            *generation = generation.wrapping_add(1);
             self.free.push(index);
             self.len -= 1;
         }
@@ -96,8 +101,8 @@ mod tests {
 
     #[test]
     fn an_idle_connection_takes_less_than_a_kibibyte() {
-        // Beside its place: a timer of 24 bytes, a link and a bucket of the table.
-        let all = size_of::<Place>() + 24 + 8 + 4 + size_of::<u32>();
+        // Beside its place: its generation, a timer of 24 bytes, a link and a bucket of the table.
+        let all = size_of::<Option<Connection>>() + 4 + 24 + 8 + 4 + size_of::<u32>();
         assert!(all < 1024, "{all} bytes");
     }
 

@@ -10,7 +10,7 @@ use wire::Flow;
 use wire::tcp::Flags;
 
 use crate::choices::Listener;
-use crate::connection::{Io, MaybePacket, NEVER, Next, Shared, State};
+use crate::connection::{Connection, Io, MaybePacket, NEVER, Next, Shared, State};
 use crate::cookie;
 use crate::counters::Counters;
 use crate::demux::Demux;
@@ -36,8 +36,12 @@ const BEHIND: u32 = 1 << 17;
 /// The TCP of one core.
 pub struct Stack {
     pub(crate) connections: Slab,
-    demux: Demux,
+    pub(crate) demux: Demux,
+    /// The connection that a segment came to last.
+    recent: u32,
     timers: Timers,
+    /// Before that the wheel need not be looked at.
+    look_ns: i64,
     /// Connections that have something to send, each once.
     ready: VecDeque<u32>,
     /// Connections in TIME-WAIT, the oldest first, among others that have left it.
@@ -67,7 +71,9 @@ impl Stack {
         Stack {
             connections: Slab::new(options.connections),
             demux: Demux::new(capacity),
+            recent: 0,
             timers: Timers::new(capacity, TICK_NS, now_ns),
+            look_ns: NEVER,
             ready: VecDeque::new(),
             time_wait: Ids::default(),
             starved: Ids::default(),
@@ -108,6 +114,18 @@ impl Stack {
     /// Takes a segment in a frame or a packet, whose layers are `flow` and whose IP header has
     /// the traffic class `class`. Answers that need no connection go to `io.out` at once.
     pub fn receive(&mut self, packet: Packet, flow: &Flow, class: u8, io: &mut Io) {
+        self.receive_hashed(packet, flow, class, None, io);
+    }
+
+    /// As [`receive`](Stack::receive), where the hash of its connection may be known.
+    pub(crate) fn receive_hashed(
+        &mut self,
+        packet: Packet,
+        flow: &Flow,
+        class: u8,
+        hash: Option<u32>,
+        io: &mut Io,
+    ) {
         self.shared.counters.segments_received += 1;
         let segment = match Segment::parse(&packet, flow, class) {
             Ok(segment) => segment,
@@ -118,8 +136,16 @@ impl Stack {
         };
         let key = Key::of(&segment);
         let mut packet = Some(packet);
-        match self.find(&key) {
-            Some(index) => self.arrive(index, &segment, &mut packet, io),
+        let found = match hash {
+            Some(hash) => self.demux.find(hash, |index| self.is_between(index, &key)),
+            None if self.is_between(self.recent, &key) => Some(self.recent),
+            None => self.find(&key),
+        };
+        match found {
+            Some(index) => {
+                self.recent = index;
+                self.arrive(index, &segment, &mut packet, io);
+            }
             None => self.arrive_at_none(key, &segment, &mut packet, io),
         }
         packet.into_iter().for_each(|packet| io.pool.free(packet));
@@ -130,8 +156,13 @@ impl Stack {
     }
 
     pub(crate) fn find(&self, key: &Key) -> Option<u32> {
-        let is = |index| self.connections.get(index).is_some_and(|connection| connection.key == *key);
-        self.demux.find(self.hash(key), is)
+        self.demux.find(self.hash(key), |index| self.is_between(index, key))
+    }
+
+    /// Whether a connection is the one between two ends.
+    #[inline]
+    fn is_between(&self, index: u32, key: &Key) -> bool {
+        self.connections.get(index).is_some_and(|connection| connection.key == *key)
     }
 
     fn arrive(&mut self, index: u32, segment: &Segment, packet: &mut MaybePacket, io: &mut Io) {
@@ -313,16 +344,14 @@ impl Stack {
                 return self.remove(index, io);
             }
         }
-        if !connection.is.is_ready && connection.wants_to_send() {
+        if connection.is.is_ready {
+            return; // its wheel is set when it has had its turn to send
+        }
+        if connection.wants_to_send() {
             connection.is.is_ready = true;
-            self.ready.push_back(index);
+            return self.ready.push_back(index);
         }
-        // The wheel is set earlier at once, and later only when it looks.
-        let deadline_ns = connection.next_deadline_ns();
-        if deadline_ns < connection.armed_ns {
-            connection.armed_ns = deadline_ns;
-            self.timers.set(index as usize, deadline_ns);
-        }
+        arm(connection, index, &mut self.timers, &mut self.look_ns);
     }
 
     /// Forgets a connection.
@@ -339,6 +368,13 @@ impl Stack {
 
     /// Does what is due.
     pub fn expire(&mut self, io: &mut Io) {
+        if io.now_ns >= self.look_ns {
+            self.look_at_wheel(io);
+        }
+        self.resume();
+    }
+
+    fn look_at_wheel(&mut self, io: &mut Io) {
         while let Some(index) = self.timers.expired(io.now_ns) {
             let index = index as u32;
             let Some(connection) = self.connections.get_mut(index) else { continue };
@@ -346,13 +382,13 @@ impl Stack {
             let next = connection.expire(index, &mut self.shared, io);
             self.settle(index, next, io);
         }
-        self.resume();
+        self.look_ns = self.timers.next_deadline_ns().unwrap_or(NEVER);
     }
 
     /// Until when [`expire`](Stack::expire) need not be called; `None` while nothing is waited
     /// for.
     pub fn next_deadline_ns(&self) -> Option<i64> {
-        self.timers.next_deadline_ns()
+        self.timers.next_deadline_ns().map(|_| self.look_ns)
     }
 
     /// Whether something waits for [`output`](Stack::output).
@@ -375,11 +411,7 @@ impl Stack {
                 Stop::Done => connection.is.is_ready = false,
                 Stop::NoRoom => self.ready.push_back(index),
             }
-            let deadline_ns = connection.next_deadline_ns();
-            if deadline_ns < connection.armed_ns {
-                connection.armed_ns = deadline_ns;
-                self.timers.set(index as usize, deadline_ns);
-            }
+            arm(connection, index, &mut self.timers, &mut self.look_ns);
         }
     }
 
@@ -425,6 +457,18 @@ impl Stack {
                 io.pool.free(packet);
             }
         }
+    }
+}
+
+/// Sets the wheel for a connection, if that waits for something earlier than before. It is set
+/// earlier at once, and later only when it is looked at, which is not before `look_ns`.
+#[inline]
+fn arm(connection: &mut Connection, index: u32, timers: &mut Timers, look_ns: &mut i64) {
+    let deadline_ns = connection.next_deadline_ns();
+    if deadline_ns < connection.armed_ns {
+        connection.armed_ns = deadline_ns;
+        timers.set(index as usize, deadline_ns);
+        *look_ns = deadline_ns.min(*look_ns);
     }
 }
 
