@@ -16,8 +16,8 @@ const FLOORS: &[(&str, &[&str])] = &[
     (
         "net",
         &[
-            "runtime", "neighbor", "tcp", "service", "app", "overlay", "control", "vtep", "graph", "element",
-            "analysis",
+            "runtime", "neighbor", "tcp", "service", "socket", "app", "overlay", "control", "vtep", "graph",
+            "element", "analysis",
         ],
     ),
     ("sim", &["model", "testbed", "lab", "bench", "packetdrill"]),

@@ -1,6 +1,9 @@
 //! What a stack tells an application, and how the application names its connections.
 
+use std::sync::Arc;
+
 use memory::Packet;
+use runtime::Wakeup;
 
 use crate::stack::Stack;
 
@@ -97,6 +100,13 @@ pub trait Service: Send {
     /// times of its own, to the nanosecond, where a timer of a connection may be late by a
     /// millisecond.
     fn deadline_ns(&self) -> Option<i64> {
+        None
+    }
+
+    /// What other threads call when they have something for it: ends the sleep of the host's
+    /// thread. [`deadline_ns`](Service::deadline_ns) then says that it wants to be called.
+    /// Asked once.
+    fn wakeup(&self) -> Option<Arc<Wakeup>> {
         None
     }
 }

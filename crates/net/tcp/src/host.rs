@@ -10,7 +10,7 @@ use std::time::Duration;
 use memory::{Batch, Packet, Pool};
 use neighbor::{Limits, Responder, SyncTable, Table};
 use port::{Counter, Reason, RxQueue, TxQueue};
-use runtime::{Instant, Poller, Queue};
+use runtime::{Instant, Poller, Queue, Wakeup};
 use wire::ip::Protocol;
 use wire::{Flow, MacAddress, checksum, ethernet, ipv4, ipv6};
 
@@ -397,6 +397,10 @@ impl Poller for Host {
         let all = [self.stack.next_deadline_ns(), self.service.deadline_ns(), links[0], links[1]];
         let next = all.into_iter().flatten().min()?;
         Some(now + Duration::from_nanos(next.saturating_sub(now.as_ns()).max(0) as u64))
+    }
+
+    fn wakeup(&self) -> Option<Arc<Wakeup>> {
+        self.service.wakeup()
     }
 
     fn retries(&self) -> bool {
