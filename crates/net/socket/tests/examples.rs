@@ -68,7 +68,7 @@ impl Drop for Example {
 /// One after the other: each keeps three threads busy.
 #[test]
 fn each_example_passes_on_two_models() {
-    for name in ["echo", "kv", "http", "proxy", "client"] {
+    for name in ["echo", "kv", "http", "proxy", "client", "tls"] {
         println!("{name}");
         Example::start(name, &[]).passes();
     }
@@ -228,4 +228,53 @@ fn proxy_carries_connections_of_linux_to_linux() {
 fn client_has_its_answers_from_linux() {
     let server = || server(7000, 16, |_| {});
     beside("client", &["10.66.0.1:7000"], server, |server| server.join().unwrap());
+}
+
+/// OpenSSL is the second implementation: it checks the certificate, and has a line answered by
+/// each version of TLS.
+#[test]
+fn tls_is_spoken_with_openssl() {
+    if Command::new("openssl").arg("version").output().is_err() {
+        return println!("passed over: openssl is not installed");
+    }
+    let certificate = tempfile::NamedTempFile::new().unwrap();
+    let path: &'static str = certificate.path().to_str().unwrap().to_owned().leak();
+    let more: &'static [&'static str] = vec![path].leak();
+    beside(
+        "tls",
+        more,
+        || (),
+        |()| {
+            for version in ["-tls1_3", "-tls1_2"] {
+                speak(version, path);
+            }
+        },
+    );
+}
+
+/// A line and its answer by OpenSSL's client.
+fn speak(version: &str, certificate: &str) {
+    let mut command = Command::new("openssl");
+    command.args(["s_client", version, "-connect", "10.66.0.2:443", "-CAstore", certificate]);
+    command.args(["-verify_return_error", "-verify_hostname", "ixora.example"]);
+    let mut client =
+        Example(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    client.0.stdin.as_mut().unwrap().write_all(b"said by openssl\n").unwrap();
+    let lines = BufReader::new(client.0.stdout.as_mut().unwrap()).lines().map_while(Result::ok);
+    let mut said = Vec::new();
+    for line in lines {
+        said.push(line);
+        if said.last().is_some_and(|line| line == "SAID BY OPENSSL") {
+            break;
+        }
+    }
+    drop(client.0.stdin.take()); // which ends it
+    let status = client.0.wait().unwrap();
+    let mut errors = String::new();
+    client.0.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+    let has = |text: &str| said.iter().any(|line| line.starts_with(text));
+    let name = version.trim_start_matches("-tls").replace('_', ".");
+    assert!(has("SAID BY OPENSSL") && has(&format!("New, TLSv{name}, ")), "{said:#?}{errors}");
+    assert!(has("Verification: OK") || has("Verify return code: 0 (ok)"), "{said:#?}{errors}");
+    assert!(status.success(), "{status}: {errors}");
 }
