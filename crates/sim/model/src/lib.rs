@@ -16,6 +16,7 @@ pub mod i40e;
 pub mod ixgbe;
 pub mod lint;
 mod relay;
+mod rest;
 mod segment;
 mod toeplitz;
 pub mod virtio;

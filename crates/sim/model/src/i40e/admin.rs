@@ -80,7 +80,8 @@ impl Place {
 
     /// A descriptor cannot be reached: the queue stops until it is enabled anew.
     fn stop(self, registers: &mut impl RegisterFile, counters: &mut Counters, place: u64) {
-        counters.report(Rule::AdminRingUnmapped, self.location, place);
+        let rule = if counters.dma_off { Rule::BusMasterOff } else { Rule::AdminRingUnmapped };
+        counters.report(rule, self.location, place);
         registers.write(self.len, registers.read(self.len) | PF_ATQLEN::CRIT);
     }
 

@@ -7,6 +7,7 @@ use super::admin::{RECEIVE, SEND};
 use super::interrupts::VECTORS;
 use super::lint::{Location, Rule};
 use super::registers::is_polled;
+use super::ring::Awaited;
 use super::tx::Owner;
 use super::{I40e, QUEUES};
 use crate::{Dma, Pages};
@@ -38,6 +39,13 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         if let Some(value) = counted.or_else(|| self.director.read(id, n)) {
             return value;
         }
+        let value = self.value(id, n, offset);
+        self.note_read(id, n, value);
+        value
+    }
+
+    /// What a register reads that no component of its own has.
+    fn value(&mut self, id: Id, n: usize, offset: u32) -> u32 {
         match id {
             GLNVM_ULD::ID => GLNVM_ULD::CONF_CORE_DONE | GLNVM_ULD::CONF_GLOBAL_DONE,
             GLGEN_RSTAT::ID => {
@@ -112,12 +120,25 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             // What was told is not read back.
             GLLAN_TXPRE_QDIS::ID => return self.announce(n, value),
             PF_MDET_TX::ID => return self.host.counters.malicious &= value & PF_MDET_TX::VALID == 0,
-            PFINT_DYN_CTL0::ID => return interrupts.control(0, value),
-            PFINT_DYN_CTLN::ID => return interrupts.control(n + 1, value),
+            PFINT_DYN_CTL0::ID => {
+                interrupts.control(0, value);
+                return self.check_list(0, value);
+            }
+            PFINT_DYN_CTLN::ID => {
+                interrupts.control(n + 1, value);
+                return self.check_list(n + 1, value);
+            }
+            PF_ATQLEN::ID if value & !self.registers.read(offset) & PF_ATQLEN::ENABLE != 0 => {
+                self.seen.check(&mut self.host.counters);
+            }
             PFINT_ICR0_ENA::ID => interrupts.set_wanted(value),
             PFINT_ITRN::ID => {
                 let units = (value & PFINT_ITRN::INTERVAL_MASK) as u16;
                 interrupts.set_interval(n % PER_INTERVAL + 1, n / PER_INTERVAL, units);
+                if value != u32::from(units) {
+                    let place = Location::Register(id, n as u16);
+                    self.host.counters.report(Rule::IntervalInvalid, place, value.into());
+                }
             }
             _ if self.act_for_vfs(id, n, value) => return,
             _ => {}
@@ -161,6 +182,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         let Some(queue) = self.rx.queues.get_mut(n) else { return };
         let mut runs = queue.ring.enabled;
         if !on {
+            queue.ring.awaited = runs.then_some(Awaited::Stop);
             queue.ring.disable();
             runs = false;
         } else if !runs {
@@ -182,11 +204,13 @@ impl<D: Dma, P: Pages> I40e<D, P> {
                 self.host.counters.report(Rule::TxDisableUnannounced, Location::Tx(n as u16), n as u64);
             }
             queue.announced = None;
+            queue.ring.awaited = runs.then_some(Awaited::Stop);
             queue.disable(&mut self.host.counters);
             runs = false;
         } else if !runs {
             let owner = Owner { hmc: &self.hmc, registers: &self.registers, sets: self.switch.queue_sets() };
             runs = queue.enable(n as u16, owner, &mut self.host);
+            queue.ring.awaited = runs.then_some(Awaited::Start);
             self.raise_hmc_error(runs);
         }
         let state = if runs { QTX_ENA::QENA_REQ | QTX_ENA::QENA_STAT } else { u32::from(on) };

@@ -79,13 +79,13 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             opcode::GET_VERSION => self.version(command),
             opcode::REQUEST_RESOURCE => command.set_param(4, &LENT_MS.to_le_bytes()),
             opcode::DRIVER_VERSION
-            | opcode::QUEUE_SHUTDOWN
             | opcode::RELEASE_RESOURCE
             | opcode::MAC_ADDRESS_WRITE
             | opcode::SET_PORT_PARAMETERS
             | opcode::SET_SWITCH_CONFIG
             | opcode::LLDP_SET_LOCAL_MIB
             | opcode::SET_DCB_PARAMETERS => {}
+            opcode::QUEUE_SHUTDOWN => self.check_stopped(),
             opcode::CLEAR_PXE_MODE => return self.once(opcode::CLEAR_PXE_MODE, error::EEXIST),
             opcode::LLDP_STOP => return self.once(opcode::LLDP_STOP, error::EPERM),
             opcode::LLDP_START if self.stopped.remove(&opcode::LLDP_STOP) => {}

@@ -9,6 +9,7 @@
 //! modelled keep what is written.
 
 mod admin;
+mod bring_up;
 mod chip;
 mod director;
 mod dispatch;
@@ -19,6 +20,7 @@ mod host;
 mod interrupts;
 mod link;
 pub mod lint;
+mod list;
 mod nvm;
 mod registers;
 mod ring;
@@ -39,6 +41,7 @@ pub use registers::POLLED;
 pub use sriov::{MOST_VFS, SharedSlot, VF_POLLED, VF_VECTORS, Vf};
 pub use write_back::write_back;
 
+use bring_up::Seen;
 use director::Director;
 use hmc::Hmc;
 use host::{Counters, Host};
@@ -79,6 +82,8 @@ pub struct I40e<D: Dma, P: Pages> {
     last_reset: u32,
     /// When the next one comes, if one was asked for.
     reset_due_ns: Option<u64>,
+    /// What the driver has seen before it talks to the firmware.
+    seen: Seen,
     director: Director,
     hmc: Hmc,
     link: Link,
@@ -112,6 +117,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             registers: Registers::new(),
             last_reset: 0,
             reset_due_ns: None,
+            seen: Seen::default(),
             director: Director::new(),
             hmc: Hmc::default(),
             link: Link::new(),
@@ -172,6 +178,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         rx.tell(host, director);
         moved += rx.step(host, director, (switch, sriov), up, link.max_frame.into(), wire);
         moved += if up { self.forward(wire) } else { 0 };
+        self.rx.watch(&mut self.host, now_ns);
         if let Some(messages) = &mut self.messages {
             self.host.counters.interrupts.poll(now_ns, &mut |vector| messages.raise(vector));
         }
@@ -221,11 +228,11 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         let I40e { host, rx, tx, .. } = self;
         for queue in &mut rx.queues {
             queue.ring.disable();
-            queue.cause = 0;
+            (queue.cause, queue.ring.awaited) = (0, None);
         }
         for queue in &mut tx.queues {
             queue.disable(&mut host.counters);
-            (queue.cause, queue.announced) = (0, None);
+            (queue.cause, queue.announced, queue.ring.awaited) = (0, None, None);
         }
         for n in 0..QUEUES.into() {
             host.pages.store(QTX_TAIL::at(n), 0);
@@ -252,6 +259,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             self.host.counters.report(Rule::ResetWithQueuesEnabled, place, number);
         }
         self.reset_function();
+        self.seen.reset();
     }
 
     /// Some function's driver asked for a reset of the whole card: all of them are told by an

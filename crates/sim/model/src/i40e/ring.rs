@@ -3,10 +3,19 @@
 
 use super::host::Host;
 use super::lint::{Location, Rule};
-use crate::{Dma, Pages};
+use crate::{Dma, Pages, Window};
 
 /// The longest ring, in descriptors.
 pub(super) const LONGEST: u64 = 8160;
+
+/// What a driver must read of a queue before it goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Awaited {
+    /// That it runs.
+    Start,
+    /// That it has stopped.
+    Stop,
+}
 
 /// One ring.
 #[derive(Debug)]
@@ -15,6 +24,8 @@ pub(super) struct Ring<W> {
     /// Where its tail is in BAR 0.
     tail_at: u32,
     pub enabled: bool,
+    /// What the driver was to wait for, and has not read since.
+    pub awaited: Option<Awaited>,
     window: Option<W>,
     iova: u64,
     /// Bytes of a descriptor.
@@ -38,7 +49,8 @@ pub(super) struct Shape {
 
 impl<W> Ring<W> {
     pub fn new(place: Location, tail_at: u32) -> Ring<W> {
-        Ring { place, tail_at, enabled: false, window: None, iova: 0, bytes: 16, size: 0, head: 0, tail: 0 }
+        let (enabled, awaited, window) = (false, None, None);
+        Ring { place, tail_at, enabled, awaited, window, iova: 0, bytes: 16, size: 0, head: 0, tail: 0 }
     }
 
     /// The queue was enabled; `false` when it cannot be with such a ring.
@@ -76,6 +88,7 @@ impl<W> Ring<W> {
     /// Mappings have changed.
     pub fn translate<D: Dma<Window = W>, P: Pages>(&mut self, host: &mut Host<D, P>) {
         if !self.enabled {
+            self.check_stopped(host);
             return;
         }
         let had = self.window.is_some();
@@ -85,9 +98,21 @@ impl<W> Ring<W> {
         }
     }
 
+    /// Its memory may be gone: the driver should have seen before that the queue has stopped.
+    fn check_stopped<D: Dma<Window = W>, P: Pages>(&mut self, host: &mut Host<D, P>) {
+        if self.awaited == Some(Awaited::Stop) && host.dma.window(self.iova, self.len()).is_none() {
+            self.awaited = None;
+            host.counters.report(Rule::DisableNotAwaited, self.place, self.iova);
+        }
+    }
+
+    /// Bytes of its memory.
+    fn len(&self) -> u64 {
+        u64::from(self.size) * self.bytes as u64
+    }
+
     fn find_memory<D: Dma<Window = W>, P: Pages>(&mut self, host: &mut Host<D, P>) {
-        let len = u64::from(self.size) * self.bytes as u64;
-        self.window = host.dma.window(self.iova, len).filter(|_| !host.counters.dma_off);
+        self.window = host.dma.window(self.iova, self.len()).filter(|_| !host.counters.dma_off);
         if host.counters.dma_off {
             host.counters.report(Rule::BusMasterOff, self.place, self.iova);
         }
@@ -119,6 +144,26 @@ impl<W> Ring<W> {
             return 0;
         }
         if self.tail >= self.head { self.tail - self.head } else { self.tail + self.size - self.head }
+    }
+
+    /// How many descriptors it has.
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// The tail as last seen.
+    pub fn tail(&self) -> u32 {
+        self.tail
+    }
+
+    /// The first two words of the descriptor behind the tail's, when the device owns none.
+    pub fn behind_tail(&self) -> Option<[u64; 2]>
+    where
+        W: Window,
+    {
+        let window = self.window.as_ref().filter(|_| self.given() == 0)?;
+        let at = ((self.tail + 1) % self.size) as usize * self.bytes;
+        Some([window.load(at), window.load(at + 8)])
     }
 
     /// Whether descriptors have four words, not two.

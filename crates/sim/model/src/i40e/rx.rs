@@ -20,6 +20,7 @@ use super::statistics::RX;
 use super::switch::{Switch, Unwanted};
 use crate::checksum::crc32;
 use crate::headers::{Headers, parse};
+use crate::rest::Rest;
 use crate::{Dma, FrameError, MAX_FRAME, MIN_FRAME, Pages, Window, Wire};
 
 /// Most frames taken from the wire in a step.
@@ -46,6 +47,10 @@ pub(super) struct RxQueue<W> {
     tag_in_first: bool,
     /// It received something in this step.
     touched: bool,
+    /// A frame found no descriptor in this step.
+    starved: bool,
+    /// How long its tail has rested.
+    rest: Rest,
     /// What QINT_RQCTL says.
     pub cause: u32,
 }
@@ -59,6 +64,8 @@ impl<W: Window> RxQueue<W> {
             strips_crc: true,
             tag_in_first: true,
             touched: false,
+            starved: false,
+            rest: Rest::default(),
             cause: 0,
         }
     }
@@ -118,6 +125,8 @@ pub(super) struct Rx<W> {
     pub rss: Rss,
     /// Queues of the VSI: the first, and how many.
     vsi: (u16, u16),
+    /// The table of the hash is the function's own.
+    own_table: bool,
     strips: bool,
     /// A frame as it is written, when that is not as it came.
     changed: Vec<u8>,
@@ -131,6 +140,7 @@ impl<W: Window> Rx<W> {
             queues: (0..queues).map(|n| RxQueue::new(n, tail)).collect(),
             rss: Rss::new(),
             vsi: (0, 1),
+            own_table: false,
             strips: false,
             changed: Vec::new(),
             scratch: vec![0; MAX_FRAME].into_boxed_slice(),
@@ -140,7 +150,7 @@ impl<W: Window> Rx<W> {
     /// Takes over registers and the VSI's properties.
     pub fn configure(&mut self, registers: &Registers, switch: &Switch) {
         self.rss.configure(registers);
-        (self.vsi, self.strips) = (switch.queues(), switch.strips());
+        (self.vsi, self.own_table, self.strips) = (switch.queues(), true, switch.strips());
     }
 
     /// Tells of filters that were not added or removed, on the function's first queue. What finds
@@ -211,6 +221,23 @@ impl<W: Window> Rx<W> {
         self.scratch = scratch;
         self.raise(host);
         taken
+    }
+
+    /// Looks at queues for which frames found no descriptor: whether the driver has filled some and
+    /// does not tell.
+    pub fn watch<D: Dma<Window = W>, P>(&mut self, host: &mut Host<D, P>, now_ns: u64) {
+        for queue in self.queues.iter_mut().filter(|queue| queue.starved || queue.rest.has_begun()) {
+            let starved = std::mem::take(&mut queue.starved);
+            let Some([address, status]) = queue.ring.behind_tail() else {
+                queue.rest.end();
+                continue;
+            };
+            let filled = || status & rx_high::DD == 0 && address != 0 && host.dma.read(address, &mut [0]);
+            let tail = queue.ring.tail();
+            if queue.rest.is_too_long(tail, starved, now_ns, filled) {
+                host.counters.report(Rule::RxTailRests, queue.ring.place, tail.into());
+            }
+        }
     }
 
     /// The interrupts of the queues that received something.
@@ -292,7 +319,14 @@ impl<W: Window> Rx<W> {
         let entry = match filter.map(|filter| filter.target) {
             Some(Target::Nowhere) => return counters.drops.rx_filtered_flow += 1,
             Some(Target::Queue(queue)) => queue,
-            Some(Target::Elsewhere) | None => hash.map_or(0, |hash| self.rss.queue(hash)) & (self.vsi.1 - 1),
+            Some(Target::Elsewhere) | None => {
+                let entry = hash.map_or(0, |hash| self.rss.queue(hash));
+                if self.own_table && entry >= self.vsi.1 {
+                    let place = Location::Register(PFQF_HLUT::ID, 0);
+                    counters.report(Rule::RssQueueInvalid, place, entry.into());
+                }
+                entry & (self.vsi.1 - 1)
+            }
         };
         let n = usize::from(self.vsi.0.wrapping_add(entry));
         let Some(queue) = self.queues.get_mut(n).filter(|queue| queue.ring.enabled) else {
@@ -384,6 +418,7 @@ impl<W: Window> RxQueue<W> {
         }
         if buffers > self.ring.given() as usize {
             host.counters.statistics.no_descriptor += 1;
+            self.starved = true;
             return host.counters.drops.rx_no_descriptor += 1;
         }
         let mut reached = true;

@@ -3,6 +3,7 @@
 
 mod director;
 mod link;
+mod order;
 mod vfs;
 
 use std::collections::HashMap;
@@ -60,6 +61,7 @@ impl Guest {
         let memory = Memory::new(BASE, 4 << 20);
         let chip = I40e::new(memory.clone(), Tails::default(), MAC);
         let mut guest = Guest { chip, memory, cable: Cable::default(), next: 0, now_ns: 0 };
+        guest.look(&[GLGEN_RSTAT::AT, GLNVM_ULD::AT]);
         for (registers, base) in [
             ([PF_ATQBAL::AT, PF_ATQBAH::AT, PF_ATQLEN::AT], SEND),
             ([PF_ARQBAL::AT, PF_ARQBAH::AT, PF_ARQLEN::AT], RECEIVE),
@@ -95,6 +97,11 @@ impl Guest {
 
     fn plain(&mut self, opcode: u16) -> Descriptor {
         self.command(Descriptor::new(opcode), &[], 0)
+    }
+
+    /// Reads registers for what a driver waits for.
+    fn look(&mut self, offsets: &[u32]) {
+        offsets.iter().for_each(|offset| _ = self.chip.read(*offset));
     }
 
     /// Lends contexts' memory, and enables queue 0 of either kind over rings of 64.
@@ -133,6 +140,7 @@ impl Guest {
         chip.write(GLLAN_TXPRE_QDIS::at(0), GLLAN_TXPRE_QDIS::CLEAR_QDIS);
         chip.write(QTX_ENA::at(0), QTX_ENA::QENA_REQ);
         chip.write(QRX_ENA::at(0), QRX_ENA::QENA_REQ);
+        self.look(&[QTX_ENA::at(0), QRX_ENA::at(0)]);
     }
 
     /// Lends the contexts' memory page by page, the first ones where `words` say, and enables
@@ -152,6 +160,7 @@ impl Guest {
         chip.write(GLLAN_TXPRE_QDIS::at(0), GLLAN_TXPRE_QDIS::CLEAR_QDIS);
         chip.write(QTX_ENA::at(0), QTX_ENA::QENA_REQ);
         chip.write(QRX_ENA::at(0), QRX_ENA::QENA_REQ);
+        self.look(&[QTX_ENA::at(0), QRX_ENA::at(0)]);
     }
 
     /// Puts descriptors from the start of the transmit ring, and rings.

@@ -16,7 +16,7 @@ use super::hmc::{Hmc, Objects};
 use super::host::{Counters, Host};
 use super::lint::{Location, Rule};
 use super::registers::Registers;
-use super::ring::{Ring, Shape};
+use super::ring::{Awaited, Ring, Shape};
 use super::statistics::TX;
 use crate::{Dma, Pages, Window};
 use packet::{Packet, Taken};
@@ -46,6 +46,8 @@ pub(super) struct TxQueue<W> {
     programs: bool,
     /// Where the head is written to, if it is.
     head_at: Option<u64>,
+    /// Descriptors since the last that asked for a report.
+    unreported: u32,
     /// GLLAN_TXPRE_QDIS was told that the queue will be enabled, or disabled.
     pub announced: Option<bool>,
     /// What QINT_TQCTL says.
@@ -60,6 +62,7 @@ impl<W: Window> TxQueue<W> {
             stopped: false,
             programs: false,
             head_at: None,
+            unreported: 0,
             announced: None,
             cause: 0,
         }
@@ -122,7 +125,7 @@ impl<W: Window> TxQueue<W> {
             host.counters.report(Rule::BusMasterOff, Location::Tx(n), n.into());
             return false;
         }
-        (self.stopped, self.programs) = (false, FD_ENA.of(&words) != 0);
+        (self.stopped, self.programs, self.unreported) = (false, FD_ENA.of(&words) != 0, 0);
         self.head_at = (HEAD_WB_ENA.of(&words) != 0).then(|| HEAD_WB_ADDR.of(&words));
         let iova = BASE.of(&words) * BASE_UNIT;
         // The tail of what ran before does not count: drivers leave it where it was.
@@ -153,6 +156,10 @@ impl<W: Window> TxQueue<W> {
         if self.stopped {
             return 0;
         }
+        if self.ring.given() > 0 && self.ring.awaited.take_if(|awaited| *awaited == Awaited::Start).is_some()
+        {
+            host.counters.report(Rule::TxTailBeforeEnable, self.ring.place, self.ring.tail().into());
+        }
         let (place, mut moved) = (self.ring.place, 0);
         let (mut reported, mut unreported) = (false, false);
         for _ in 0..self.ring.given().min(BURST) {
@@ -180,8 +187,9 @@ impl<W: Window> TxQueue<W> {
             self.ring.advance();
             // Others have something else where data has these bits.
             let data = command & tx::DTYPE_MASK == tx::DTYPE_DATA;
+            self.unreported = self.unreported.saturating_add(1);
             if data && command & tx::RS != 0 {
-                reported = true;
+                (reported, self.unreported) = (true, 0);
                 self.report(host, at);
             }
             unreported = data && command & (tx::EOP | tx::RS) == tx::EOP;
@@ -194,6 +202,10 @@ impl<W: Window> TxQueue<W> {
         if unreported && self.head_at.is_some() && self.cause & QINT_TQCTL::CAUSE_ENA != 0 {
             reported = true;
             self.report(host, 0);
+        }
+        // A head is told without a report, too.
+        if self.unreported + 1 >= self.ring.size() && self.head_at.is_none() {
+            host.counters.report(Rule::ReportsTooRare, place, self.unreported.into());
         }
         if reported && self.cause & QINT_TQCTL::CAUSE_ENA != 0 {
             let index = (self.cause & QINT_TQCTL::ITR_INDX_MASK) >> QINT_TQCTL::ITR_INDX_SHIFT;

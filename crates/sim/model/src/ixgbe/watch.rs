@@ -10,15 +10,8 @@ use regs::ixgbe::descriptor::{rx_high, rx_legacy};
 use super::host::{Counters, Host};
 use super::lint::{Register, Rule};
 use super::rx_queue::RxQueue;
+use crate::rest::Rest;
 use crate::{Dma, Pages, Window};
-
-/// How long a tail may rest on filled descriptors while frames wait: a driver
-/// that fills some tells the device at once, unless the host takes the processor
-/// from it in between, or it is stopped for a moment, as a debugger does.
-const REST_NS: u64 = 1_000_000_000;
-/// The most that one round adds to it. A device that was not let run itself has seen
-/// nothing of the time between two rounds, and reads the tail only after the round.
-const ROUND_NS: u64 = 50_000_000;
 
 /// A driver may set up what 4.6.7 lists in an order of its own; this long after
 /// its start a queue should be as the section wants it.
@@ -37,20 +30,11 @@ pub(super) struct Watch {
     /// DCA_RXCTRL has been checked.
     dca_checked: bool,
     /// A tail at which frames found no descriptor.
-    rest: Option<Rest>,
+    rest: Rest,
     /// Rounds since the buffers' addresses were looked at.
     rounds: u32,
     /// The addresses of the first descriptors were looked at.
     addresses_checked: bool,
-}
-
-/// How long a tail has been seen to rest.
-#[derive(Debug)]
-struct Rest {
-    tail: u32,
-    /// The time of the last round.
-    seen_ns: u64,
-    rested_ns: u64,
 }
 
 impl<W: Window> RxQueue<W> {
@@ -85,28 +69,19 @@ impl<W: Window> RxQueue<W> {
         self.watch.dca_checked = true;
     }
 
-    /// Frames find no descriptor. If the driver has not been there since, it may
-    /// be paused, or its pool empty: descriptors are as the device left them. If
-    /// it has filled them and the tail rests, the device will never know.
+    /// Frames find no descriptor. If the driver has filled some and the tail rests, the device
+    /// will never know.
     fn check_rest<D: Dma<Window = W>, P>(&mut self, host: &mut Host<D, P>, now_ns: u64) {
         let starved = std::mem::take(&mut self.watch.starved);
         let tail = self.ring.tail();
         let Some([address, command]) = self.ring.behind_tail() else {
-            self.watch.rest = None;
+            self.watch.rest.end();
             return;
         };
-        match &mut self.watch.rest {
-            Some(rest) if rest.tail == tail => {
-                rest.rested_ns += now_ns.saturating_sub(rest.seen_ns).min(ROUND_NS);
-                rest.seen_ns = now_ns;
-                let done = if self.legacy { rx_legacy::DD } else { rx_high::DD };
-                let filled = command & done == 0 && address != 0 && host.dma.read(address, &mut [0]);
-                if filled && rest.rested_ns >= REST_NS {
-                    self.ring.place.lint(&mut host.counters, Rule::RxTailRests, tail.into());
-                    self.watch.rest = None;
-                }
-            }
-            rest => *rest = starved.then_some(Rest { tail, seen_ns: now_ns, rested_ns: 0 }),
+        let done = if self.legacy { rx_legacy::DD } else { rx_high::DD };
+        let filled = || command & done == 0 && address != 0 && host.dma.read(address, &mut [0]);
+        if self.watch.rest.is_too_long(tail, starved, now_ns, filled) {
+            self.ring.place.lint(&mut host.counters, Rule::RxTailRests, tail.into());
         }
     }
 

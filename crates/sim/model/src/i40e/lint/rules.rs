@@ -21,6 +21,12 @@ rules! {
     ResetWithQueuesEnabled, Warning, "4",
         "The function was reset while queues were enabled.",
         "Packets on their way are lost, and the device may write to memory until the reset is done.";
+    ResetNotAwaited, Error, "4",
+        "An admin queue was enabled before PFSWR of PFGEN_CTRL was read as clear behind a reset of the function.",
+        "The reset may still be under way, and take the queue away again.";
+    DeviceNotReady, Warning, "4",
+        "An admin queue was enabled, and GLGEN_RSTAT and GLNVM_ULD did not tell before that the device is ready.",
+        "A reset of the whole device may be under way, or its configuration not be loaded: commands are not answered.";
 
     // Admin queue.
     AdminQueueOff, Error, "7",
@@ -129,6 +135,18 @@ rules! {
         "The words that a packet class compares were changed while there are filters of that class.",
         "These filters match no more, and are not found when they shall be removed.";
 
+    RssQueueInvalid, Warning, "7",
+        "The table of the hash names a queue that is not in the VSI's queue map.",
+        "Frames come to another queue than the driver thinks, or to none.";
+
+    // Interrupts.
+    InterruptListBroken, Error, "7",
+        "A vector was enabled that a queue raises which is not in the vector's list, or whose list does not end.",
+        "The queue's interrupts do not come, or the device follows the list for ever.";
+    IntervalInvalid, Warning, "7",
+        "A time between interrupts is beyond its 12 bits of 2 microseconds.",
+        "The device takes the lower bits: another time than the driver thinks.";
+
     // Queues.
     TxEnableUnannounced, Error, "8",
         "A transmit queue was enabled before GLLAN_TXPRE_QDIS was told so.",
@@ -148,6 +166,18 @@ rules! {
     TailPassedHead, Error, "8",
         "A tail went backwards or passed the head.",
         "The device takes descriptors that it has used already as new ones.";
+    TxTailBeforeEnable, Error, "8",
+        "The tail of a transmit queue was moved before QENA_STAT of QTX_ENA was read as set.",
+        "The queue may not run yet, and never look at the descriptors.";
+    RxTailRests, Error, "8",
+        "Frames found no descriptor for a second, while the driver had filled some behind the tail.",
+        "The device does not know of them: nothing is received until the tail is moved.";
+    ReportsTooRare, Error, "8",
+        "As many descriptors as a ring can hold were given, and none of them asked for a report.",
+        "The driver never learns that they were sent: the ring stays full.";
+    DisableNotAwaited, Error, "8",
+        "A ring's memory was taken away, or QUEUE_SHUTDOWN sent, before QENA_STAT of its queue was read as clear.",
+        "The queue may not have stopped yet, and access memory that belongs to somebody else.";
 
     // Descriptors.
     BufferUnmapped, Error, "8",
