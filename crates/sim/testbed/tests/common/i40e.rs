@@ -31,20 +31,27 @@ pub struct Bench {
     pub pool: Pool,
 }
 
+/// A device for each wire, numbered from zero; generators aim at their own.
+pub fn devices(wires: &[&str]) -> (Vec<Pci>, Vec<Handle>) {
+    let plugs: Vec<Plug> =
+        (0..).zip(wires).map(|(n, wire)| Plug { spec: wire.parse().unwrap(), mac: ixgbe::mac(n) }).collect();
+    let cables = plug(&plugs, &Default::default()).unwrap();
+    let device =
+        |(n, cable)| InProcess::new(i40e::open(&i40e::Options::with_mac(ixgbe::mac(n)), cable).unwrap());
+    (0..).zip(cables).map(device).unzip()
+}
+
 impl Bench {
     pub fn open(wires: &[&str], options: &Options) -> Bench {
-        let plugs: Vec<Plug> = (0..)
-            .zip(wires)
-            .map(|(n, wire)| Plug { spec: wire.parse().unwrap(), mac: ixgbe::mac(n) })
-            .collect();
-        let cables = plug(&plugs, &Default::default()).unwrap();
-        let device =
-            |(n, cable)| InProcess::new(i40e::open(&i40e::Options::with_mac(ixgbe::mac(n)), cable).unwrap());
-        let (pcis, handles): (Vec<Pci>, Vec<Handle>) = (0..).zip(cables).map(device).unzip();
+        Bench::over(devices(wires), options)
+    }
+
+    /// Opens a port on each of some devices.
+    pub fn over((pcis, handles): (Vec<Pci>, Vec<Handle>), options: &Options) -> Bench {
         let dma = Dma::new(Default::default());
         let pool = Pool::new(&dma, 4096).unwrap();
         let mut bench = Bench { pcis, sides: Vec::new(), handles, dma, pool };
-        for at in 0..wires.len() {
+        for at in 0..bench.pcis.len() {
             let side = bench.reopen(at, options);
             bench.sides.push(side);
         }

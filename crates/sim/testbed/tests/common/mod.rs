@@ -15,6 +15,7 @@ pub mod i40e;
 pub mod ixgbe_vf;
 pub mod limit;
 pub mod mailbox;
+pub mod probe;
 pub mod recorder;
 pub mod vf;
 pub mod virtio;
