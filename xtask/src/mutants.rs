@@ -1,7 +1,7 @@
 //! `cargo xtask mutants`: what the linter and the tests say of a driver with a
 //! bug, for each of the seeded ones (`crates/nic/driver/seeded`). All are in one
-//! build; a variable chooses. The linter's word comes from `tests/probe.rs` of the
-//! testbed, which is also an ordinary test.
+//! build; a variable chooses. The linter's word comes from a probe of each chip, such as
+//! `tests/probe.rs` of the testbed, which is also an ordinary test.
 
 pub mod process;
 mod table;
@@ -18,11 +18,11 @@ use serde_json::{Value, json};
 use crate::programs::{self, Program};
 use crate::step::{Failure, cargo, in_parallel};
 use process::{End, finish};
-use seeded::{Bug, Linter};
+use seeded::{Bug, CHIPS, Chip, Linter};
 
 /// The package's feature; cargo knows it by the name of the dependency.
 const FEATURE: &str = "driver/seeded-bugs";
-/// Of a hundred bugs, how many the linter reports with the right section.
+/// Of a hundred bugs of a chip, how many the linter reports with the right section.
 const REPORTED_OF_100: usize = 95;
 
 /// What to do.
@@ -51,8 +51,16 @@ struct Programs {
     ixora: Option<PathBuf>,
 }
 
+/// A bug, and the chip of which it is.
+#[derive(Clone, Copy)]
+struct Seeded {
+    chip: &'static Chip,
+    bug: &'static Bug,
+}
+
 /// What became of one bug.
 struct Row {
+    chip: &'static Chip,
     bug: &'static Bug,
     /// The rules that the linter reported, with their sections.
     found: BTreeSet<(String, String)>,
@@ -96,7 +104,7 @@ impl Row {
             Linter::Blind(reason) => (None, None, Some(reason)),
         };
         json!({
-            "name": self.bug.name, "about": self.bug.about, "rule": rule, "section": section, "blind": blind,
+            "name": self.bug.name, "chip": self.chip.name, "about": self.bug.about, "rule": rule, "section": section, "blind": blind,
             "found": self.found, "reported": self.is_reported(), "test": self.bug.test,
             "caught": self.test == End::Failed, "demo_ends_with_error": self.demo.map(|end| end == End::Failed),
             "complaints": self.complaints(),
@@ -106,10 +114,11 @@ impl Row {
 
 /// Builds, runs and tells.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let wanted = |bug: &&Bug| {
+    let wanted = |Seeded { bug, .. }: &Seeded| {
         arguments.names.is_empty() || arguments.names.iter().any(|part| bug.name.contains(part.as_str()))
     };
-    let bugs: Vec<&'static Bug> = seeded::bugs().filter(wanted).collect();
+    let all = CHIPS.iter().flat_map(|chip| chip.bugs().map(move |bug| Seeded { chip, bug }));
+    let bugs: Vec<Seeded> = all.filter(wanted).collect();
     if bugs.is_empty() {
         return Err(format!(
             "no seeded bug is called {}: see cargo xtask mutants --list",
@@ -117,7 +126,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         ));
     }
     if arguments.list || arguments.show {
-        bugs.iter().for_each(|bug| table::describe(bug, arguments.show));
+        bugs.iter().for_each(|seeded| table::describe(seeded.bug, arguments.show));
         return Ok(());
     }
     let programs = build(&bugs, arguments.demo)?;
@@ -130,25 +139,30 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     verdict(&rows)
 }
 
-/// Exit status: every expectation, and the linter's share of all bugs.
+/// Exit status: every expectation, and the linter's share of all bugs of a chip.
 fn verdict(rows: &[Row]) -> Result<(), Failure> {
     let unmet = rows.iter().filter(|row| !row.complaints().is_empty()).count();
     if unmet > 0 {
         return Err(format!("{unmet} of {} seeded bugs are not reported as they should be", rows.len()));
     }
-    let (all, of_all) = (seeded::bugs().count(), rows.len() == seeded::bugs().count());
-    let reported = rows.iter().filter(|row| row.is_reported()).count();
-    if of_all && reported * 100 < all * REPORTED_OF_100 {
-        return Err(format!(
-            "the linter reports {reported} of {all} bugs, {REPORTED_OF_100} in 100 are required"
-        ));
+    for chip in CHIPS {
+        let of_chip = || rows.iter().filter(|row| row.chip.name == chip.name);
+        let (all, met) = (chip.bugs().count(), of_chip().count());
+        let reported = of_chip().filter(|row| row.is_reported()).count();
+        if met == all && reported * 100 < all * REPORTED_OF_100 {
+            let name = chip.name;
+            return Err(format!(
+                "the linter of the {name} reports {reported} of {all} bugs, {REPORTED_OF_100} in 100 are required"
+            ));
+        }
     }
     Ok(())
 }
 
-/// Builds the tests that the bugs name, the probe and, if wanted, the demo.
-fn build(bugs: &[&'static Bug], demo: bool) -> Result<Programs, Failure> {
-    let files: BTreeSet<&str> = bugs.iter().map(|bug| file_and_function(bug).0).chain(["probe"]).collect();
+/// Builds the tests that the bugs name, the probes and, if wanted, the demo.
+fn build(bugs: &[Seeded], demo: bool) -> Result<Programs, Failure> {
+    let files = bugs.iter().flat_map(|seeded| [file_and_function(seeded.bug).0, seeded.chip.probe]);
+    let files: BTreeSet<&str> = files.collect();
     let mut command = cargo(&["test", "--locked", "-p", "ixora-testbed", "--features", FEATURE, "--no-run"]);
     files.iter().for_each(|file| _ = command.args(["--test", file]));
     let tests = by_name(programs::build(&mut command)?);
@@ -186,8 +200,8 @@ fn file_and_function(bug: &Bug) -> (&'static str, &'static str) {
 }
 
 /// Without a bug everything passes; a test that is not there would, too.
-fn sound(programs: &Programs, bugs: &[&'static Bug]) -> Result<(), Failure> {
-    let tests: BTreeSet<_> = bugs.iter().map(|bug| file_and_function(bug)).collect();
+fn sound(programs: &Programs, bugs: &[Seeded]) -> Result<(), Failure> {
+    let tests: BTreeSet<_> = bugs.iter().map(|seeded| file_and_function(seeded.bug)).collect();
     let tests: Vec<_> = tests.into_iter().collect();
     let failed = in_parallel(&tests, cores(), |(file, function)| {
         let (end, text) = finish(
@@ -200,26 +214,34 @@ fn sound(programs: &Programs, bugs: &[&'static Bug]) -> Result<(), Failure> {
     if let Some(failure) = failed.into_iter().flatten().next() {
         return Err(failure);
     }
-    let (probe, found) = process::probe(&programs.tests["probe"], "");
-    if probe != End::Passed || !found.is_empty() {
-        return Err(format!("without a bug the probe does not pass; the linter found {found:?}"));
+    for chip in CHIPS.iter().filter(|chip| bugs.iter().any(|seeded| seeded.chip.name == chip.name)) {
+        let (probe, found) = process::probe(&programs.tests[chip.probe], "");
+        if probe != End::Passed || !found.is_empty() {
+            let name = chip.name;
+            return Err(format!(
+                "without a bug the probe of the {name} does not pass; the linter found {found:?}"
+            ));
+        }
+        let demo =
+            |ixora| finish(&format!("bug--demo-{}", chip.model), &mut process::demo(ixora, chip.model, ""));
+        match programs.ixora.as_deref().map(demo) {
+            None | Some((End::Passed, _)) => {}
+            Some((_, text)) => return Err(format!("without a bug ixora demo does not pass:\n{text}")),
+        }
     }
-    match programs.ixora.as_deref().map(|ixora| finish("bug--demo", &mut process::demo(ixora, ""))) {
-        None | Some((End::Passed, _)) => Ok(()),
-        Some((_, text)) => Err(format!("without a bug ixora demo does not pass:\n{text}")),
-    }
+    Ok(())
 }
 
 /// Lets probe, test and demo meet each bug.
-fn meet(programs: &Programs, bugs: &[&'static Bug]) -> Vec<Row> {
-    in_parallel(bugs, cores(), |bug| {
+fn meet(programs: &Programs, bugs: &[Seeded]) -> Vec<Row> {
+    in_parallel(bugs, cores(), |&Seeded { chip, bug }| {
         let (file, function) = file_and_function(bug);
-        let (probe, found) = process::probe(&programs.tests["probe"], bug.name);
+        let (probe, found) = process::probe(&programs.tests[chip.probe], bug.name);
         let log = |what| format!("bug-{}-{what}", bug.name);
         let (test, _) = finish(&log("test"), &mut process::test(&programs.tests[file], function, bug.name));
-        let demo = |ixora| finish(&log("demo"), &mut process::demo(ixora, bug.name)).0;
+        let demo = |ixora| finish(&log("demo"), &mut process::demo(ixora, chip.model, bug.name)).0;
         let demo = programs.ixora.as_deref().map(demo);
-        Row { bug, found, probe, test, demo }
+        Row { chip, bug, found, probe, test, demo }
     })
 }
 

@@ -38,10 +38,10 @@ pub fn test(program: &Path, function: &str, bug: &str) -> Command {
     command
 }
 
-/// A second of `ixora demo`.
-pub fn demo(ixora: &Path, bug: &str) -> Command {
+/// A second of `ixora demo` on a model.
+pub fn demo(ixora: &Path, model: &str, bug: &str) -> Command {
     let mut command = with_bug(ixora, bug);
-    command.args(["demo", "--duration", "1s", "--quiet"]);
+    command.args(["demo", "--nic", model, "--duration", "1s", "--quiet"]);
     command
 }
 

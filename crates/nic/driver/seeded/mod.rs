@@ -1,13 +1,14 @@
 //! Seeded bugs: mistakes that a student or a careless engineer makes in a driver
-//! of the 82599, each with the linter's rule and the test that must report it.
+//! of the 82599 or the XL710, each with the linter's rule and the test that must report it.
 //!
 //! They are data beside the driver's source, which knows nothing of them. With
 //! the feature `seeded-bugs`, which no release has, `build.rs` compiles a copy of
 //! the source in which each edited place asks at run time whether its bug is
 //! chosen, so that one binary has them all; `chosen.rs` reads the choice.
 //! `cargo xtask mutants` runs them. Section numbers are those of the 82599 10 GbE
-//! Controller Datasheet, revision 3.4.
+//! Controller Datasheet, revision 3.4, unless another is named.
 
+mod i40e;
 mod interrupt;
 mod offload;
 mod open;
@@ -58,9 +59,40 @@ const fn edit(file: &'static str, from: &'static str, to: &'static str) -> Edit 
     Edit { file, from, to }
 }
 
-/// All bugs, in the order in which a driver's author meets the places.
-pub fn bugs() -> impl Iterator<Item = &'static Bug> {
-    [open::BUGS, receiver::BUGS, queues::BUGS, interrupt::BUGS, receive::BUGS, transmit::BUGS, offload::BUGS]
-        .into_iter()
-        .flatten()
+/// The drivers of a chip, and their bugs.
+pub struct Chip {
+    /// Its name.
+    pub name: &'static str,
+    /// What drives it through all that it can do, a file of `crates/sim/testbed/tests`.
+    pub probe: &'static str,
+    /// Its model, as `ixora demo` knows it.
+    pub model: &'static str,
+    /// In the order in which a driver's author meets the places.
+    bugs: &'static [&'static [Bug]],
 }
+
+impl Chip {
+    /// Its bugs.
+    pub fn bugs(&self) -> impl Iterator<Item = &'static Bug> {
+        self.bugs.iter().copied().flatten()
+    }
+}
+
+/// All chips.
+pub const CHIPS: &[Chip] = &[
+    Chip {
+        name: "82599",
+        probe: "probe",
+        model: "82599",
+        bugs: &[
+            open::BUGS,
+            receiver::BUGS,
+            queues::BUGS,
+            interrupt::BUGS,
+            receive::BUGS,
+            transmit::BUGS,
+            offload::BUGS,
+        ],
+    },
+    Chip { name: "XL710", probe: "i40e_probe", model: "xl710", bugs: i40e::BUGS },
+];

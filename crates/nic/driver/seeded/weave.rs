@@ -15,7 +15,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// The modules that bugs may be in, with how they are declared in `src/lib.rs`.
-const MODULES: [(&str, &str); 4] = [
+const MODULES: [(&str, &str); 5] = [
+    ("i40e", "/// Intel XL710, X710 and XXV710.\npub mod i40e"),
     ("intel", "/// What Intel's NICs have in common.\npub mod intel"),
     ("ixgbe", "/// Intel 82599, X520, X540 and X550.\npub mod ixgbe"),
     ("ring", "mod ring"),
@@ -29,6 +30,11 @@ struct Place {
     to: &'static str,
 }
 
+/// The bugs of all chips.
+fn bugs() -> impl Iterator<Item = &'static seeded::Bug> {
+    seeded::CHIPS.iter().flat_map(seeded::Chip::bugs)
+}
+
 /// Writes the copy to `OUT_DIR`, and `drivers.rs` with its modules.
 pub fn run() {
     println!("cargo::rerun-if-changed=src");
@@ -36,12 +42,12 @@ pub fn run() {
     let root = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
     let mut edits: BTreeMap<&str, Vec<(usize, &'static seeded::Edit)>> = BTreeMap::new();
-    for (number, bug) in seeded::bugs().enumerate() {
+    for (number, bug) in bugs().enumerate() {
         for edit in bug.edits {
             edits.entry(edit.file).or_default().push((number, edit));
         }
     }
-    let names: Vec<&str> = seeded::bugs().map(|bug| bug.name).collect();
+    let names: Vec<&str> = bugs().map(|bug| bug.name).collect();
     for (n, name) in names.iter().enumerate() {
         assert!(!names[..n].contains(name), "two seeded bugs are called {name}");
     }
@@ -51,7 +57,10 @@ pub fn run() {
         root.join("seeded/chosen.rs")
     );
     for (module, declaration) in MODULES {
-        copy(&root.join("src"), &out, Path::new(module), &mut edits);
+        let path = Path::new(module);
+        let is_folder = root.join("src").join(path).is_dir();
+        let path = if is_folder { path.to_owned() } else { path.with_extension("rs") };
+        copy(&root.join("src"), &out, &path, &mut edits);
         drivers.push_str(&format!("#[allow(unused, clippy::all)]\n{declaration};\n"));
     }
     if let Some((file, found)) = edits.first_key_value() {
@@ -60,25 +69,24 @@ pub fn run() {
     write(&out.join("drivers.rs"), &drivers);
 }
 
-/// Copies a module, a file or a folder, with its edits.
+/// Copies a file or a folder of source, with its edits.
 fn copy(
     from: &Path,
     out: &Path,
-    module: &Path,
+    path: &Path,
     edits: &mut BTreeMap<&str, Vec<(usize, &'static seeded::Edit)>>,
 ) {
-    if from.join(module).is_dir() {
-        let entries = fs::read_dir(from.join(module)).expect("the source can be read");
+    if from.join(path).is_dir() {
+        let entries = fs::read_dir(from.join(path)).expect("the source can be read");
         for entry in entries {
             let name = entry.expect("the source can be read").file_name();
-            copy(from, out, &module.join(Path::new(&name).with_extension("")), edits);
+            copy(from, out, &path.join(name), edits);
         }
         return;
     }
-    let file = module.with_extension("rs");
-    let name = file.to_str().expect("the source's names are ASCII");
-    let source = fs::read_to_string(from.join(&file)).expect("the source can be read");
-    write(&out.join(&file), &weave(&source, &places(name, &source, edits.remove(name).unwrap_or_default())));
+    let name = path.to_str().expect("the source's names are ASCII");
+    let source = fs::read_to_string(from.join(path)).expect("the source can be read");
+    write(&out.join(path), &weave(&source, &places(name, &source, edits.remove(name).unwrap_or_default())));
 }
 
 /// Where the edits of a file stand, in order.
@@ -86,7 +94,7 @@ fn places(file: &str, source: &str, edits: Vec<(usize, &'static seeded::Edit)>) 
     let place = |(bug, edit): (usize, &'static seeded::Edit)| {
         let found: Vec<_> = source.match_indices(edit.from).map(|(at, _)| at).collect();
         let [start] = found[..] else {
-            let name = seeded::bugs().nth(bug).map_or("", |bug| bug.name);
+            let name = bugs().nth(bug).map_or("", |bug| bug.name);
             panic!("seeded bug {name}: this stands in {file} {} times, not once:\n{}", found.len(), edit.from)
         };
         Place { bug, at: start..start + edit.from.len(), to: edit.to }

@@ -7,7 +7,6 @@
 //! names the register and the last value read.
 
 mod error;
-pub mod i40e;
 pub mod iavf;
 pub mod igb;
 pub mod ixgbevf;
@@ -16,6 +15,8 @@ mod vf_fault;
 pub mod vf_host;
 pub mod virtio;
 
+#[cfg(not(feature = "seeded-bugs"))]
+pub mod i40e;
 #[cfg(not(feature = "seeded-bugs"))]
 pub mod intel;
 #[cfg(not(feature = "seeded-bugs"))]

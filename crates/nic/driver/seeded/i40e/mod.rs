@@ -1,0 +1,8 @@
+//! Mistakes in a driver of the XL710. Sections are chapters of Intel's document 332464.
+
+mod open;
+
+use super::{Bug, Linter, edit};
+use Linter::{Blind, Reports};
+
+pub(super) const BUGS: &[&[Bug]] = &[open::BUGS];

@@ -1,0 +1,233 @@
+//! Opening and closing the port: bus mastering, resets, the admin queue, commands.
+
+use super::{Blind, Bug, Reports, edit};
+
+pub(super) const BUGS: &[Bug] = &[
+    Bug {
+        name: "xl710-bus-master-off",
+        about: "The device is never allowed to reach memory: bit 2 of the PCI command register stays clear.",
+        linter: Reports("BusMasterOff", "11"),
+        test: "i40e_driver::frames_cross_in_either_direction_and_are_counted",
+        demo: false,
+        edits: &[edit("intel/chip.rs", "pci.set_bus_master(true)?;", "pci.set_bus_master(false)?;")],
+    },
+    Bug {
+        name: "xl710-device-reset-not-awaited",
+        about: "Nobody looks whether the whole device is in a reset (GLGEN_RSTAT).",
+        linter: Reports("DeviceNotReady", "4"),
+        test: "i40e_faults::a_wait_that_ends_in_vain_names_its_register",
+        demo: false,
+        edits: &[edit(
+            "i40e/init.rs",
+            r#"self.wait(limit_ms, "GLGEN_RSTAT", GLGEN_RSTAT::AT, state, 0, meaning)?;"#,
+            "let _ = (limit_ms, state, meaning);",
+        )],
+    },
+    Bug {
+        name: "xl710-configuration-not-awaited",
+        about: "Nobody looks whether the configuration was loaded (GLNVM_ULD).",
+        linter: Reports("DeviceNotReady", "4"),
+        test: "i40e_faults::a_wait_that_ends_in_vain_names_its_register",
+        demo: false,
+        edits: &[edit(
+            "i40e/init.rs",
+            r#"self.wait(1000, "GLNVM_ULD", GLNVM_ULD::AT, loaded, loaded, meaning)?;"#,
+            "let _ = (loaded, meaning);",
+        )],
+    },
+    Bug {
+        name: "xl710-reset-not-awaited",
+        about: "The function is reset, and goes on without reading PFSWR until it is clear.",
+        linter: Reports("ResetNotAwaited", "4"),
+        test: "i40e_faults::a_wait_that_ends_in_vain_names_its_register",
+        demo: false,
+        edits: &[edit(
+            "i40e/init.rs",
+            r#"self.wait(1000, "PFGEN_CTRL", PFGEN_CTRL::AT, PFGEN_CTRL::PFSWR, 0, meaning)?;"#,
+            "let _ = meaning;",
+        )],
+    },
+    Bug {
+        name: "xl710-admin-queue-not-enabled",
+        about: "The lengths of the admin queues are written without the bit that enables them.",
+        linter: Reports("AdminQueueOff", "7"),
+        test: "i40e_driver::frames_cross_in_either_direction_and_are_counted",
+        demo: false,
+        edits: &[edit(
+            "i40e/admin.rs",
+            "bar.write32(len, SIZE | PF_ATQLEN::ENABLE);",
+            "bar.write32(len, SIZE);",
+        )],
+    },
+    Bug {
+        name: "xl710-admin-length-in-bytes",
+        about: "The lengths of the admin queues are given in bytes, of which their ten bits keep none.",
+        linter: Reports("AdminQueueInvalid", "7"),
+        test: "i40e_driver::frames_cross_in_either_direction_and_are_counted",
+        demo: false,
+        edits: &[edit(
+            "i40e/admin.rs",
+            "bar.write32(len, SIZE | PF_ATQLEN::ENABLE);",
+            "bar.write32(len, (SIZE * DESCRIPTOR as u32) | PF_ATQLEN::ENABLE);",
+        )],
+    },
+    Bug {
+        name: "xl710-admin-base-low-half",
+        about: "The high half of the addresses of the admin queues stays zero.",
+        linter: Reports("AdminRingUnmapped", "7"),
+        test: "i40e_driver::frames_cross_in_either_direction_and_are_counted",
+        demo: false,
+        edits: &[edit("i40e/admin.rs", "bar.write32(high, (iova >> 32) as u32);", "bar.write32(high, 0);")],
+    },
+    Bug {
+        name: "xl710-admin-tail-not-wrapped",
+        about: "The tail of the admin send queue is a count that reaches the length of the ring.",
+        linter: Reports("AdminTailOutOfRange", "7"),
+        test: "i40e_driver::frames_cross_in_either_direction_and_are_counted",
+        demo: false,
+        edits: &[edit("i40e/admin.rs", "self.next = (n + 1) % SIZE;", "self.next = n + 1;")],
+    },
+    Bug {
+        name: "xl710-admin-doorbell-before-command",
+        about: "The tail of the admin send queue is moved before the command is in the ring.",
+        linter: Reports("AdminUnknownCommand", "7"),
+        test: "i40e_driver::frames_cross_in_either_direction_and_are_counted",
+        demo: false,
+        edits: &[edit(
+            "i40e/admin.rs",
+            "self.send.put(n, &command);",
+            "self.bar.write32(self.registers.send[TAIL], (n + 1) % SIZE);
+        self.send.put(n, &command);",
+        )],
+    },
+    Bug {
+        name: "xl710-admin-buffer-not-flagged",
+        about: "Commands with a buffer do not say that they have one (BUF).",
+        linter: Reports("AdminFlagsWrong", "7"),
+        test: "i40e_driver::frames_cross_in_either_direction_and_are_counted",
+        demo: false,
+        edits: &[edit(
+            "i40e/admin.rs",
+            "command.flags |= flag::BUF | if len > SMALL_BUFFER { flag::LB } else { 0 };",
+            "command.flags |= if len > SMALL_BUFFER { flag::LB } else { 0 };",
+        )],
+    },
+    Bug {
+        name: "xl710-admin-large-buffer-not-flagged",
+        about: "Commands with a buffer of more than 512 bytes do not say so (LB).",
+        linter: Reports("AdminFlagsWrong", "7"),
+        test: "i40e_driver::frames_cross_in_either_direction_and_are_counted",
+        demo: false,
+        edits: &[edit(
+            "i40e/admin.rs",
+            "command.flags |= flag::BUF | if len > SMALL_BUFFER { flag::LB } else { 0 };",
+            "command.flags |= flag::BUF;",
+        )],
+    },
+    Bug {
+        name: "xl710-admin-data-not-flagged",
+        about: "Commands whose buffer the firmware shall read do not say so (RD).",
+        linter: Reports("AdminFlagsWrong", "7"),
+        test: "i40e_driver::frames_cross_in_either_direction_and_are_counted",
+        demo: false,
+        edits: &[edit("i40e/admin.rs", "command.flags |= if data.is_empty() { 0 } else { flag::RD };", "")],
+    },
+    Bug {
+        name: "xl710-admin-buffer-low-half",
+        about: "The address of the buffer of a command is cut to 32 bits.",
+        linter: Reports("AdminBufferUnmapped", "7"),
+        test: "i40e_driver::frames_cross_in_either_direction_and_are_counted",
+        demo: false,
+        edits: &[edit(
+            "i40e/admin.rs",
+            "command.set_address(self.region.iova(BUFFER_AT));",
+            "command.set_address(self.region.iova(BUFFER_AT) & 0xFFFF_FFFF);",
+        )],
+    },
+    Bug {
+        name: "xl710-events-lent-too-many",
+        about: "The tail of the admin receive queue is its length: one descriptor too many is lent.",
+        linter: Reports("AdminTailOutOfRange", "7"),
+        test: "i40e_driver::the_link_follows_the_cable",
+        demo: false,
+        edits: &[edit(
+            "i40e/admin.rs",
+            "bar.write32(registers.receive[TAIL], SIZE - 1);",
+            "bar.write32(registers.receive[TAIL], SIZE);",
+        )],
+    },
+    Bug {
+        name: "xl710-opcode-big-endian",
+        about: "A command has the bytes of its opcode in the wrong order.",
+        linter: Reports("AdminUnknownCommand", "7"),
+        test: "i40e_driver::frames_cross_in_either_direction_and_are_counted",
+        demo: false,
+        edits: &[edit(
+            "i40e/init.rs",
+            "Descriptor::new(opcode::CLEAR_PXE_MODE)",
+            "Descriptor::new(opcode::CLEAR_PXE_MODE.swap_bytes())",
+        )],
+    },
+    Bug {
+        name: "xl710-promiscuous-by-number",
+        about: "A command names the VSI by its number, not by its SEID.",
+        linter: Reports("AdminArgumentInvalid", "7"),
+        test: "i40e_driver::frames_cross_in_either_direction_and_are_counted",
+        demo: false,
+        edits: &[edit(
+            "i40e/filter.rs",
+            "[(0, modes), (2, both), (4, seid)]",
+            "[(0, modes), (2, both), (4, seid & 0)]",
+        )],
+    },
+    Bug {
+        name: "xl710-filters-counted-in-bytes",
+        about: "The command that adds filters has their bytes where it has their number.",
+        linter: Reports("AdminArgumentInvalid", "7"),
+        test: "i40e_driver::frames_cross_in_either_direction_and_are_counted",
+        demo: false,
+        edits: &[edit(
+            "i40e/filter.rs",
+            "command.set_param(0, &(filters.len() as u16).to_le_bytes());",
+            "command.set_param(0, &(data.len() as u16).to_le_bytes());",
+        )],
+    },
+    Bug {
+        name: "xl710-promiscuous-of-sent",
+        about: "The port asks for all unicast frames, and not for those from the wire alone (RX_ONLY).",
+        linter: Reports("PromiscuousOfSent", "7"),
+        test: "i40e_driver::frames_cross_in_either_direction_and_are_counted",
+        demo: false,
+        edits: &[edit(
+            "i40e/init.rs",
+            "filters.rx_only = self.state().api >= promiscuous::RX_ONLY_SINCE;",
+            "filters.rx_only = false;",
+        )],
+    },
+    Bug {
+        name: "xl710-filters-not-removed",
+        about: "The filters of a port that was stopped stay.",
+        linter: Blind("what a port receives and its driver drops is for the driver to know"),
+        test: "i40e_driver::filters_let_through_what_was_asked_for",
+        demo: false,
+        edits: &[edit(
+            "i40e/filter.rs",
+            "if !self.receiving {
+            return BTreeSet::new();
+        }",
+            "",
+        )],
+    },
+    Bug {
+        name: "xl710-counters-from-power-on",
+        about: "What was counted before the port was opened is not subtracted.",
+        linter: Blind("the device does not know what its driver makes of the counters it reads"),
+        test: "i40e_driver::a_port_opened_again_counts_from_zero",
+        demo: false,
+        edits: &[edit(
+            "i40e/stats.rs",
+            "let last = registers(bar, places);",
+            "let last = vec![0; registers(bar, places).len()];",
+        )],
+    },
+];
