@@ -1,8 +1,9 @@
 //! Mistakes in a driver of the XL710. Sections are chapters of Intel's document 332464.
 
+mod contexts;
 mod open;
 
 use super::{Bug, Linter, edit};
 use Linter::{Blind, Reports};
 
-pub(super) const BUGS: &[&[Bug]] = &[open::BUGS];
+pub(super) const BUGS: &[&[Bug]] = &[open::BUGS, contexts::BUGS];
