@@ -2,8 +2,9 @@
 
 mod contexts;
 mod open;
+mod queues;
 
 use super::{Bug, Linter, edit};
 use Linter::{Blind, Reports};
 
-pub(super) const BUGS: &[&[Bug]] = &[open::BUGS, contexts::BUGS];
+pub(super) const BUGS: &[&[Bug]] = &[open::BUGS, contexts::BUGS, queues::BUGS];
