@@ -1,10 +1,11 @@
 //! Mistakes in a driver of the XL710. Sections are chapters of Intel's document 332464.
 
 mod contexts;
+mod descriptors;
 mod open;
 mod queues;
 
 use super::{Bug, Linter, edit};
 use Linter::{Blind, Reports};
 
-pub(super) const BUGS: &[&[Bug]] = &[open::BUGS, contexts::BUGS, queues::BUGS];
+pub(super) const BUGS: &[&[Bug]] = &[open::BUGS, contexts::BUGS, queues::BUGS, descriptors::BUGS];
