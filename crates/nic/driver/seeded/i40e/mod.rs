@@ -2,10 +2,12 @@
 
 mod contexts;
 mod descriptors;
+mod offload;
 mod open;
 mod queues;
 
 use super::{Bug, Linter, edit};
 use Linter::{Blind, Reports};
 
-pub(super) const BUGS: &[&[Bug]] = &[open::BUGS, contexts::BUGS, queues::BUGS, descriptors::BUGS];
+pub(super) const BUGS: &[&[Bug]] =
+    &[open::BUGS, contexts::BUGS, queues::BUGS, descriptors::BUGS, offload::BUGS];

@@ -1,0 +1,138 @@
+//! Offloads, and filters for flows.
+
+use super::{Bug, Reports, edit};
+
+pub(super) const BUGS: &[Bug] = &[
+    Bug {
+        name: "xl710-maclen-in-bytes",
+        about: "The length of the Ethernet header is given in bytes, not in pairs (MACLEN).",
+        linter: Reports("HeaderLengthsWrong", "8"),
+        test: "i40e_driver::checksums_are_inserted_as_asked",
+        demo: false,
+        edits: &[edit("i40e/layout.rs", "u64::from(offload.l2_len / 2)", "u64::from(offload.l2_len)")],
+    },
+    Bug {
+        name: "xl710-iplen-in-bytes",
+        about: "The length of the IP header is given in bytes, not in words of four (IPLEN).",
+        linter: Reports("HeaderLengthsWrong", "8"),
+        test: "i40e_driver::checksums_are_inserted_as_asked",
+        demo: false,
+        edits: &[edit("i40e/layout.rs", "u64::from(offload.l3_len / 4)", "u64::from(offload.l3_len)")],
+    },
+    Bug {
+        name: "xl710-l4len-missing",
+        about: "A checksum is asked for without the length of the transport header (L4LEN).",
+        linter: Reports("TransportLengthWrong", "8"),
+        test: "i40e_driver::checksums_are_inserted_as_asked",
+        demo: false,
+        edits: &[edit(
+            "i40e/layout.rs",
+            "bits | kind | u64::from(l4_len) << tx::L4LEN_SHIFT",
+            "bits | kind | u64::from(l4_len & 0) << tx::L4LEN_SHIFT",
+        )],
+    },
+    Bug {
+        name: "xl710-udp-as-tcp",
+        about: "The checksum of UDP is asked for as TCP has it.",
+        linter: Reports("TransportLengthWrong", "8"),
+        test: "i40e_driver::checksums_are_inserted_as_asked",
+        demo: false,
+        edits: &[edit("i40e/layout.rs", "(tx::L4T_UDP, UDP_WORDS)", "(tx::L4T_TCP, UDP_WORDS)")],
+    },
+    Bug {
+        name: "xl710-ipv6-as-ipv4",
+        about: "Descriptors of IPv6 say IPv4.",
+        linter: Reports("HeaderLengthsWrong", "8"),
+        test: "i40e_driver::large_packets_are_cut_into_right_segments",
+        demo: false,
+        edits: &[edit(
+            "i40e/layout.rs",
+            "offload.has(TxOffload::IPV6)",
+            "offload.has(TxOffload::IPV6) && false",
+        )],
+    },
+    Bug {
+        name: "xl710-segments-length-with-headers",
+        about: "The context of a packet to be cut counts its headers as payload.",
+        linter: Reports("TsoInvalid", "8"),
+        test: "i40e_driver::large_packets_are_cut_into_right_segments",
+        demo: false,
+        edits: &[edit("i40e/layout.rs", "total - offload.header_len().min(total)", "total")],
+    },
+    Bug {
+        name: "xl710-segment-size-missing",
+        about: "The context of a packet to be cut has no segment size.",
+        linter: Reports("TsoInvalid", "8"),
+        test: "i40e_driver::large_packets_are_cut_into_right_segments",
+        demo: false,
+        edits: &[edit(
+            "i40e/layout.rs",
+            "u64::from(offload.segment_size) << tx_context::MSS_SHIFT",
+            "u64::from(offload.segment_size & 0) << tx_context::MSS_SHIFT",
+        )],
+    },
+    Bug {
+        name: "xl710-context-missing",
+        about: "A packet is to be cut, and no context descriptor comes before it.",
+        linter: Reports("PseudoHeaderWrong", "8"),
+        test: "i40e_driver::large_packets_are_cut_into_right_segments",
+        demo: false,
+        edits: &[edit(
+            "i40e/layout.rs",
+            "offload.has(TxOffload::SEGMENT).then_some([0, high])",
+            "offload.has(TxOffload::SEGMENT).then_some([0, high]).filter(|_| false)",
+        )],
+    },
+    Bug {
+        name: "xl710-director-not-enabled",
+        about: "The bit of PFQF_CTL_0 that enables filters for flows stays clear.",
+        linter: Reports("FilterDisabled", "7"),
+        test: "i40e_flow::a_flow_comes_to_the_queue_that_it_is_led_to",
+        demo: false,
+        edits: &[edit(
+            "i40e/flow.rs",
+            "self.bar.read32(PFQF_CTL_0::AT) | PFQF_CTL_0::FD_ENA",
+            "self.bar.read32(PFQF_CTL_0::AT)",
+        )],
+    },
+    Bug {
+        name: "xl710-director-queue-plain",
+        about: "The context of the queue that programs filters has not FD_ENA.",
+        linter: Reports("FilterQueueNotEnabled", "8"),
+        test: "i40e_flow::a_flow_comes_to_the_queue_that_it_is_led_to",
+        demo: false,
+        edits: &[edit("i40e/flow.rs", "(context::tx::FD_ENA, 1)", "(context::tx::FD_ENA, 0)")],
+    },
+    Bug {
+        name: "xl710-filter-of-seid",
+        about: "A filter for a flow names the VSI by its SEID, not by its number.",
+        linter: Reports("FilterVsiInvalid", "7"),
+        test: "i40e_flow::a_flow_comes_to_the_queue_that_it_is_led_to",
+        demo: false,
+        edits: &[edit("i40e/flow.rs", "state.vsi.number", "state.vsi.seid")],
+    },
+    Bug {
+        name: "xl710-filter-command-missing",
+        about: "A filter for a flow is neither added nor removed.",
+        linter: Reports("FilterCommandInvalid", "8"),
+        test: "i40e_flow::a_flow_comes_to_the_queue_that_it_is_led_to",
+        demo: false,
+        edits: &[edit(
+            "i40e/flow.rs",
+            "tx::DTYPE_FILTER | command | dest | counts",
+            "tx::DTYPE_FILTER | command & 0 | dest | counts",
+        )],
+    },
+    Bug {
+        name: "xl710-filter-class-beside",
+        about: "A filter for a flow has the packet class behind its own.",
+        linter: Reports("FilterClassInvalid", "7"),
+        test: "i40e_flow::a_flow_comes_to_the_queue_that_it_is_led_to",
+        demo: false,
+        edits: &[edit(
+            "i40e/flow.rs",
+            "u64::from(class) << filter::PCTYPE_SHIFT",
+            "u64::from(class + 1) << filter::PCTYPE_SHIFT",
+        )],
+    },
+];
