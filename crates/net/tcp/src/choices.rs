@@ -11,7 +11,8 @@ use crate::stack::Stack;
 /// room for data behind all options.
 pub const LEAST_SEGMENT: u16 = 88;
 
-/// What an application chooses for one connection.
+/// What an application chooses for one connection. The default is none of the stack's options: who
+/// changes one thing begins with what is in force ([`Stack::choices`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Choices {
     /// Small segments wait for each other (Nagle's algorithm).
@@ -76,6 +77,21 @@ pub struct FastOpenListener {
 }
 
 impl Stack {
+    /// What is in force for a connection; `None` when it is gone.
+    pub fn choices(&self, id: Id) -> Option<Choices> {
+        let connection = self.connections.get(id.index).filter(|it| it.generation == id.generation)?;
+        Some(Choices {
+            has_nagle: connection.is.has_nagle,
+            is_corked: connection.is.is_corked,
+            user_timeout_ns: connection.user_timeout_ns,
+            syn_retries: connection.syn_retries,
+            // It is told once, with the SYN: what has been told is not told again.
+            max_segment: None,
+            keep_alive: connection.keep_alive,
+            algorithm: connection.congestion.algorithm,
+        })
+    }
+
     /// Chooses how a connection sends.
     ///
     /// # Errors

@@ -234,6 +234,8 @@ pub struct Connection {
     pub challenge_ns: i64,
     /// Whether it is asked when it is silent, and when.
     pub keep_alive: Option<KeepAlive>,
+    /// How often it was asked, and `heard_ns` as it was then: whatever came since answers.
+    pub asked: (u32, i64),
     /// The cookie that the SYN or its answer carries, or the request for one.
     pub cookie: Option<Box<Cookie>>,
     /// The largest segment that the other side is told of.
@@ -316,6 +318,7 @@ impl Connection {
             syn_retries: None,
             user_timeout_ns: 0,
             keep_alive: options.keep_alive,
+            asked: (0, 0),
             waits_since_ns: NEVER,
             delivered: 0,
             received_ns: 0,

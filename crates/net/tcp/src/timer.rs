@@ -234,17 +234,20 @@ impl Connection {
             self.set(Deadline::Idle, self.heard_ns.saturating_add(keep_alive.idle_ns));
             return Next::Keep;
         }
-        let asked = (silent_ns - keep_alive.idle_ns) / keep_alive.interval_ns.max(1);
+        if self.asked.1 != self.heard_ns {
+            self.asked = (0, self.heard_ns);
+        }
         // As in Linux: the application's own patience counts in place of the number of probes.
         let is_enough = match self.user_timeout_ns {
-            0 => asked >= i64::from(keep_alive.probes),
-            patience_ns => asked > 0 && silent_ns >= patience_ns,
+            0 => self.asked.0 >= u32::from(keep_alive.probes),
+            patience_ns => self.asked.0 > 0 && silent_ns >= patience_ns,
         };
         if is_enough {
             shared.counters.timed_out += 1;
             self.send_reset(shared, io);
             return Next::End(End::TimedOut);
         }
+        self.asked.0 = self.asked.0.saturating_add(1);
         self.send_bare(self.una.plus(u32::MAX), shared, io);
         self.set(Deadline::Idle, io.now_ns + keep_alive.interval_ns);
         Next::Keep

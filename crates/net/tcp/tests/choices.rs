@@ -4,7 +4,7 @@
 mod common;
 
 use common::rig::Rig;
-use tcp::{Choices, KeepAlive, Options, Reason};
+use tcp::{Algorithm, Choices, KeepAlive, Options, Reason};
 use wire::tcp::Flags;
 
 const SECOND: i64 = 1_000_000_000;
@@ -26,8 +26,21 @@ fn one_connection_is_asked_when_it_is_silent() {
     assert!(rig.pass(60 * SECOND).is_empty());
     rig.with(|stack, io| stack.choose(id, choices, io).unwrap());
     let asked: Vec<Flags> = (0..5).flat_map(|_| rig.pass(SECOND)).map(|sent| sent.header.flags).collect();
-    assert_eq!(asked.last(), Some(&(Flags::RST | Flags::ACK)), "{asked:?}");
+    let whole = [Flags::ACK, Flags::ACK, Flags::RST | Flags::ACK];
+    assert_eq!(asked, whole, "so often it is asked, however long it was silent before");
     assert_eq!(rig.ended(), Some(Reason::TimedOut));
+}
+
+#[test]
+fn one_thing_is_changed_and_the_rest_stays() {
+    let keep_alive = Some(KeepAlive { idle_ns: 5 * SECOND, interval_ns: SECOND, probes: 2 });
+    let (mut rig, id) = Rig::open(Options { keep_alive, algorithm: Algorithm::Reno, ..Options::default() });
+    let before = rig.stack.choices(id).unwrap();
+    assert_eq!((before.keep_alive, before.algorithm, before.has_nagle), (keep_alive, Algorithm::Reno, true));
+    let choices = Choices { has_nagle: false, ..before };
+    rig.with(|stack, io| stack.choose(id, choices, io).unwrap());
+    assert_eq!(rig.stack.choices(id), Some(choices));
+    assert_eq!(rig.pass(5 * SECOND).len(), 1, "it is asked as before");
 }
 
 /// As in Linux, an application's own patience counts in place of the number of probes.
