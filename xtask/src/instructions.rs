@@ -1,5 +1,5 @@
-//! The instructions that the driver, the router and the overlay spend on a packet, counted by
-//! callgrind: the same every time on one compiler, so a regression of the hot path
+//! The instructions that the driver, the router and the overlay spend on a packet, and a server on
+//! a request over TCP, counted by callgrind: the same every time on one compiler, so a regression of the hot path
 //! fails the test command where a timed test would only flicker.
 
 use std::process::{Command, Stdio};
@@ -16,6 +16,9 @@ const DRIVER: [(&str, f64); 4] = [("rx", 99.0), ("tx", 90.0), ("fwd", 125.0), ("
 const ROUTER: [(&str, f64); 4] = [("source", 163.0), ("forward", 194.0), ("null8", 185.0), ("router", 798.0)];
 /// As above, of the overlay with 1,000 entries, to send a packet and to receive it.
 const OVERLAY: [(&str, [f64; 2]); 2] = [("ipip", [367.0, 624.0]), ("vxlan", [572.0, 887.0])];
+/// Of an echo over TCP by connections, one request under way on each: driver, stack and echo. From
+/// 513 connections on the stack reads ahead.
+const TCP: [(&str, f64); 3] = [("1", 4390.0), ("64", 3850.0), ("1024", 4035.0)];
 
 /// Counts, and compares with the limits.
 pub fn check() -> Result<(), Failure> {
@@ -40,6 +43,11 @@ pub fn check() -> Result<(), Failure> {
         compare(&report, ("protocol", protocol), "send_instructions", send)?;
         compare(&report, ("protocol", protocol), "receive_instructions", receive)?;
     }
+    let connections = TCP.map(|(connections, _)| connections).join(",");
+    let report = count("tcp", &["--connections", &connections, "--requests", "1000", "--windows", "1"])?;
+    for (connections, limit) in TCP {
+        compare(&report, ("connections", connections), "instructions_per_request", limit)?;
+    }
     Ok(())
 }
 
@@ -60,14 +68,16 @@ fn count(bench: &str, arguments: &[&str]) -> Result<Value, Failure> {
 
 /// Holds what was counted in a row against a limit.
 fn compare(report: &Value, (column, row): (&str, &str), counted: &str, limit: f64) -> Result<(), Failure> {
-    let mut rows = report["rows"].as_array().into_iter().flatten().filter(|found| found[column] == row);
+    let is_number = |found: &Value| row.parse::<u64>().is_ok_and(|row| *found == row);
+    let is = |found: &Value| found[column] == row || is_number(&found[column]);
+    let mut rows = report["rows"].as_array().into_iter().flatten().filter(|found| is(found));
     match rows.next().and_then(|row| row[counted].as_f64()) {
         Some(count) if count <= limit => {
-            println!("{row}, {counted}: {count:.1} of {limit} allowed");
+            println!("{column} {row}, {counted}: {count:.1} of {limit} allowed");
             Ok(())
         }
         Some(count) => Err(format!(
-            "{row} takes {count:.1} ({counted}), {limit} are allowed: see what changed with \
+            "{column} {row} takes {count:.1} ({counted}), {limit} are allowed: see what changed with \
              `ixora bench --instructions`, or raise the limit in xtask/src/instructions.rs and say why"
         )),
         None => Err(format!("the benchmark counted no {counted} for {row}")),
