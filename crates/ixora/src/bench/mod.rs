@@ -2,10 +2,12 @@
 //! conditions under which it was measured. The crate `bench` measures.
 
 mod graph;
+mod growth;
 mod instructions;
 mod overlay;
 mod paper;
 mod peers;
+mod plot;
 mod report;
 mod tables;
 mod tcp;
@@ -14,11 +16,14 @@ mod virtio;
 pub use graph::run_compiled;
 
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 use ::bench::{Choice, CompletionName, DeviceName, Setting, Workload, conditions, one_core, two_cores};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
+use serde::de::DeserializeOwned;
 
+use crate::Failure;
 use report::Report;
 
 /// What to measure.
@@ -29,6 +34,9 @@ pub enum Bench {
     /// A router: what its graph and its elements cost.
     #[command(visible_alias = "router")]
     Graph(graph::Arguments),
+    /// What a packet costs when there is more of something: flows, prefixes, elements, rules,
+    /// queues, ports, threads.
+    Growth(growth::Arguments),
     /// Sending into tunnels: one lookup beside two passes through a stack.
     Overlay(overlay::Arguments),
     /// The figures of a paper.
@@ -105,20 +113,37 @@ fn one_of<T: Copy + Send + Sync + 'static>(all: &'static [Choice<T>]) -> impl Ty
 }
 
 /// Measures and prints a table.
-pub fn run(bench: &Bench) -> Result<(), crate::Failure> {
+pub fn run(bench: &Bench) -> Result<(), Failure> {
     match bench {
         Bench::Driver(arguments) => driver(arguments),
         Bench::Overlay(arguments) => overlay::run(arguments),
         Bench::Paper(arguments) => paper::run(arguments),
         Bench::Peers(arguments) => peers::run(arguments),
         Bench::Graph(arguments) => graph::run(arguments),
+        Bench::Growth(arguments) => growth::run(arguments),
         Bench::Tables(arguments) => tables::run(arguments),
         Bench::Tcp(arguments) => tcp::run(arguments),
         Bench::Virtio(arguments) => virtio::run(arguments),
     }
 }
 
-fn driver(arguments: &DriverArguments) -> Result<(), crate::Failure> {
+/// Has a fresh process of this program measure `what` by a command of `ixora bench`, which
+/// prints it as JSON.
+fn in_process<T: DeserializeOwned>(what: &str, command: &str, options: &[String]) -> Result<T, Failure> {
+    let program =
+        std::env::current_exe().map_err(|e| Failure::new(format!("cannot find this program: {e}")))?;
+    let output = Command::new(program)
+        .args(["bench", command])
+        .args(options)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| Failure::new(format!("cannot run this program: {error}")))?;
+    serde_json::from_slice(&output.stdout)
+        .map_err(|error| Failure::new(format!("{what} was not measured ({}): {error}", output.status)))
+}
+
+fn driver(arguments: &DriverArguments) -> Result<(), Failure> {
     let settings = arguments.settings();
     if let Some(packets) = arguments.only_packets {
         return Ok(settings.iter().try_for_each(|setting| one_core::run_packets(setting, packets))?);

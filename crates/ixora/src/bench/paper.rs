@@ -5,8 +5,6 @@
 //! router's polls. There is no wire, so no line rate either: the curves go on where
 //! the paper's end.
 
-mod plot;
-
 use std::path::{Path, PathBuf};
 
 use ::bench::conditions::Conditions;
@@ -14,6 +12,7 @@ use ::bench::paper::{self, Figure, Series, Windows};
 use clap::{Args, ValueEnum};
 use runtime::cores::pin;
 
+use super::plot::{self, Plot, Scale};
 use super::report::{end_progress, show_progress};
 use crate::Failure;
 
@@ -62,19 +61,30 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         end_progress();
         print(&figure);
         let path = arguments.out.join(format!("fastclick-{number}.svg"));
-        plot::draw(&figure, &path)?;
+        plot::draw(&picture(&figure, &conditions, &windows), &path)?;
         let json = arguments.out.join(format!("fastclick-{number}.json"));
         let value = serde_json::json!({ "conditions": conditions, "figure": figure });
         std::fs::write(&json, format!("{value:#}\n")).map_err(|error| cannot_write(&json, &error))?;
         println!("{}\n", path.display());
     }
-    println!(
-        "{} ({} cores), TSC {:.3} GHz",
-        conditions.cpu,
-        conditions.cores,
-        conditions.tsc_hz as f64 / 1e9
-    );
+    println!("{}", conditions.processor());
     Ok(())
+}
+
+/// A figure as a picture.
+fn picture(figure: &Figure, conditions: &Conditions, windows: &Windows) -> Plot {
+    let curve = |series: &Series| plot::Curve { name: series.name.clone(), points: series.points.clone() };
+    let (count, packets) = (windows.count, windows.packets);
+    Plot {
+        title: format!("{}. {}", figure.number, figure.title),
+        conditions: vec![
+            figure.here.to_owned(),
+            format!("{}; {count} windows of {packets} packets: median, and range", conditions.processor()),
+        ],
+        x: Scale { name: figure.x.to_owned(), is_logarithmic: false },
+        y: Scale { name: figure.y.to_owned(), is_logarithmic: false },
+        curves: figure.series.iter().map(curve).collect(),
+    }
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
@@ -93,7 +103,7 @@ fn print(figure: &Figure) {
     for (row, (x, _)) in xs.iter().enumerate() {
         print!("{x:>14}");
         for series in &figure.series {
-            let y = series.points.get(row).map_or(f64::NAN, |p| p.1);
+            let y = series.points.get(row).map_or(f64::NAN, |p| p.1.median);
             print!("{y:>w$.1}", w = width(series));
         }
         println!();

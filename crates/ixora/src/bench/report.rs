@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::Failure;
 use ::bench::conditions::Conditions;
@@ -43,15 +43,17 @@ impl Report {
 
     /// Prints what it was measured on.
     pub fn print_processor(&self) {
-        let c = &self.conditions;
-        let virtualised = if c.virtualised { ", virtualised" } else { "" };
-        println!(
-            "{} ({} cores{virtualised}), TSC {:.3} GHz, Linux {}",
-            c.cpu,
-            c.cores,
-            c.tsc_hz as f64 / 1e9,
-            c.kernel
-        );
+        println!("{}", self.conditions.processor());
+    }
+
+    /// Prints the sizes of its caches.
+    pub fn print_caches(&self) {
+        println!("{}", self.conditions.caches());
+    }
+
+    /// What it was measured on.
+    pub fn conditions(&self) -> &Conditions {
+        &self.conditions
     }
 
     /// Prints what the figures depend on.
@@ -143,13 +145,26 @@ impl Report {
 
     /// Writes other rows than this report's under its conditions.
     pub fn write(&self, json: Option<&Path>, rows: &impl Serialize) -> Result<(), Failure> {
+        self.write_with(json, rows, &[])
+    }
+
+    /// The same, with something more beside the rows, by name.
+    pub fn write_with(
+        &self,
+        json: Option<&Path>,
+        rows: &impl Serialize,
+        more: &[(&str, Value)],
+    ) -> Result<(), Failure> {
         let Some(path) = json else { return Ok(()) };
         let failed =
             |error: std::io::Error| Failure::new(format!("cannot write {}: {error}", path.display()));
         let file = File::create(path).map_err(failed)?;
-        let all = json!({
+        let mut all = json!({
             "conditions": self.conditions, "cpus": self.cpus, "rows": rows, "notes": self.notes,
         });
+        for (name, value) in more {
+            all[*name] = value.clone();
+        }
         serde_json::to_writer_pretty(file, &all).map_err(|error| failed(error.into()))
     }
 }

@@ -3,12 +3,12 @@
 //! none counts what another has left.
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
 use ::bench::tables::{self, CASES, Case, Figures, Window};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
+use super::in_process;
 use super::report::Report;
 use crate::Failure;
 
@@ -49,7 +49,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     );
     let mut rows = vec![];
     for case in CASES.iter().filter(is_wanted) {
-        let figures = in_process(case, arguments.packets)?;
+        let figures = figures(case, arguments.packets)?;
         print(case, &figures);
         rows.push(figures);
     }
@@ -57,17 +57,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// Has a fresh process measure a table.
-fn in_process(case: &Case, packets: u64) -> Result<Figures, Failure> {
-    let program =
-        std::env::current_exe().map_err(|e| Failure::new(format!("cannot find this program: {e}")))?;
-    let output = Command::new(program)
-        .args(["bench", "tables", "--in-process", "--table", case.name, "--packets", &packets.to_string()])
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| Failure::new(format!("cannot run this program: {error}")))?;
-    serde_json::from_slice(&output.stdout)
-        .map_err(|error| Failure::new(format!("{} was not measured ({}): {error}", case.name, output.status)))
+fn figures(case: &Case, packets: u64) -> Result<Figures, Failure> {
+    let options = ["--in-process", "--table", case.name, "--packets", &packets.to_string()];
+    in_process(case.name, "tables", &options.map(str::to_owned))
 }
 
 /// The lines of a table.

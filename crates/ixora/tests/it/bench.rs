@@ -1,4 +1,4 @@
-//! `ixora bench tcp`: that its rows are whole, not how fast they are.
+//! `ixora bench tcp` and `bench growth`: that their rows are whole, not how fast they are.
 
 use serde_json::json;
 
@@ -45,4 +45,71 @@ fn bench_tcp_says_what_is_too_much() {
     assert!(done.stderr.contains("65536 connections") && done.stderr.contains("fix:"), "{done:#?}");
     let done = run(place.path(), "bench tcp --messages 0");
     assert_eq!(done.code(), Some(2), "{done:#?}");
+}
+
+#[test]
+fn bench_growth_has_each_axis_its_curves_and_its_pictures() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (file, folder) = (place.path().join("rows.json"), place.path().join("plots"));
+    let command = format!(
+        "bench growth --axis flows,prefixes,elements,rules,queues,ports --at 1,16 --packets 2000 --windows 2 \
+         --cpu 0 --json {} --svg {}",
+        file.display(),
+        folder.display()
+    );
+    let done = start(place.path(), &command).wait(240);
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    let text = std::fs::read_to_string(&file).expect("the rows");
+    let all: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert!(all["conditions"]["tsc_hz"].as_u64() > Some(0), "{all:#}");
+    let rows = all["rows"].as_array().expect("a list");
+    let wanted = [
+        ("flows", &["router", "nat"][..]),
+        ("prefixes", &["RadixIPLookup", "ipv4", "ipv6"]),
+        ("elements", &["Null", "Counter", "Paint", "EtherMirror"]),
+        ("rules", &["addresses", "flows", "patterns"]),
+        ("queues", &["forward"]),
+        ("ports", &["forward"]),
+    ];
+    let named: Vec<_> = rows.iter().map(|row| json!([row["axis"], row["curve"], row["x"]])).collect();
+    let places = |(axis, curves): &(&str, &[&str])| {
+        let place = |curve: &&str| [1, 16].map(|x| json!([axis, curve, x]));
+        curves.iter().flat_map(place).collect::<Vec<_>>()
+    };
+    assert_eq!(named, wanted.iter().flat_map(places).collect::<Vec<_>>());
+    for row in rows {
+        assert!(row["cycles_per_packet"]["min"].as_f64() > Some(0.0), "{row:#}");
+        assert!(row["windows"] == 2 && row["packets"] == 2000 && row["batch"] == 32, "{row:#}");
+        assert_eq!(row["cycles_per_element"] == json!(null), row["axis"] != "elements", "{row:#}");
+        let has_table = ["nat", "ipv4", "ipv6"].iter().any(|curve| row["curve"] == *curve);
+        assert_eq!(row["table_bytes"] == json!(null), !has_table, "{row:#}");
+    }
+    let curves = all["curves"].as_array().expect("a list");
+    assert_eq!(curves.len() * 2, rows.len(), "{curves:#?}");
+    for (axis, names) in wanted {
+        let svg = std::fs::read_to_string(folder.join(format!("growth-{axis}.svg"))).expect("a picture");
+        assert!(names.iter().all(|name| svg.contains(name)) && svg.contains("2 windows of 2000"), "{svg}");
+        assert!(done.stdout.contains(&format!("growth-{axis}.svg")), "{done:#?}");
+    }
+}
+
+#[test]
+fn bench_growth_measures_threads_and_says_what_is_too_much() {
+    let place = tempfile::tempdir().expect("a directory");
+    let done = run(place.path(), "bench growth --axis threads --at 1 --packets 1000 --windows 1 --cpu 0");
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    assert!(done.stdout.contains("threads   source"), "{done:#?}");
+    for (command, said) in [
+        ("--axis threads --at 2 --cpu 0", "--cpu 0,1"),
+        ("--axis rules --at 10001", "from 1 to 10000"),
+        ("--axis flows --at 0", "from 1 to 1000000"),
+        ("--axis flows --packets 0", "at least 1"),
+        ("--axis flows --windows 0", "at least 1"),
+        ("--axis flows --batch 0", "from 1 to 256"),
+        ("--axis flows --cpu 4000", "this process may use"),
+    ] {
+        let done = run(place.path(), &format!("bench growth {command}"));
+        assert_eq!(done.code(), Some(2), "{command}: {done:#?}");
+        assert!(done.stderr.contains("fix:") && done.stderr.contains(said), "{command}: {done:#?}");
+    }
 }

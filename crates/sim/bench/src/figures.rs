@@ -1,11 +1,11 @@
 //! Figures of many windows, and one line of the driver's table.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Setting;
 
 /// Smallest, middle and largest of some figures.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// The smallest figure.
     pub min: f64,

@@ -6,9 +6,10 @@
 //! figure is stable and says how much work the code is. On two cores ([`two_cores`]) the
 //! model runs beside the driver, descriptors and packets cross between caches, and the
 //! distance of the cores, measured around each window, says which windows can be
-//! compared. [`graph`] measures routers, [`overlay`] tunnels, [`tcp`] an echo over TCP, [`paper`]
-//! the figures of a paper; [`peers`] and [`virtio`] measure beside DPDK. [`calibration`] says
-//! whether a core ran as fast after a figure as before it.
+//! compared. [`graph`] measures routers, [`growth`] what packets cost when there is more of
+//! something, [`overlay`] tunnels, [`tcp`] an echo over TCP, [`paper`] the figures of a paper;
+//! [`peers`] and [`virtio`] measure beside DPDK. [`calibration`] says whether a core ran as fast
+//! after a figure as before it.
 //!
 //! Nothing is parsed or printed here: `ixora bench` is the command.
 #![forbid(unsafe_code)]
@@ -20,6 +21,7 @@ pub mod distance;
 mod error;
 pub mod figures;
 pub mod graph;
+pub mod growth;
 pub mod one_core;
 pub mod overlay;
 pub mod paper;

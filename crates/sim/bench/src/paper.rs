@@ -45,8 +45,8 @@ pub struct Figure {
 pub struct Series {
     /// What it is called.
     pub name: String,
-    /// Its points.
-    pub points: Vec<(f64, f64)>,
+    /// Its points, and the windows of each.
+    pub points: Vec<(f64, Spread)>,
 }
 
 /// What can be made.
@@ -251,7 +251,7 @@ impl Bench<'_> {
                 }
             }
             for (series, rates) in series.iter_mut().zip(rates) {
-                series.points.push((x as f64, Spread::of(rates).median));
+                series.points.push((x as f64, Spread::of(rates)));
             }
         }
         Ok(series)

@@ -10,13 +10,13 @@ mod cases;
 mod packets;
 mod strangers;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use graph::Router;
 use graph::clock::{Clock, SIMULATION_START_NS};
-use graph::lang::{self, Source};
-use graph::{Console, Router};
 use serde::{Deserialize, Serialize};
 
+use crate::graph::window;
 use crate::{Error, Result};
 
 pub use cases::{CASES, Case};
@@ -97,21 +97,15 @@ pub fn measure(name: &str, packets: u64) -> Result<Figures> {
     Ok(Figures { case: name.into(), packets, windows, entries, bound: case.bound, bytes, counters })
 }
 
+/// A router whose time stands still.
 fn build(text: &str) -> Result<Router> {
-    let mut registry = element::registry().with(analysis::registry());
-    registry.add(&strangers::CLASS);
-    let language = lang::Options { known_class: &|name| registry.find(name).is_some(), ..Default::default() };
-    let flat = lang::read(vec![Source::new("bench", text)], &language)
-        .map_err(|problems| Error::new(problems.to_string()))?;
-    let options = graph::Options {
-        threads: 1,
-        clock: Arc::new(Clock::simulated(SIMULATION_START_NS)),
-        console: Console::Memory(Arc::new(Mutex::new(String::new()))),
-        ..Default::default()
-    };
-    Router::build(text, flat, &registry, options).map_err(|problems| {
-        Error::new(problems.iter().map(|p| format!("{}\n", p.message)).collect::<String>())
-    })
+    let clock = Arc::new(Clock::simulated(SIMULATION_START_NS));
+    window::build(
+        text,
+        vec![],
+        &[&strangers::CLASS],
+        graph::Options { threads: 1, clock, ..Default::default() },
+    )
 }
 
 /// What the table dropped, by its class's reasons.
@@ -127,7 +121,7 @@ fn drops(router: &mut Router) -> Vec<Counter> {
 }
 
 /// Bytes of memory that only this process has; packets' buffers are not among them.
-fn resident() -> u64 {
+pub(crate) fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
     let kib = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<u64>().ok());

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use element::io::router_ports::RouterPorts;
 use graph::fused::Region;
 use graph::lang::{self, Source};
-use graph::{Console, Router, Services};
+use graph::{Class, Console, Router, Services};
 use memory::Dma;
 use testbed::inprocess;
 
@@ -23,8 +23,15 @@ pub struct Threads {
     pub cores: Vec<usize>,
 }
 
-fn build(text: &str, defines: Vec<(String, String)>, options: graph::Options) -> Result<Router> {
-    let registry = element::registry().with(analysis::registry());
+/// Builds a router of our elements and of `classes`, which says what it has to say to nobody.
+pub(crate) fn build(
+    text: &str,
+    defines: Vec<(String, String)>,
+    classes: &[&'static Class],
+    options: graph::Options,
+) -> Result<Router> {
+    let mut registry = element::registry().with(analysis::registry());
+    classes.iter().for_each(|class| registry.add(class));
     let language =
         lang::Options { defines, known_class: &|name| registry.find(name).is_some(), ..Default::default() };
     let flat = lang::read(vec![Source::new("bench", text)], &language)
@@ -65,7 +72,7 @@ impl FromMemory {
             measure: self.counting,
             ..Default::default()
         };
-        let mut router = build(&self.text, vec![], options)?;
+        let mut router = build(&self.text, vec![], &[], options)?;
         for thread in 0..threads.count {
             let mut set = |handler: &str, value: String| {
                 let written = router.write(&format!("src{thread}.{handler}"), &value);
@@ -129,7 +136,7 @@ pub fn on_ports(
         prepare: Some(Box::new(move |elements| router_ports.open(elements))),
         ..Default::default()
     };
-    let mut router = build(&on.text, on.defines.clone(), options)?;
+    let mut router = build(&on.text, on.defines.clone(), &[], options)?;
     let _first = gauge.router.set(router.shared());
     router.run();
     router.cleanup();

@@ -11,8 +11,8 @@ use crate::{Error, Result};
 const SOURCE: &str = "FlowSource(4096, LENGTH 60, LIMIT 0, STOP true, \
                       DST \"10.0.0.0/16 10.1.0.0/16 10.2.0.0/16 10.3.0.0/16\")";
 
-/// The paper's router, with one input and four nets.
-const ROUTER: &str = "
+/// The paper's router, with one input, `c`, and four nets; all ways end in `d`.
+pub(crate) const ROUTER: &str = "
 elementclass Out { $colour, $ip, $eth |
   input -> DropBroadcasts -> pt :: PaintTee($colour) -> gw :: IPGWOptions($ip) -> FixIPSrc($ip)
   -> ttl :: DecIPTTL -> frag :: IPFragmenter(1500) -> EtherEncap(0x0800, 02:00:00:00:01:01, $eth) -> output;
