@@ -328,7 +328,11 @@ where
         let now = self.queues.now_ns;
         if let Some(of_pf) = Vf::<D, P>::interrupt_register(id) {
             let value = Vf::<D, P>::interrupt_value(id, value);
-            self.queues.host.counters.interrupts.write(of_pf, n, value, now);
+            let interrupts = &mut self.queues.host.counters.interrupts;
+            interrupts.write(of_pf, n, value, now);
+            // DPDK's driver unmasks all vectors before it maps any.
+            let broken = interrupts.violation().filter(|rule| *rule != Rule::InterruptWithoutVector);
+            broken.into_iter().for_each(|rule| self.report(rule, Register::Unknown(offset), value));
         } else if let Some(at) = Vf::<D, P>::ring_register(offset) {
             self.queues.write(at, value);
         } else {
