@@ -223,8 +223,8 @@ fn sound(programs: &Programs, bugs: &[Seeded]) -> Result<(), Failure> {
             ));
         }
         let demo =
-            |ixora| finish(&format!("bug--demo-{}", chip.model), &mut process::demo(ixora, chip.model, ""));
-        match programs.ixora.as_deref().map(demo) {
+            |(ixora, model)| finish(&format!("bug--demo-{model}"), &mut process::demo(ixora, model, ""));
+        match programs.ixora.as_deref().zip(chip.model).map(demo) {
             None | Some((End::Passed, _)) => {}
             Some((_, text)) => return Err(format!("without a bug ixora demo does not pass:\n{text}")),
         }
@@ -239,8 +239,8 @@ fn meet(programs: &Programs, bugs: &[Seeded]) -> Vec<Row> {
         let (probe, found) = process::probe(&programs.tests[chip.probe], bug.name);
         let log = |what| format!("bug-{}-{what}", bug.name);
         let (test, _) = finish(&log("test"), &mut process::test(&programs.tests[file], function, bug.name));
-        let demo = |ixora| finish(&log("demo"), &mut process::demo(ixora, chip.model, bug.name)).0;
-        let demo = programs.ixora.as_deref().map(demo);
+        let demo = |(ixora, model)| finish(&log("demo"), &mut process::demo(ixora, model, bug.name)).0;
+        let demo = programs.ixora.as_deref().zip(chip.model).map(demo);
         Row { chip, bug, found, probe, test, demo }
     })
 }

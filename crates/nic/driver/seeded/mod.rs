@@ -1,5 +1,5 @@
 //! Seeded bugs: mistakes that a student or a careless engineer makes in a driver
-//! of the 82599 or the XL710, each with the linter's rule and the test that must report it.
+//! of the 82599, its virtual functions or the XL710, each with the linter's rule and the test that must report it.
 //!
 //! They are data beside the driver's source, which knows nothing of them. With
 //! the feature `seeded-bugs`, which no release has, `build.rs` compiles a copy of
@@ -10,6 +10,7 @@
 
 mod i40e;
 mod interrupt;
+mod ixgbevf;
 mod offload;
 mod open;
 mod queues;
@@ -65,8 +66,8 @@ pub struct Chip {
     pub name: &'static str,
     /// What drives it through all that it can do, a file of `crates/sim/testbed/tests`.
     pub probe: &'static str,
-    /// Its model, as `ixora demo` knows it.
-    pub model: &'static str,
+    /// Its model, as `ixora demo` knows it, if it does.
+    pub model: Option<&'static str>,
     /// In the order in which a driver's author meets the places.
     bugs: &'static [&'static [Bug]],
 }
@@ -83,7 +84,7 @@ pub const CHIPS: &[Chip] = &[
     Chip {
         name: "82599",
         probe: "probe",
-        model: "82599",
+        model: Some("82599"),
         bugs: &[
             open::BUGS,
             receiver::BUGS,
@@ -94,5 +95,6 @@ pub const CHIPS: &[Chip] = &[
             offload::BUGS,
         ],
     },
-    Chip { name: "XL710", probe: "i40e_probe", model: "xl710", bugs: i40e::BUGS },
+    Chip { name: "XL710", probe: "i40e_probe", model: Some("xl710"), bugs: i40e::BUGS },
+    Chip { name: "82599's virtual functions", probe: "ixgbe_vf_probe", model: None, bugs: &[ixgbevf::BUGS] },
 ];

@@ -9,7 +9,6 @@
 mod error;
 pub mod iavf;
 pub mod igb;
-pub mod ixgbevf;
 mod prefetch;
 mod vf_fault;
 pub mod vf_host;
@@ -21,6 +20,8 @@ pub mod i40e;
 pub mod intel;
 #[cfg(not(feature = "seeded-bugs"))]
 pub mod ixgbe;
+#[cfg(not(feature = "seeded-bugs"))]
+pub mod ixgbevf;
 #[cfg(not(feature = "seeded-bugs"))]
 mod ring;
 #[cfg(not(feature = "seeded-bugs"))]
