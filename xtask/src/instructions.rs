@@ -104,3 +104,21 @@ fn valgrind() -> Result<bool, Failure> {
     )?;
     if works() { Ok(true) } else { Err("valgrind was installed but does not run".to_owned()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_found_by_its_name_or_number_and_held_against_its_limit() {
+        let report = serde_json::json!({ "rows": [
+            { "workload": "rx", "count": 10.0 },
+            { "connections": 64, "count": 20.0 },
+            { "connections": 6, "count": 30.0 },
+        ] });
+        let is_within = |place, limit| compare(&report, place, "count", limit).is_ok();
+        assert!(is_within(("workload", "rx"), 10.0) && !is_within(("workload", "rx"), 9.0));
+        assert!(is_within(("connections", "64"), 20.0) && !is_within(("connections", "64"), 19.0));
+        assert!(!is_within(("connections", "1"), 99.0) && !is_within(("workload", "tx"), 99.0));
+    }
+}
