@@ -4,6 +4,7 @@
 mod graph;
 mod growth;
 mod instructions;
+mod latency;
 mod overlay;
 mod paper;
 mod peers;
@@ -37,6 +38,8 @@ pub enum Bench {
     /// What a packet costs when there is more of something: flows, prefixes, elements, rules,
     /// queues, ports, threads.
     Growth(growth::Arguments),
+    /// How long packets are under way through a forwarder and a router, against load.
+    Latency(latency::Arguments),
     /// Sending into tunnels: one lookup beside two passes through a stack.
     Overlay(overlay::Arguments),
     /// The figures of a paper.
@@ -121,6 +124,7 @@ pub fn run(bench: &Bench) -> Result<(), Failure> {
         Bench::Peers(arguments) => peers::run(arguments),
         Bench::Graph(arguments) => graph::run(arguments),
         Bench::Growth(arguments) => growth::run(arguments),
+        Bench::Latency(arguments) => latency::run(arguments),
         Bench::Tables(arguments) => tables::run(arguments),
         Bench::Tcp(arguments) => tcp::run(arguments),
         Bench::Virtio(arguments) => virtio::run(arguments),

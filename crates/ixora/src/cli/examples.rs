@@ -114,6 +114,7 @@ Examples:
   ixora bench driver --workload fwd --batch 32 --ring 512
   ixora bench driver --cores one --json rows.json
   ixora bench growth --axis flows,rules --svg figures
+  ixora bench latency --work forward --batch 32 --svg figures
   ixora bench tables --table nat,arp-scan --packets 200000
   ixora bench tcp --connections 1,65536 --json tcp.json";
 

@@ -1,4 +1,5 @@
-//! `ixora bench tcp` and `bench growth`: that their rows are whole, not how fast they are.
+//! `ixora bench tcp`, `bench growth` and `bench latency`: that their rows are whole, not how fast
+//! they are.
 
 use serde_json::json;
 
@@ -109,6 +110,63 @@ fn bench_growth_measures_threads_and_says_what_is_too_much() {
         ("--axis flows --cpu 4000", "this process may use"),
     ] {
         let done = run(place.path(), &format!("bench growth {command}"));
+        assert_eq!(done.code(), Some(2), "{command}: {done:#?}");
+        assert!(done.stderr.contains("fix:") && done.stderr.contains(said), "{command}: {done:#?}");
+    }
+}
+
+#[test]
+fn bench_latency_has_a_row_for_each_load_and_its_pictures() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (file, folder) = (place.path().join("rows.json"), place.path().join("plots"));
+    let command = format!(
+        "bench latency --batch 1,32 --load 5,10 --seconds 0.1 --json {} --svg {}",
+        file.display(),
+        folder.display()
+    );
+    let done = start(place.path(), &command).wait(240);
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    let text = std::fs::read_to_string(&file).expect("the rows");
+    let all: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(all["shares"], json!([50.0, 90.0, 99.0, 99.9, 99.99]));
+    let rows = all["rows"].as_array().expect("a list");
+    let named: Vec<_> =
+        rows.iter().map(|row| json!([row["work"], row["mode"], row["batch"], row["load"]])).collect();
+    let mut wanted = vec![json!(["wire", "poll", 1, 5.0]), json!(["wire", "poll", 1, 10.0])];
+    for (work, mode) in [("forward", "poll"), ("forward", "interrupt"), ("router", "poll")] {
+        for batch in [1, 32] {
+            wanted.extend([5.0, 10.0].map(|load| json!([work, mode, batch, load])));
+        }
+    }
+    assert_eq!(named, wanted);
+    for row in rows {
+        let delays: Vec<u64> =
+            row["delay_ns"].as_array().expect("delays").iter().filter_map(|ns| ns.as_u64()).collect();
+        assert!(delays.len() == 5 && delays.is_sorted() && delays[0] > 0, "{row:#}");
+        assert!(row["longest_ns"].as_u64() >= delays.last().copied(), "{row:#}");
+        assert!(
+            row["counted"].as_u64() > Some(0) && row["counted"].as_u64() <= row["sent"].as_u64(),
+            "{row:#}"
+        );
+    }
+    for name in ["wire-poll", "forward-poll", "forward-interrupt", "router-poll"] {
+        let svg = std::fs::read_to_string(folder.join(format!("latency-{name}-512.svg"))).expect("a picture");
+        assert!(svg.contains("microseconds") && svg.contains("batch 1"), "{svg}");
+    }
+}
+
+#[test]
+fn bench_latency_says_what_cannot_be_measured() {
+    let place = tempfile::tempdir().expect("a directory");
+    for (command, said) in [
+        ("--work router --mode interrupt", "--mode poll"),
+        ("--load 0", "--load from 0.1 to 200"),
+        ("--batch 0", "--batch from 1 to 256"),
+        ("--ring 100", "power of two"),
+        ("--seconds 0", "--seconds from"),
+        ("--cpu 0", "--cpu 0,1"),
+    ] {
+        let done = run(place.path(), &format!("bench latency {command}"));
         assert_eq!(done.code(), Some(2), "{command}: {done:#?}");
         assert!(done.stderr.contains("fix:") && done.stderr.contains(said), "{command}: {done:#?}");
     }

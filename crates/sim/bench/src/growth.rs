@@ -10,7 +10,7 @@
 
 pub mod curve;
 mod draws;
-mod keys;
+pub(crate) mod keys;
 mod lookups;
 mod ports;
 mod routers;

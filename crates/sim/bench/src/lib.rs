@@ -7,7 +7,7 @@
 //! model runs beside the driver, descriptors and packets cross between caches, and the
 //! distance of the cores, measured around each window, says which windows can be
 //! compared. [`graph`] measures routers, [`growth`] what packets cost when there is more of
-//! something, [`overlay`] tunnels, [`tcp`] an echo over TCP, [`paper`] the figures of a paper;
+//! something, [`latency`] how long packets are under way, [`overlay`] tunnels, [`tcp`] an echo over TCP, [`paper`] the figures of a paper;
 //! [`peers`] and [`virtio`] measure beside DPDK. [`calibration`] says whether a core ran as fast
 //! after a figure as before it.
 //!
@@ -22,6 +22,7 @@ mod error;
 pub mod figures;
 pub mod graph;
 pub mod growth;
+pub mod latency;
 pub mod one_core;
 pub mod overlay;
 pub mod paper;

@@ -10,7 +10,7 @@ use wire::ip::Protocol;
 use wire::{MacAddress, ipv4, udp};
 
 /// Bytes of a frame, without CRC.
-pub(super) const LENGTH: usize = 60;
+pub(crate) const LENGTH: usize = 60;
 /// Next hops of tables of routes.
 pub(super) const HOPS: u32 = 64;
 /// Addresses that packets to routes go to, one after the other.
@@ -23,7 +23,7 @@ const FIRST: u32 = 0x0A00_0001;
 const PORT: u16 = 1024;
 
 /// A frame.
-pub(super) type Frame = [u8; LENGTH];
+pub(crate) type Frame = [u8; LENGTH];
 
 /// What tells one packet from another.
 pub(super) enum Keys {
@@ -93,7 +93,8 @@ pub(super) fn port(rule: u64) -> u16 {
     PORT + rule as u16
 }
 
-fn write(from: (u32, u16), to: (u32, u16), frame: &mut Frame) {
+/// A UDP datagram between two addresses and ports.
+pub(crate) fn write(from: (u32, u16), to: (u32, u16), frame: &mut Frame) {
     let (link, rest) = frame.split_at_mut(ethernet::HEADER_LEN);
     let (dst, src) = (MacAddress([2, 0, 0, 0, 0, 2]), MacAddress([2, 0, 0, 0, 0, 1]));
     let repr = ethernet::Repr { dst, src, ethertype: EtherType::IPV4 };
