@@ -1,6 +1,6 @@
 //! SipHash-1-3 (Aumasson and Bernstein, *SipHash: a fast short-input PRF*, 2012, with one round
 //! for each word and three at the end) of a few words whose number the compiler knows: a table's
-//! hash is made for each segment, and is a fifth of what a hash of bytes takes.
+//! hash is made for each segment.
 
 /// The hash of some words and half a word behind them under a key: that of their bytes, the lowest
 /// first.

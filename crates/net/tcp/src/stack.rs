@@ -44,6 +44,8 @@ pub struct Stack {
     look_ns: i64,
     /// Connections that have something to send, each once.
     ready: VecDeque<u32>,
+    /// There was no room to send for all of them.
+    is_stalled: bool,
     /// Connections in TIME-WAIT, the oldest first, among others that have left it.
     time_wait: Ids,
     /// Connections that could not send anything because others keep too many packets.
@@ -75,6 +77,7 @@ impl Stack {
             timers: Timers::new(capacity, TICK_NS, now_ns),
             look_ns: NEVER,
             ready: VecDeque::new(),
+            is_stalled: false,
             time_wait: Ids::default(),
             starved: Ids::default(),
             in_time_wait: 0,
@@ -344,14 +347,14 @@ impl Stack {
                 return self.remove(index, io);
             }
         }
-        if connection.is.is_ready {
-            return; // its wheel is set when it has had its turn to send
-        }
-        if connection.wants_to_send() {
+        if !connection.is.is_ready && connection.wants_to_send() {
             connection.is.is_ready = true;
-            return self.ready.push_back(index);
+            self.ready.push_back(index);
         }
-        arm(connection, index, &mut self.timers, &mut self.look_ns);
+        // The wheel of one that is ready is set when it has had its turn to send, if there are turns.
+        if !connection.is.is_ready || self.is_stalled {
+            arm(connection, index, &mut self.timers, &mut self.look_ns);
+        }
     }
 
     /// Forgets a connection.
@@ -401,7 +404,7 @@ impl Stack {
     pub fn output(&mut self, io: &mut Io) {
         for _ in 0..self.ready.len() {
             if io.out.room() == 0 {
-                return;
+                return self.stall();
             }
             let Some(index) = self.ready.pop_front() else { return };
             let Some(connection) = self.connections.get_mut(index).filter(|it| it.is.is_ready) else {
@@ -412,6 +415,19 @@ impl Stack {
                 Stop::NoRoom => self.ready.push_back(index),
             }
             arm(connection, index, &mut self.timers, &mut self.look_ns);
+        }
+        self.is_stalled = false;
+    }
+
+    /// There is no room to send, maybe for long: what waits for its turn is timed meanwhile.
+    fn stall(&mut self) {
+        if std::mem::replace(&mut self.is_stalled, true) {
+            return;
+        }
+        for &index in &self.ready {
+            if let Some(connection) = self.connections.get_mut(index).filter(|it| it.is.is_ready) {
+                arm(connection, index, &mut self.timers, &mut self.look_ns);
+            }
         }
     }
 

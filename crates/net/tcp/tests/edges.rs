@@ -8,7 +8,8 @@ use std::net::IpAddr;
 
 use common::rig::{OURS, Rig, SYN_ACK, Sent, THEIRS};
 use common::{MS, SECOND};
-use tcp::{Choices, FastOpenListener, Listener, Options, Reason};
+use memory::Batch;
+use tcp::{Choices, Event, FastOpenListener, Io, Listener, Options, Reason};
 use wire::tcp::{Flags, Repr};
 
 /// The lengths of segments, and whether each is the end.
@@ -185,4 +186,31 @@ fn a_corked_end_waits_for_nobody() {
     assert_eq!(sent.map(|sent| sent.payload.len()), Some(100));
     let detail = rig.stack.detail(id).unwrap();
     assert_eq!((detail.doublings, detail.window_probes, detail.info.attempts), (0, 0, 0));
+}
+
+/// A link that is down, or a port that takes nothing: timers go on, and those of connections that
+/// wait for their turn to send among them.
+#[test]
+fn a_stack_that_cannot_send_keeps_time() {
+    let (mut rig, id) = Rig::open(Options::default());
+    let mut out = Batch::with_limit(8);
+    while out.room() > 0 {
+        out.push(rig.pool.alloc().unwrap());
+    }
+    let mut io = Io { now_ns: rig.now, pool: &mut rig.pool, out: &mut out };
+    assert_eq!(rig.stack.write(id, b"waits", &mut io), Ok(5));
+    rig.stack.set_timer(id, Some(rig.now + SECOND), &mut io).unwrap();
+    rig.stack.output(&mut io);
+    let mut fired = |io: &mut Io| {
+        io.now_ns += SECOND;
+        rig.stack.expire(io);
+        rig.stack.output(io);
+        let mut events = vec![];
+        rig.stack.swap_events(&mut events);
+        assert_eq!(rig.stack.set_timer(id, Some(io.now_ns + SECOND), io), Ok(()));
+        events.iter().filter(|event| matches!(event, Event::Timer { .. })).count()
+    };
+    assert_eq!([fired(&mut io), fired(&mut io)], [1, 1]);
+    io.pool.free_batch(io.out);
+    assert_eq!(rig.with(|stack, io| stack.output(io)).len(), 1, "what waited goes");
 }
