@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::program::{Program, Step, Test, To};
+use super::program::{DEEPEST, MOST_KNOWN, Program, Step, Test, To};
 
 /// Something that holds for a packet or does not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +61,8 @@ pub(super) fn program(rules: &[(Expr, To)]) -> Program {
     for (expr, to) in rules.iter().rev() {
         next = graph.lay(expr, *to, next);
     }
-    let mut reduced = Reducer { full: graph, result: Graph::default(), seen: HashMap::new(), over: false };
+    let (result, seen) = (Graph::default(), HashMap::new());
+    let mut reduced = Reducer { full: graph, result, seen, known: 0, depth: 0, over: false };
     let start = reduced.reduce(next, &vec![]);
     match reduced.over {
         true => Program::of_steps(&reduced.full.steps, next),
@@ -181,30 +182,40 @@ struct Reducer {
     full: Graph,
     result: Graph,
     seen: HashMap<(u32, Facts), To>,
+    /// Tests that are known at all points that were seen, and points that are dealt with now.
+    known: usize,
+    depth: usize,
     over: bool,
 }
 
 impl Reducer {
     /// The steps from `to` on that are still to be made with what is known.
     fn reduce(&mut self, to: To, facts: &Facts) -> To {
-        let To::Step(number) = to else { return to };
+        let mut to = to;
+        let (number, step) = loop {
+            let To::Step(number) = to else { return to };
+            let step = self.full.steps[number as usize];
+            let known = facts.binary_search_by_key(&step.test.offset, |(word, _)| *word).ok();
+            match known.and_then(|place| facts[place].1.decides(step.test, step.short_yes)) {
+                Some(holds) => to = if holds { step.yes } else { step.no },
+                None => break (number, step),
+            }
+        };
         let words = self.full.words_from(to);
         let facts: Facts =
             facts.iter().filter(|(word, _)| words.binary_search(word).is_ok()).cloned().collect();
-        let step = self.full.steps[number as usize];
-        let known = facts.iter().find(|(word, _)| *word == step.test.offset).map(|(_, known)| known);
-        if let Some(holds) = known.and_then(|known| known.decides(step.test, step.short_yes)) {
-            return self.reduce(if holds { step.yes } else { step.no }, &facts);
-        }
         if let Some(&there) = self.seen.get(&(number, facts.clone())) {
             return there;
         }
-        if self.seen.len() >= MOST {
-            self.over = true;
+        self.known += facts.iter().map(|(_, known)| 1 + known.not.len() + known.perhaps.len()).sum::<usize>();
+        self.over |= self.seen.len() >= MOST || self.known > MOST_KNOWN || self.depth == DEEPEST;
+        if self.over {
             return To::Drop;
         }
+        self.depth += 1;
         let yes = self.reduce(step.yes, &learned(&facts, step, true));
         let no = self.reduce(step.no, &learned(&facts, step, false));
+        self.depth -= 1;
         let to = self.result.step(Step { yes, no, ..step });
         self.seen.insert((number, facts), to);
         to

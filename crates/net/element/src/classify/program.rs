@@ -6,6 +6,7 @@
 //! a test whose outcome follows from earlier ones is not made. Equal ends of
 //! different ways are one.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write;
 
@@ -54,8 +55,13 @@ pub struct Rule {
     pub to: To,
 }
 
-/// The most steps of a program; larger ones are not simplified.
+/// The most steps of a program; larger ones are not simplified, nor are those for which more would
+/// have to be known or more tests to be looked at in a row.
 const MOST: usize = 1 << 16;
+/// What may be known at all points of a program, in tests.
+pub(super) const MOST_KNOWN: usize = 1 << 20;
+/// Tests in a row that are looked at: each takes some of the stack.
+pub(super) const DEEPEST: usize = 1000;
 
 /// A decision program.
 #[derive(Debug, Clone)]
@@ -102,6 +108,9 @@ struct Builder<'a> {
     made: HashMap<Step, u32>,
     /// The words that rules from each on look at.
     later: Vec<Vec<u16>>,
+    /// Tests that are known at all points that were seen, and points that are dealt with now.
+    known: usize,
+    depth: usize,
     full: bool,
 }
 
@@ -116,8 +125,16 @@ impl Program {
             words.dedup();
             later[n] = words;
         }
-        let mut builder =
-            Builder { rules, steps: vec![], seen: HashMap::new(), made: HashMap::new(), later, full: false };
+        let mut builder = Builder {
+            rules,
+            steps: vec![],
+            seen: HashMap::new(),
+            made: HashMap::new(),
+            later,
+            known: 0,
+            depth: 0,
+            full: false,
+        };
         let start = builder.point(0, 0, &vec![]);
         if builder.full {
             return Program::plain(rules);
@@ -278,26 +295,32 @@ pub(super) fn short_at(bytes: &[u8], step: &Step) -> bool {
 
 impl Builder<'_> {
     /// Where a packet goes that has come to a test of a rule, with what is known.
-    fn point(&mut self, rule: usize, test: usize, facts: &Facts) -> To {
-        let Some(current) = self.rules.get(rule) else { return To::Drop };
-        let Some(&(asked, must)) = current.tests.get(test) else { return current.to };
-        let known = facts.iter().find(|(offset, _)| *offset == asked.offset).map(|(_, k)| k);
-        if let Some(holds) = known.and_then(|k| k.decides(asked)) {
-            return match holds == must {
-                true => self.point(rule, test + 1, facts),
-                false => self.fail(rule, facts),
-            };
-        }
-        let key = (rule, test, facts.clone());
+    fn point(&mut self, mut rule: usize, mut test: usize, facts: &Facts) -> To {
+        let mut facts = Cow::Borrowed(facts);
+        let (asked, must) = loop {
+            let Some(current) = self.rules.get(rule) else { return To::Drop };
+            let Some(&(asked, must)) = current.tests.get(test) else { return current.to };
+            let known = facts.iter().find(|(offset, _)| *offset == asked.offset).map(|(_, k)| k);
+            match known.and_then(|k| k.decides(asked)) {
+                Some(holds) if holds == must => test += 1,
+                Some(_) => {
+                    facts = Cow::Owned(self.left_after(rule, &facts));
+                    (rule, test) = (rule + 1, 0);
+                }
+                None => break (asked, must),
+            }
+        };
+        let key = (rule, test, facts.clone().into_owned());
         if let Some(&to) = self.seen.get(&key) {
             return to;
         }
-        if self.seen.len() >= MOST {
-            self.full = true;
+        self.known += facts.iter().map(|(_, known)| 1 + known.not.len()).sum::<usize>();
+        self.full |= self.seen.len() >= MOST || self.known > MOST_KNOWN || self.depth == DEEPEST;
+        if self.full {
             return To::Drop;
         }
         let with = |holds: bool| {
-            let mut facts = facts.clone();
+            let mut facts = facts.clone().into_owned();
             let at = facts.iter().position(|(offset, _)| *offset == asked.offset).unwrap_or_else(|| {
                 let at = facts.partition_point(|(offset, _)| *offset < asked.offset);
                 facts.insert(at, (asked.offset, Known::default()));
@@ -313,20 +336,27 @@ impl Builder<'_> {
             facts
         };
         let (held, failed) = (with(true), with(false));
+        self.depth += 1;
         let (yes, no) = match must {
             true => (self.point(rule, test + 1, &held), self.fail(rule, &failed)),
             false => (self.fail(rule, &held), self.point(rule, test + 1, &failed)),
         };
+        self.depth -= 1;
         let to = if yes == no { yes } else { self.step(Step { test: asked, yes, no, short_yes: false }) };
         self.seen.insert(key, to);
         to
     }
 
-    /// The next rule, with what of the known matters from there on.
+    /// The next rule.
     fn fail(&mut self, rule: usize, facts: &Facts) -> To {
-        let words = &self.later[(rule + 1).min(self.later.len() - 1)];
-        let facts = facts.iter().filter(|(offset, _)| words.contains(offset)).cloned().collect();
+        let facts = self.left_after(rule, facts);
         self.point(rule + 1, 0, &facts)
+    }
+
+    /// What of the known matters behind a rule.
+    fn left_after(&self, rule: usize, facts: &Facts) -> Facts {
+        let words = &self.later[(rule + 1).min(self.later.len() - 1)];
+        facts.iter().filter(|(offset, _)| words.binary_search(offset).is_ok()).cloned().collect()
     }
 
     fn step(&mut self, step: Step) -> To {

@@ -60,3 +60,25 @@ fn wrong_patterns_are_refused() {
         Rig::new("Idle -> c :: Classifier(-); c[0] -> Discard; c[1] -> Discard").err().expect("refused");
     assert!(said.contains("need 2 arguments"), "{said}");
 }
+
+/// More patterns than can be simplified, by one word and each by its own.
+#[test]
+fn ten_thousand_patterns_are_a_program() {
+    let of_one_word = (0..10_000).map(|n| format!("0/{n:08x}"));
+    let of_each_its_own = (0..10_000).map(|n| format!("{}/{:02x}", 4 * (n % 4000), n % 256));
+    let the_same = std::iter::repeat_n("0/ff".to_owned(), 10_000);
+    for patterns in [of_one_word.collect::<Vec<_>>(), of_each_its_own.collect(), the_same.collect()] {
+        let sinks: String = (0..patterns.len()).map(|n| format!("c[{n}] -> d;")).collect();
+        let config = format!("Idle -> c :: Classifier({}); d :: Discard; {sinks}", patterns.join(", "));
+        drop(Rig::new(&config).expect("a configuration"));
+    }
+    let patterns: Vec<String> = (0..10_000).map(|n| format!("0/{n:08x}")).collect();
+    let config = format!(
+        "InfiniteSource(DATA \\<0000270e>, LIMIT 40, STOP true) -> c :: Classifier({}); d :: Discard; e :: Discard; c[9998] -> e; {}",
+        patterns.join(", "),
+        (0..10_000).filter(|n| *n != 9998).map(|n| format!("c[{n}] -> d;")).collect::<String>()
+    );
+    let mut rig = Rig::new(&config).expect("a configuration");
+    rig.run();
+    assert_eq!((rig.read("e.count"), rig.read("d.count")), ("40".to_owned(), "0".to_owned()));
+}

@@ -254,3 +254,12 @@ fn wrong_rules_are_refused() {
     let deep = format!("allow {} tcp", "(".repeat(5000));
     assert!(Rig::new(&format!("Idle -> IPFilter(\"{deep}\") -> Discard")).is_err());
 }
+
+/// More rules than can be simplified.
+#[test]
+fn thousands_of_rules_are_a_program() {
+    let rule = |n: u32| format!("allow src 10.{}.{}.1 && dst port {}", n / 250, n % 250, 1000 + n);
+    let rules: Vec<String> = (0..4000).map(rule).collect();
+    let config = format!("Idle -> MarkIPHeader -> IPFilter({}, drop all) -> Discard", rules.join(", "));
+    drop(Rig::new(&config).expect("a configuration"));
+}
