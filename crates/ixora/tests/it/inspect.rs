@@ -113,15 +113,22 @@ fn a_port_that_has_commas_and_no_quotes_is_told_so() {
 #[test]
 fn time_passes_as_fast_as_the_handler_says() {
     let run = |script: &str| {
-        let out = click(&["-j", "2", "-e", &format!("{script}; Idle -> Unqueue -> Discard")]);
+        // The other thread is never without work.
+        let busy = "s :: InfiniteSource -> Discard; StaticThreadSched(s 1)";
+        let out = click(&["-j", "2", "-e", &format!("{script}; {busy}")]);
         (out.status.code(), text(&out.stdout), text(&out.stderr))
     };
-    for pace in ["nowait", "100000"] {
+    for (pace, wait) in [("nowait", "1s"), ("100000", "300s")] {
         let (code, said, _) =
-            run(&format!("Script(write timewarp {pace}, wait 300s, print $(timewarp), stop)"));
+            run(&format!("Script(write timewarp {pace}, wait {wait}, print $(timewarp), stop)"));
         assert_eq!((code, said), (Some(0), format!("{pace}\n")));
     }
-    for (pace, why) in [("0", "timefactor must be > 0"), ("inf", "must be > 0"), ("x", "expected double")] {
+    // With no work anywhere nobody waits.
+    let out = click(&["-j", "2", "-e", "Script(write timewarp nowait, wait 300s, print now, stop)"]);
+    assert_eq!((out.status.code(), text(&out.stdout)), (Some(0), "now\n".to_owned()));
+    for (pace, why) in
+        [("0", "timefactor must be > 0"), ("inf", "must be <= 1000000"), ("x", "expected double")]
+    {
         let (_, _, said) = run(&format!("Script(write timewarp {pace}, stop)"));
         assert!(said.contains(why), "{said}");
     }

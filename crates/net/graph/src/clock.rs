@@ -30,7 +30,13 @@ pub struct Clock(Kind);
 
 #[derive(Debug)]
 enum Kind {
-    Real { start: Instant, start_ns: i64, is_paced: AtomicBool, paced: Mutex<Paced> },
+    /// While it is not paced, time is what `start` has passed behind `start_ns`.
+    Real {
+        start: Instant,
+        start_ns: AtomicI64,
+        is_paced: AtomicBool,
+        paced: Mutex<Paced>,
+    },
     Simulated(AtomicI64),
 }
 
@@ -44,7 +50,8 @@ struct Paced {
 
 impl Paced {
     fn now_ns(&self, passed_ns: i64) -> i64 {
-        let since_ns = passed_ns - self.passed_ns;
+        // Whoever looked at the system's clock before the pace changed comes late.
+        let since_ns = (passed_ns - self.passed_ns).max(0);
         match self.pace {
             Pace::Times(factor) => self.told_ns.saturating_add((since_ns as f64 * factor) as i64),
             Pace::NoWait => self.told_ns.saturating_add(since_ns),
@@ -58,7 +65,8 @@ impl Clock {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
         let start_ns = since_1970.as_nanos() as i64;
         let paced = Mutex::new(Paced { told_ns: start_ns, passed_ns: 0, pace: Pace::Times(1.0) });
-        Clock(Kind::Real { start: Instant::now(), start_ns, is_paced: AtomicBool::new(false), paced })
+        let (start_ns, is_paced) = (AtomicI64::new(start_ns), AtomicBool::new(false));
+        Clock(Kind::Real { start: Instant::now(), start_ns, is_paced, paced })
     }
 
     /// Time that begins at `start_ns` and moves only when it is told to.
@@ -71,9 +79,9 @@ impl Clock {
         match &self.0 {
             Kind::Real { start, start_ns, is_paced, paced } => {
                 let passed_ns = start.elapsed().as_nanos() as i64;
-                // Relaxed: what is written with it is behind a lock.
-                match is_paced.load(Ordering::Relaxed) {
-                    false => start_ns + passed_ns,
+                // Acquire: with what was written in front of it.
+                match is_paced.load(Ordering::Acquire) {
+                    false => start_ns.load(Ordering::Relaxed) + passed_ns,
                     true => lock(paced).now_ns(passed_ns),
                 }
             }
@@ -95,7 +103,7 @@ impl Clock {
     /// How time passes; `None` for simulated time.
     pub fn pace(&self) -> Option<Pace> {
         match &self.0 {
-            Kind::Real { is_paced, .. } if !is_paced.load(Ordering::Relaxed) => Some(Pace::Times(1.0)),
+            Kind::Real { is_paced, .. } if !is_paced.load(Ordering::Acquire) => Some(Pace::Times(1.0)),
             Kind::Real { paced, .. } => Some(lock(paced).pace),
             Kind::Simulated(_) => None,
         }
@@ -103,11 +111,14 @@ impl Clock {
 
     /// Has time pass in another way from now on; `false` for simulated time, which has no pace.
     pub fn set_pace(&self, pace: Pace) -> bool {
-        let Kind::Real { start, is_paced, paced, .. } = &self.0 else { return false };
+        let Kind::Real { start, start_ns, is_paced, paced } = &self.0 else { return false };
         let mut paced = lock(paced);
         let passed_ns = start.elapsed().as_nanos() as i64;
-        *paced = Paced { told_ns: paced.now_ns(passed_ns), passed_ns, pace };
-        is_paced.store(true, Ordering::Relaxed);
+        let told_ns = paced.now_ns(passed_ns);
+        *paced = Paced { told_ns, passed_ns, pace };
+        // At the system's pace no lock is needed again.
+        start_ns.store(told_ns - passed_ns, Ordering::Relaxed);
+        is_paced.store(pace != Pace::Times(1.0), Ordering::Release);
         true
     }
 

@@ -372,9 +372,9 @@ impl Clients {
         only.policy.admits(peer.zip(own).and_then(|(peer, own)| only.peers.user(peer, own)))
     }
 
-    /// Simulated time jumps: nobody stands still in it.
+    /// Where time jumps nobody stands still.
     fn look_again(&self, cx: &mut Cx<'_>) {
-        let Some(timer) = self.timer.filter(|_| !cx.is_simulated()) else { return };
+        let Some(timer) = self.timer.filter(|_| !cx.time_jumps()) else { return };
         if cx.timer_due(timer).is_none() {
             cx.set_timer_after(timer, STALL_NS);
         }

@@ -283,6 +283,11 @@ impl Cx<'_> {
         self.lane.shared.clock.is_simulated()
     }
 
+    /// Whether time jumps to the next timer where nothing is left to run.
+    pub fn time_jumps(&self) -> bool {
+        self.lane.shared.clock.jumps()
+    }
+
     /// Prints to the router's diagnostic output; give the line's end with it.
     pub fn say(&self, text: &str) {
         self.lane.shared.say(text);

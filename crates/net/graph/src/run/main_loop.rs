@@ -64,18 +64,18 @@ impl Lane {
             // More were due than fire in one round, or they are set anew each time.
             Some(..=0) if !self.watches.any() => {}
             Some(..=0) => self.look_around(Some(0)),
-            _ if clock.jumps() => self.rest_until_all_do(first),
+            _ if clock.jumps() => self.rest_until_all_do(first, timeout.filter(|_| !clock.is_simulated())),
             _ => self.look_around(timeout),
         }
     }
 
-    /// As [`rest`](Self::rest), where time moves on when all threads rest. It waits for
-    /// messages and files, not for time: who moves time on wakes it.
-    fn rest_until_all_do(&mut self, first: Option<i64>) {
+    /// As [`rest`](Self::rest), where time moves on when all threads rest: who moves it on wakes this
+    /// one. It waits for messages and files, and for time where that passes meanwhile.
+    fn rest_until_all_do(&mut self, first: Option<i64>, timeout: Option<i64>) {
         let shared = self.shared.clone();
         let goes_on = shared.simulation.rest(self.id, first, &shared.clock, &shared.mailboxes);
         if !goes_on || self.watches.any() {
-            self.look_around(goes_on.then_some(0));
+            self.look_around(if goes_on { Some(0) } else { timeout });
         }
     }
 

@@ -96,7 +96,7 @@ impl Lane {
         }
         // An element behind a lock would keep others waiting who are waited for.
         let locked = from.is_some_and(|element| self.shared.plan.elements[element].locked);
-        let made = match locked || self.shared.clock.is_simulated() {
+        let made = match locked || self.shared.clock.jumps() {
             true => hotswap(config, from.map(|element| &self.shared.plan.elements[element])),
             false => self.go_on_until(hotswap, from, config.to_string()),
         };

@@ -12,6 +12,9 @@ use crate::run::lane::Lane;
 use crate::run::shared::CONTINUED;
 use crate::run::task::TaskId;
 
+/// Faster than this, years pass in a minute, and numbers of nanoseconds end.
+const FASTEST: f64 = 1e6;
+
 const fn readable(name: &'static str, about: &'static str) -> Handler {
     Handler { name, read: true, write: false, marks: "", about }
 }
@@ -153,8 +156,12 @@ pub(super) const OF_ROUTER: &[RouterRow] = &[
                 "nowait" => Pace::NoWait,
                 text => Pace::Times(text.parse().map_err(|_| "expected double")?),
             };
-            if matches!(pace, Pace::Times(factor) if !factor.is_finite() || factor <= 0.0) {
-                return Err("timefactor must be > 0".into());
+            match pace {
+                Pace::Times(factor) if factor > FASTEST => return Err("timefactor must be <= 1000000".into()),
+                Pace::Times(factor) if factor.is_nan() || factor <= 0.0 => {
+                    return Err("timefactor must be > 0".into());
+                }
+                _ => {}
             }
             let is_set = lane.shared.set_pace(pace);
             if is_set { Ok(()) } else { Err("time is simulated".into()) }
