@@ -19,12 +19,15 @@ pub(super) struct Seen {
     loaded: bool,
     /// It has reset the function, and not seen the end of that.
     resetting: bool,
+    /// It was looked at since the function was reset: who enables the queue again after the whole
+    /// card was reset under it tries whether that is over.
+    checked: bool,
 }
 
 impl Seen {
     /// The driver resets the function.
     pub fn reset(&mut self) {
-        self.resetting = true;
+        (self.resetting, self.checked) = (true, false);
     }
 
     /// The driver has read a register.
@@ -40,7 +43,11 @@ impl Seen {
 
     /// The driver enables the send queue, from which on it talks to the firmware.
     pub fn check(&mut self, counters: &mut Counters) {
-        let Seen { steady, loaded, resetting } = std::mem::take(self);
+        let Seen { steady, loaded, resetting, checked } = std::mem::take(self);
+        self.checked = true;
+        if checked {
+            return;
+        }
         if resetting {
             counters.report(Rule::ResetNotAwaited, Location::Register(PFGEN_CTRL::ID, 0), 0);
         }

@@ -182,7 +182,9 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         let Some(queue) = self.rx.queues.get_mut(n) else { return };
         let mut runs = queue.ring.enabled;
         if !on {
-            queue.ring.awaited = runs.then_some(Awaited::Stop);
+            if runs {
+                queue.ring.awaited = Some(Awaited::Stop);
+            }
             queue.ring.disable();
             runs = false;
         } else if !runs {
@@ -204,7 +206,9 @@ impl<D: Dma, P: Pages> I40e<D, P> {
                 self.host.counters.report(Rule::TxDisableUnannounced, Location::Tx(n as u16), n as u64);
             }
             queue.announced = None;
-            queue.ring.awaited = runs.then_some(Awaited::Stop);
+            if runs {
+                queue.ring.awaited = Some(Awaited::Stop);
+            }
             queue.disable(&mut self.host.counters);
             runs = false;
         } else if !runs {

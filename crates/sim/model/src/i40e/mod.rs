@@ -217,6 +217,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         self.director.reset();
         self.stopped.clear();
         self.host.counters.malicious = false;
+        self.seen = Default::default();
         self.reset_function();
         self.host.dma.forget();
     }

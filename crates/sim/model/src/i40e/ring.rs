@@ -156,14 +156,16 @@ impl<W> Ring<W> {
         self.tail
     }
 
-    /// The first two words of the descriptor behind the tail's, when the device owns none.
-    pub fn behind_tail(&self) -> Option<[u64; 2]>
+    /// The first two words of the descriptor behind the tail's, and the second one of that which the
+    /// device used last, when it owns none.
+    pub fn behind_tail(&self) -> Option<([u64; 2], u64)>
     where
         W: Window,
     {
         let window = self.window.as_ref().filter(|_| self.given() == 0)?;
-        let at = ((self.tail + 1) % self.size) as usize * self.bytes;
-        Some([window.load(at), window.load(at + 8)])
+        let at = |n: u32| (n % self.size) as usize * self.bytes;
+        let (behind, last) = (at(self.tail + 1), at(self.head + self.size - 1));
+        Some(([window.load(behind), window.load(behind + 8)], window.load(last + 8)))
     }
 
     /// Whether descriptors have four words, not two.

@@ -228,11 +228,13 @@ impl<W: Window> Rx<W> {
     pub fn watch<D: Dma<Window = W>, P>(&mut self, host: &mut Host<D, P>, now_ns: u64) {
         for queue in self.queues.iter_mut().filter(|queue| queue.starved || queue.rest.has_begun()) {
             let starved = std::mem::take(&mut queue.starved);
-            let Some([address, status]) = queue.ring.behind_tail() else {
+            let Some(([address, status], last)) = queue.ring.behind_tail() else {
                 queue.rest.end();
                 continue;
             };
-            let filled = || status & rx_high::DD == 0 && address != 0 && host.dma.read(address, &mut [0]);
+            // A driver that has not looked at what came last may be paused, or without buffers.
+            let filled =
+                || (status | last) & rx_high::DD == 0 && address != 0 && host.dma.read(address, &mut [0]);
             let tail = queue.ring.tail();
             if queue.rest.is_too_long(tail, starved, now_ns, filled) {
                 host.counters.report(Rule::RxTailRests, queue.ring.place, tail.into());
