@@ -113,6 +113,7 @@ impl Datagrams {
         for stream in &mut self.test().streams {
             let seen = &mut stream.seen;
             (seen.omitted_packets, seen.omitted_lost) = (seen.packets, seen.lost);
+            seen.jitter_s = 0.0;
             stream.bytes = 0;
         }
     }
