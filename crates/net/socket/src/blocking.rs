@@ -21,7 +21,8 @@ struct Shared {
 }
 
 /// A connection. It is closed when the last of its clones is dropped: what was written is still
-/// sent, unless something came that nobody has read, which resets it, as on Linux.
+/// sent, within the time that the stack waits in FIN-WAIT-2 ([`tcp::Options::fin_wait_ns`]), unless
+/// something came that nobody has read, which resets it, as on Linux.
 ///
 /// Bytes that came before a reset are read before the error is told.
 pub struct TcpStream(Arc<Shared>);
@@ -51,8 +52,9 @@ impl TcpStream {
     /// Those of [`connect`](Self::connect), `TimedOut` when the time is over, and `InvalidInput`
     /// for none.
     pub fn connect_timeout(network: &Network, to: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
+        let timeout = checked(Some(timeout))?;
         let handle = network.connect(to)?;
-        handle.open(checked(Some(timeout))?)?;
+        handle.open(timeout)?;
         Ok(TcpStream::new(handle))
     }
 

@@ -27,6 +27,8 @@ pub(crate) struct State {
     pub id: Option<Id>,
     /// This end and the other; none before it is open.
     pub ends: Option<(SocketAddr, SocketAddr)>,
+    /// The same, while it is being opened.
+    pub opening: Option<(SocketAddr, SocketAddr)>,
     /// Bytes that came and were not read: no more than the stack's receive buffer.
     pub received: VecDeque<u8>,
     /// Bytes that were read of which the stack was not told.

@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError};
 use memory::Packet;
 use port::Counter;
 use runtime::Wakeup;
-use tcp::{Event, Id, Io, Reason, Report, Service, Stack};
+use tcp::{Event, Id, Io, Reason, Refusal, Report, Service, Stack};
 
 use crate::backlog::Backlog;
 use crate::calls::{Call, Calls};
@@ -24,6 +24,7 @@ struct Counted {
     over_limit: u64,
     over_backlog: u64,
     lingered: u64,
+    gone: u64,
 }
 
 /// The application of a stack whose connections are streams: it is given to a host, and what
@@ -64,10 +65,11 @@ impl Engine {
     }
 
     fn counters(&self) -> Vec<Counter> {
-        let Counted { over_limit, over_backlog, lingered } = self.counted;
+        let Counted { over_limit, over_backlog, lingered, gone } = self.counted;
         vec![
             Counter::of("socket_over_limit", over_limit, "connections reset: there were as many as may be"),
             Counter::of("socket_over_backlog", over_backlog, "connections reset: too many were not accepted"),
+            Counter::of("socket_gone", gone, "connections ended as soon as they were open"),
             Counter::of(
                 "socket_lingered",
                 lingered,
@@ -96,8 +98,12 @@ impl Engine {
 
     /// A connection that another host opened.
     fn accept(&mut self, id: Id, stack: &mut Stack, io: &mut Io) {
-        let ends = ends_of(stack, id);
-        let backlog = ends.and_then(|(own, _)| self.listeners.get(&own.port())).filter(|it| it.has_room());
+        // It may have been reset in the same turn.
+        let Some(ends) = ends_of(stack, id) else {
+            self.counted.gone += 1;
+            return;
+        };
+        let backlog = self.listeners.get(&ends.0.port()).filter(|it| it.has_room());
         let place = backlog.and_then(|_| self.calls.take_place());
         let (Some(backlog), Some(place)) = (backlog, place) else {
             match backlog {
@@ -107,16 +113,17 @@ impl Engine {
             let _ = stack.abort(id, io);
             return;
         };
-        let connection = Arc::new(Connection::new(place, State::opened(id, ends, worth_telling(stack))));
+        let connection =
+            Arc::new(Connection::new(place, State::opened(id, Some(ends), worth_telling(stack))));
         backlog.push(Handle(connection.clone()));
         self.keep(id, connection);
     }
 
     /// A connection of this side is open.
-    fn connected(&mut self, id: Id, stack: &mut Stack) {
+    fn connected(&mut self, id: Id) {
         let Some(connection) = self.known(id) else { return };
         let mut state = connection.lock();
-        state.ends = ends_of(stack, id);
+        state.ends = state.opening.take();
         let waiting = state.wake_writer();
         drop(state);
         connection.wake(waiting);
@@ -124,28 +131,27 @@ impl Engine {
 
     /// Copies what came: the window stays closed by as much until somebody reads it.
     fn receive(&mut self, id: Id, packet: Packet, stack: &mut Stack, io: &mut Io) {
-        let Some(connection) = self.known(id) else { return io.pool.free(packet) };
-        let mut state = connection.lock();
-        if state.is_dropped {
-            // Nobody will read it, which the other side is told (RFC 9293, section 3.6.1).
-            io.pool.free(packet);
-            state.ended = Some(Ended::Failed(ErrorKind::ConnectionAborted));
-            drop(state);
+        let Some(connection) = self.known(id) else {
+            // It was closed, and nobody will read it: as below.
             let _ = stack.abort(id, io);
-            self.forget(id);
-            return;
-        }
+            return io.pool.free(packet);
+        };
+        let mut state = connection.lock();
         if state.is_read_shut {
             drop(state);
             let _ = stack.consume(id, packet.len(), io);
             return io.pool.free(packet);
         }
         state.received.extend(&packet[..]);
-        let waiting = state.wake_reader();
+        let (waiting, is_dropped) = (state.wake_reader(), state.is_dropped);
         drop(state);
         io.pool.free(packet);
         let _ = stack.release(id, 1);
         connection.wake(waiting);
+        if is_dropped {
+            // Nobody will read it, which the other side is told (RFC 9293, section 3.6.1).
+            self.look(&connection, stack, io);
+        }
     }
 
     fn peer_finished(&mut self, id: Id) {
@@ -178,9 +184,11 @@ impl Engine {
             Some(Ok(id)) => {
                 let mut state = connection.lock();
                 (state.id, state.worth_telling) = (Some(id), worth_telling(stack));
+                state.opening = ends_of(stack, id);
                 drop(state);
                 self.keep(id, connection.clone());
             }
+            Some(Err(Refusal::TooMany)) => connection.end(Ended::Failed(ErrorKind::QuotaExceeded)),
             Some(Err(_)) => connection.end(Ended::Failed(ErrorKind::AddrNotAvailable)),
             None => connection.end(Ended::Failed(ErrorKind::NetworkUnreachable)),
         }
@@ -189,9 +197,8 @@ impl Engine {
     /// Does what the handles of a connection want.
     fn look(&mut self, connection: &Arc<Connection>, stack: &mut Stack, io: &mut Io) {
         let mut state = connection.lock();
-        state.take_call();
         let Some(id) = state.id.filter(|_| state.ended.is_none()) else { return };
-        if state.is_dropped && (!state.received.is_empty() || state.ends.is_none()) {
+        if state.is_dropped && !state.received.is_empty() {
             // As Linux does: who closes without having read resets.
             state.ended = Some(Ended::Failed(ErrorKind::ConnectionAborted));
             drop(state);
@@ -259,11 +266,15 @@ impl Engine {
     }
 
     fn take_calls(&mut self, stack: &mut Stack, io: &mut Io) {
-        let mut taken = std::mem::take(&mut self.taken);
-        self.calls.swap(&mut taken);
-        for call in taken.drain(..) {
+        self.calls.swap(&mut self.taken);
+        self.taken.reverse();
+        // What is left is ended with the engine, should whoever is woken panic.
+        while let Some(call) = self.taken.pop() {
             match call {
-                Call::Look(connection) => self.look(&connection, stack, io),
+                Call::Look(connection) => {
+                    connection.lock().take_call();
+                    self.look(&connection, stack, io);
+                }
                 Call::Connect(connection, to) => self.connect(&connection, to, stack, io),
                 Call::Listen(backlog) => {
                     stack.listen(backlog.port);
@@ -277,7 +288,6 @@ impl Engine {
                 }
             }
         }
-        self.taken = taken;
     }
 }
 
@@ -288,7 +298,7 @@ impl Service for Engine {
                 Event::Received { connection, packet } => self.receive(connection, packet, stack, io),
                 Event::Sent { connection, .. } => self.sent(connection, stack, io),
                 Event::Connected { connection, is_passive: true } => self.accept(connection, stack, io),
-                Event::Connected { connection, is_passive: false } => self.connected(connection, stack),
+                Event::Connected { connection, is_passive: false } => self.connected(connection),
                 Event::PeerFinished { connection } => self.peer_finished(connection),
                 Event::Closed { connection, reason } => self.closed(connection, reason),
                 Event::Timer { connection } => self.lingered(connection, stack, io),
@@ -316,7 +326,7 @@ impl Drop for Engine {
     /// All who wait find that there is no stack any more.
     fn drop(&mut self) {
         let gone = Ended::Failed(ErrorKind::NotConnected);
-        for call in self.calls.end() {
+        for call in self.taken.drain(..).chain(self.calls.end()) {
             match call {
                 Call::Connect(connection, _) | Call::Look(connection) => connection.end(gone),
                 Call::Listen(backlog) | Call::Unlisten(backlog) => backlog.end(),
