@@ -168,7 +168,8 @@ fn bytes_that_come_behind_a_close_are_answered_by_a_reset() {
     // Nobody reads meanwhile, so that nothing but what is written tells that the stream is gone.
     wait_for("a reset", || theirs.write(b"x").is_err_and(|error| error.kind() == ErrorKind::ConnectionReset));
     assert_eq!(theirs.read_to_end(&mut vec![]).unwrap_err().kind(), ErrorKind::ConnectionReset);
-    assert_eq!(count(&pair.sides[0].end(), "tcp_resets_sent"), 1);
+    // Each segment that is late is answered by one.
+    assert!(count(&pair.sides[0].end(), "tcp_resets_sent") >= 1);
 }
 
 #[test]
