@@ -12,7 +12,7 @@ use crate::Failure;
 const VARIABLE: &str = "IXORA_LOG";
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 /// Names in front of levels: the crates of this program.
-const TARGETS: [&str; 24] = [
+const TARGETS: [&str; 25] = [
     "analysis",
     "app",
     "bench",
@@ -33,6 +33,7 @@ const TARGETS: [&str; 24] = [
     "ports",
     "runtime",
     "service",
+    "socket",
     "tcp",
     "testbed",
     "vtep",

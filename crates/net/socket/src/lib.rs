@@ -26,8 +26,8 @@
 //!
 //! It is not the fast path. Each byte is copied twice more, once into a buffer of the connection
 //! and once out of it; each packet that comes and each call of a stream takes the lock of the
-//! connection, for no longer than one copy; and threads wake each other by system calls where
-//! one of them sleeps: a futex for a blocked thread, an eventfd for the stack's, once for all
+//! connection, for no longer than one copy; and threads wake each other by system calls: a futex
+//! for one that is blocked, and an eventfd for the stack's, whether it sleeps or not, once for all
 //! that it has not looked at. Both sides are bounded: a reader that does not read closes the
 //! window, and a writer waits when [`Limits::send_buffer`] is full. An application that wants
 //! none of that implements `tcp::Service`, and one that serves requests `service::Protocol`;

@@ -15,7 +15,8 @@ use crate::engine::Engine;
 pub struct Limits {
     /// Connections, those among them that nobody has accepted or that still send their last
     /// bytes. Each keeps up to the stack's receive buffer (`tcp::Options::receive_buffer`) and
-    /// [`send_buffer`](Limits::send_buffer) here.
+    /// [`send_buffer`](Limits::send_buffer) here, in memory that may be twice as much and is given back
+    /// when the connection ends.
     pub connections: usize,
     /// Connections to a port that nobody has accepted.
     pub backlog: usize,

@@ -75,7 +75,7 @@ pub enum Error {
 /// How a host ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// What its stack and its application counted.
+    /// What its stack counted; an application's counters go where it reports to.
     pub counters: Vec<Counter>,
     /// Buffers that did not come back.
     pub missing_buffers: usize,

@@ -190,9 +190,10 @@ pub(super) const BUGS: &[Bug] = &[
         test: "ixgbe_vf_rings::a_queue_that_never_stops_keeps_its_buffers_for_good",
         demo: false,
         edits: &[edit(
-            "ixgbevf/device.rs",
-            r#"let stopped = self.wait(100, "VFTXDCTL", VFTXDCTL::at(n), TXDCTL::ENABLE, 0, meaning);"#,
-            "let stopped = { let _ = meaning; Ok(()) };",
+            "intel/chip.rs",
+            r#"let stopped = self.wait(100, control.name, control.at(n), TXDCTL::ENABLE, 0, meaning);
+        self.has_let_go(stopped)"#,
+            "{ let _ = meaning; self.has_let_go(Ok(())) }",
         )],
     },
     Bug {

@@ -250,8 +250,8 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_descriptor::a_transmit_queue_that_never_stops_keeps_its_buffers_for_good",
         demo: false,
         edits: &[edit(
-            "ixgbe/device.rs",
-            r#"let stopped = self.wait(100, "TXDCTL", TXDCTL::at(n), TXDCTL::ENABLE, 0, meaning);
+            "intel/chip.rs",
+            r#"let stopped = self.wait(100, control.name, control.at(n), TXDCTL::ENABLE, 0, meaning);
         self.has_let_go(stopped)"#,
             "{ let _ = meaning; true }",
         )],

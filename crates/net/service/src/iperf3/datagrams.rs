@@ -174,12 +174,13 @@ fn greeting(bytes: &[u8]) -> Option<[u8; 4]> {
 /// When a datagram was sent, in seconds, and its number.
 fn head(bytes: &[u8], is_wide: bool) -> Option<(f64, u64)> {
     let (time, rest) = bytes.split_first_chunk::<TIME>()?;
-    let [seconds, micros] = [[time[0], time[1], time[2], time[3]], [time[4], time[5], time[6], time[7]]];
+    let time = u64::from_be_bytes(*time);
+    let (seconds, micros) = ((time >> 32) as u32, time as u32);
     let number = match is_wide {
         true => u64::from_be_bytes(*rest.first_chunk()?),
         false => u32::from_be_bytes(*rest.first_chunk()?).into(),
     };
-    Some((f64::from(u32::from_be_bytes(seconds)) + f64::from(u32::from_be_bytes(micros)) / 1e6, number))
+    Some((f64::from(seconds) + f64::from(micros) / 1e6, number))
 }
 
 /// What a host's UDP hands the streams of a server.
