@@ -156,16 +156,17 @@ impl<W> Ring<W> {
         self.tail
     }
 
-    /// The first two words of the descriptor behind the tail's, and the second one of that which the
-    /// device used last, when it owns none.
-    pub fn behind_tail(&self) -> Option<([u64; 2], u64)>
+    /// The first two words of the descriptor behind the tail's, and of the one half a ring further, when
+    /// the device owns none.
+    pub fn behind_tail(&self) -> Option<[[u64; 2]; 2]>
     where
         W: Window,
     {
         let window = self.window.as_ref().filter(|_| self.given() == 0)?;
-        let at = |n: u32| (n % self.size) as usize * self.bytes;
-        let (behind, last) = (at(self.tail + 1), at(self.head + self.size - 1));
-        Some(([window.load(behind), window.load(behind + 8)], window.load(last + 8)))
+        Some([1, 1 + self.size / 2].map(|n| {
+            let at = ((self.tail + n) % self.size) as usize * self.bytes;
+            [window.load(at), window.load(at + 8)]
+        }))
     }
 
     /// Whether descriptors have four words, not two.

@@ -228,13 +228,15 @@ impl<W: Window> Rx<W> {
     pub fn watch<D: Dma<Window = W>, P>(&mut self, host: &mut Host<D, P>, now_ns: u64) {
         for queue in self.queues.iter_mut().filter(|queue| queue.starved || queue.rest.has_begun()) {
             let starved = std::mem::take(&mut queue.starved);
-            let Some(([address, status], last)) = queue.ring.behind_tail() else {
+            let Some(behind) = queue.ring.behind_tail() else {
                 queue.rest.end();
                 continue;
             };
-            // A driver that has not looked at what came last may be paused, or without buffers.
-            let filled =
-                || (status | last) & rx_high::DD == 0 && address != 0 && host.dma.read(address, &mut [0]);
+            // Drivers fill some before they tell, and may be left without buffers then: not half a ring.
+            let filled = || {
+                let is_filled = |[address, status]: &[u64; 2]| status & rx_high::DD == 0 && *address != 0;
+                behind.iter().all(is_filled) && host.dma.read(behind[0][0], &mut [0])
+            };
             let tail = queue.ring.tail();
             if queue.rest.is_too_long(tail, starved, now_ns, filled) {
                 host.counters.report(Rule::RxTailRests, queue.ring.place, tail.into());

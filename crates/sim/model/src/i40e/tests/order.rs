@@ -110,11 +110,11 @@ fn queues_are_seen_to_stop_before_the_firmware_is_told_that_the_driver_goes() {
 
 #[test]
 fn a_tail_that_rests_on_filled_descriptors_is_reported() {
-    // A driver that fills all at once has taken what came; one that is paused has not.
-    for (filled, taken, reported) in [(true, true, 1), (true, false, 0), (false, true, 0)] {
+    // All; what a driver keeps back until it tells of it, being left without buffers meanwhile; none.
+    for (filled, reported) in [(64, 1), (20, 0), (8, 0)] {
         let mut guest = Guest::new();
         guest.start(&[], &[]);
-        for n in 0..if filled { 64 } else { 8 } {
+        for n in 0..filled {
             guest.memory.store(RX_RING + 16 * n, DATA + 2048 * n);
         }
         guest.chip.write(QRX_TAIL::at(0), 8);
@@ -123,10 +123,6 @@ fn a_tail_that_rests_on_filled_descriptors_is_reported() {
             guest.step();
         }
         assert_eq!(guest.broke(Rule::RxTailRests), 0, "a moment proves nothing");
-        for n in 0..if taken { 8 } else { 0 } {
-            guest.memory.store(RX_RING + 16 * n, DATA + 2048 * n);
-            guest.memory.store(RX_RING + 16 * n + 8, 0);
-        }
         for _ in 0..40 {
             guest.now_ns += 100_000_000;
             guest.cable.send(&frame());
