@@ -124,7 +124,7 @@ fn time_passes_as_fast_as_the_handler_says() {
         assert_eq!((code, said), (Some(0), format!("{pace}\n")));
     }
     // With no work anywhere nobody waits.
-    let out = click(&["-j", "2", "-e", "Script(write timewarp nowait, wait 300s, print waited, stop)"]);
+    let out = click(&["-j", "2", "-e", "Script(write timewarp nowait, wait 300s, print \"waited\", stop)"]);
     assert_eq!((out.status.code(), text(&out.stdout)), (Some(0), "waited\n".to_owned()));
     for (pace, why) in
         [("0", "timefactor must be > 0"), ("inf", "must be <= 1000000"), ("x", "expected double")]
