@@ -77,21 +77,16 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 /// The lines of a pair.
 fn print(pair: &Pair) {
+    let near = format!("{}/{}", pair.near_windows, pair.windows);
     let ratio = pair.ratio;
-    print_figures(&pair.ours, "");
-    match pair.theirs.near_windows.min(pair.ours.near_windows) {
-        0 => print_figures(&pair.theirs, "no near window"),
-        _ => {
-            let times = format!("{:.2} ({:.2} to {:.2})", ratio.median, ratio.min, ratio.max);
-            print_figures(&pair.theirs, &times);
-        }
-    }
+    let times = format!("{:.2} ({:.2} to {:.2})", ratio.median, ratio.min, ratio.max);
+    print_figures(&pair.ours, &near, "");
+    print_figures(&pair.theirs, &near, &times);
 }
 
-fn print_figures(figures: &Figures, ratio: &str) {
+fn print_figures(figures: &Figures, near: &str, ratio: &str) {
     let c = figures.cycles_per_packet;
     let work = if figures.work == Work::Forward { "forward" } else { "macswap" };
-    let near = format!("{}/{}", figures.near_windows, figures.windows);
     println!(
         "{:<14}{work:<9}{:>24}{:>8.1}{:>7}{:>6}{near:>8}  {ratio:>26}",
         figures.driver,

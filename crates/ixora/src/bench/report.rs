@@ -65,7 +65,8 @@ impl Report {
             self.cpus
         );
         println!(
-            "near: nine of ten round trips between the cores take at most {NEAR} times as long as the quickest of this run"
+            "near: nine of ten round trips between the cores take at most {NEAR} times what a quarter of this run's\n\
+             measurements did not exceed; where no window is near, the figures are of all"
         );
     }
 
@@ -74,7 +75,7 @@ impl Report {
         self.print_machine();
         println!();
         println!(
-            "{:<7}{:<8}{:>6}{:>6}{:>6}  {:>22}{:>8}{:>8}{:>6}{:>7}{:>8}  {:>11}{:>10}",
+            "{:<8}{:<8}{:>6}{:>6}{:>6}  {:>22}{:>8}{:>8}{:>6}{:>7}{:>8}  {:>11}{:>10}",
             "device",
             "work",
             "cores",
@@ -100,7 +101,7 @@ impl Report {
         let near =
             if row.cores == 2 { format!("{}/{}", row.near_windows, row.windows) } else { "-".to_owned() };
         println!(
-            "{:<7}{work:<8}{:>6}{:>6}{:>6}  {:>22}{:>8.1}{:>8}{:>6}{:>7.1}{instructions:>8}  {distance:>11}{near:>10}",
+            "{:<8}{work:<8}{:>6}{:>6}{:>6}  {:>22}{:>8.1}{:>8}{:>6}{:>7.1}{instructions:>8}  {distance:>11}{near:>10}",
             row.setting.device.name(),
             row.cores,
             row.setting.batch,

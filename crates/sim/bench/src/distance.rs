@@ -4,9 +4,12 @@
 //! window and printed beside it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-/// Cores are near while their round trip takes at most this many times the quickest one that
-/// was measured in this run: what is quick differs between machines.
+/// Cores are near while their round trip takes at most this many times what a quarter of this
+/// run's measurements did not exceed: what is quick differs between machines, and the quickest
+/// of all may be one that no other comes near to. (Two threads of one core that read the line
+/// in step: 56 ticks, where the others took 300 to 650.)
 pub const NEAR: f64 = 1.5;
 /// Round trips in one measurement.
 const ROUNDS: usize = 200;
@@ -14,12 +17,26 @@ const ROUNDS: usize = 200;
 /// short however far the cores are apart; the longest are those of a thread that was stopped.
 const QUICKER: usize = ROUNDS * 9 / 10;
 
-/// The quickest in this run, in TSC ticks.
-static QUICKEST: AtomicU64 = AtomicU64::new(u64::MAX);
+/// What was measured in this run, in TSC ticks, in order of size.
+static MEASURED: Mutex<Vec<u64>> = Mutex::new(Vec::new());
 
 /// Whether cores with this round trip, in TSC ticks, are near, as far as is known yet.
 pub fn is_near(round_trip: u64) -> bool {
-    round_trip as f64 <= NEAR * QUICKEST.load(Ordering::Relaxed) as f64
+    let measured = MEASURED.lock().unwrap_or_else(PoisonError::into_inner);
+    is_near_among(&measured, round_trip)
+}
+
+fn is_near_among(measured: &[u64], round_trip: u64) -> bool {
+    let reference = measured.get(measured.len() / 4);
+    reference.is_none_or(|&reference| round_trip as f64 <= NEAR * reference as f64)
+}
+
+/// Those of `windows` in which the cores were near, or all of them when they were near in none;
+/// and in how many they were near.
+pub fn near_or_all<T>(windows: Vec<T>, is_near: impl Fn(&T) -> bool) -> (Vec<T>, usize) {
+    let near = windows.iter().filter(|window| is_near(window)).count();
+    let chosen = windows.into_iter().filter(|window| near == 0 || is_near(window)).collect();
+    (chosen, near)
 }
 
 /// One cache line that two threads pass back and forth.
@@ -43,8 +60,11 @@ impl Line {
             *took = bus::tsc::now() - sent;
         }
         took.sort_unstable();
-        QUICKEST.fetch_min(took[QUICKER], Ordering::Relaxed);
-        took[QUICKER]
+        let took = took[QUICKER];
+        let mut measured = MEASURED.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = measured.partition_point(|&before| before < took);
+        measured.insert(place, took);
+        took
     }
 
     /// Answers one [`measure`](Self::measure) of the other thread.
@@ -56,5 +76,30 @@ impl Line {
             }
             self.0.store(start + 2 * round + 2, Ordering::Release);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_quick_measurement_makes_no_other_far() {
+        let measured = [56, 300, 340, 404, 520, 560, 600, 660];
+        assert!(is_near_among(&measured, 56) && is_near_among(&measured, 510));
+        assert!(!is_near_among(&measured, 511) && !is_near_among(&measured, 2_000));
+    }
+
+    #[test]
+    fn before_anything_was_measured_all_is_near() {
+        assert!(is_near_among(&[], u64::MAX));
+    }
+
+    #[test]
+    fn far_windows_count_when_no_other_was_seen() {
+        let near = |window: &u64| *window < 10;
+        assert_eq!(near_or_all(vec![1, 20, 3], near), (vec![1, 3], 2));
+        assert_eq!(near_or_all(vec![20, 30], near), (vec![20, 30], 0));
+        assert_eq!(near_or_all(vec![], near), (vec![], 0));
     }
 }

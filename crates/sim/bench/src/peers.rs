@@ -20,7 +20,7 @@ use rustix::process::Signal;
 use serde::Serialize;
 use testbed::{Idle, inprocess};
 
-use crate::distance::Line;
+use crate::distance::{Line, near_or_all};
 use crate::figures::Spread;
 use crate::rig::{Done, Rig};
 use crate::two_cores::{self, Window};
@@ -75,14 +75,10 @@ pub struct Figures {
     pub driver: &'static str,
     /// What it did.
     pub work: Work,
-    /// TSC cycles for each packet, of near windows.
+    /// TSC cycles for each packet.
     pub cycles_per_packet: Spread,
     /// Packets per second, in millions, at the median.
     pub mpps: f64,
-    /// Windows that were measured.
-    pub windows: usize,
-    /// Of these, windows between two near calibrations.
-    pub near_windows: usize,
     /// Share of its polls that found nothing; of DPDK's that is not known.
     pub empty_polls: Option<f64>,
     /// Share of the device's rounds in which it moved no packet: near zero where the device is
@@ -97,8 +93,13 @@ pub struct Pair {
     pub ours: Figures,
     /// The figures of DPDK's driver.
     pub theirs: Figures,
-    /// Theirs over ours, of each pair of neighbouring near windows.
+    /// Theirs over ours, of each pair of neighbouring windows.
     pub ratio: Spread,
+    /// Pairs of neighbouring windows that were measured.
+    pub windows: usize,
+    /// Of these, pairs of which both windows stood between near calibrations; the figures are
+    /// theirs, or of all pairs when there was none.
+    pub near_windows: usize,
 }
 
 /// Measures both drivers at some work, in turns; `progress` is told each window's number.
@@ -125,14 +126,8 @@ pub fn measure(setup: &Setup, path: Path, work: Work, progress: &mut dyn FnMut(u
     if peer.unreachable() > 0 {
         return Err(Error::new("DPDK's memory was not all mapped: the figures mean nothing"));
     }
-    let ratios = ours.iter().zip(&theirs).filter(|(a, b)| a.is_near() && b.is_near());
-    let ratios = ratios.map(|(ours, theirs)| theirs.cycles_per_packet() / ours.cycles_per_packet());
     let name = if path == Path::Vector { "DPDK vector" } else { "DPDK scalar" };
-    Ok(Pair {
-        ratio: Spread::of(ratios.collect()),
-        ours: Figures::of("ixora", work, &ours),
-        theirs: Figures::of(name, work, &theirs),
-    })
+    Ok(Pair::of(name, work, ours, theirs))
 }
 
 /// As [`two_cores::window`], of a process that runs by itself.
@@ -151,16 +146,27 @@ fn window(peer: &Testpmd, line: &Arc<Line>, model: usize) -> Result<Window> {
     Ok(Window { done: Done { packets, calls: 0, empty: 0 }, ticks, before, after, device_idle })
 }
 
+impl Pair {
+    fn of(name: &'static str, work: Work, ours: Vec<Window>, theirs: Vec<Window>) -> Pair {
+        let both: Vec<_> = ours.into_iter().zip(theirs).collect();
+        let windows = both.len();
+        let (chosen, near_windows) = near_or_all(both, |(a, b)| a.is_near() && b.is_near());
+        let ratios = chosen.iter().map(|(a, b)| b.cycles_per_packet() / a.cycles_per_packet());
+        let ratio = Spread::of(ratios.collect());
+        let (ours, theirs): (Vec<_>, Vec<_>) = chosen.into_iter().unzip();
+        let (ours, theirs) = (Figures::of("ixora", work, &ours), Figures::of(name, work, &theirs));
+        Pair { ours, theirs, ratio, windows, near_windows }
+    }
+}
+
 impl Figures {
     fn of(driver: &'static str, work: Work, windows: &[Window]) -> Figures {
-        let near: Vec<&Window> = windows.iter().filter(|window| window.is_near()).collect();
-        let cycles_per_packet = Spread::of(near.iter().map(|window| window.cycles_per_packet()).collect());
+        let cycles_per_packet = Spread::of(windows.iter().map(Window::cycles_per_packet).collect());
         let mpps = bus::tsc::hz() as f64 / cycles_per_packet.median.max(1.0) / 1e6;
-        let calls = near.iter().map(|window| window.done.calls).sum::<u64>();
-        let empty = near.iter().map(|window| window.done.empty).sum::<u64>();
+        let calls = windows.iter().map(|window| window.done.calls).sum::<u64>();
+        let empty = windows.iter().map(|window| window.done.empty).sum::<u64>();
         let empty_polls = (calls > 0).then(|| empty as f64 / calls as f64);
-        let device_idle = Spread::of(near.iter().map(|window| window.device_idle).collect()).median;
-        let (windows, near_windows) = (windows.len(), near.len());
-        Figures { driver, work, cycles_per_packet, mpps, windows, near_windows, empty_polls, device_idle }
+        let device_idle = Spread::of(windows.iter().map(|window| window.device_idle).collect()).median;
+        Figures { driver, work, cycles_per_packet, mpps, empty_polls, device_idle }
     }
 }

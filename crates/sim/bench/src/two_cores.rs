@@ -7,7 +7,7 @@ use std::thread;
 use testbed::{Idle, inprocess};
 
 use crate::Setting;
-use crate::distance::{Line, is_near};
+use crate::distance::{Line, is_near, near_or_all};
 use crate::figures::{Row, Spread};
 use crate::rig::{Done, Rig};
 use crate::{Error, Result};
@@ -51,8 +51,7 @@ pub fn measure(setting: &Setting, driver: usize, model: usize, windows: usize) -
     for _ in 0..windows.max(1) {
         seen.push(window(&mut rig, &line, model)?);
     }
-    let near = seen.iter().filter(|w| w.is_near()).count();
-    let chosen: Vec<&Window> = seen.iter().filter(|w| near == 0 || w.is_near()).collect();
+    let (chosen, near) = near_or_all(seen.iter().collect(), |window| window.is_near());
     let sum = |part: fn(&Done) -> u64| chosen.iter().map(|w| part(&w.done)).sum::<u64>() as f64;
     let (packets, calls, empty) = (sum(|d| d.packets), sum(|d| d.calls), sum(|d| d.empty));
     let ticks: u64 = chosen.iter().map(|w| w.ticks).sum();

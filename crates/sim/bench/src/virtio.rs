@@ -19,7 +19,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use testbed::testpmd::{self, Dpdk, Testpmd};
 
-use crate::distance::{Line, is_near};
+use crate::distance::{Line, is_near, near_or_all};
 use crate::figures::Spread;
 use crate::two_cores::distance;
 use crate::{Error, Result};
@@ -269,8 +269,8 @@ impl Ours {
 impl Pair {
     fn of(ring: &'static str, peer: &'static str, ours: &[Window], theirs: &[Window]) -> Pair {
         let both: Vec<_> = ours.iter().zip(theirs).collect();
-        let near: Vec<_> = both.iter().filter(|(a, b)| a.is_near() && b.is_near()).copied().collect();
-        let used = if near.is_empty() { &both } else { &near };
+        let windows = both.len();
+        let (used, near_windows) = near_or_all(both, |(a, b)| a.is_near() && b.is_near());
         let spread = |figure: &dyn Fn(&Window, &Window) -> f64| {
             Spread::of(used.iter().map(|(a, b)| figure(a, b)).collect())
         };
@@ -283,8 +283,8 @@ impl Pair {
             their_mpps: spread(&|_, b| b.mpps()),
             cycles_ratio: spread(&|a, b| b.cycles() / a.cycles()),
             mpps_ratio: spread(&|a, b| a.mpps() / b.mpps()),
-            windows: both.len(),
-            near_windows: near.len(),
+            windows,
+            near_windows,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Point, Seen, Setup};
 use crate::Result;
-use crate::distance::{Line, is_near};
+use crate::distance::{Line, is_near, near_or_all};
 use crate::graph::window::{FromMemory, Threads};
 use crate::two_cores::distance;
 use runtime::cores::pin;
@@ -31,11 +31,10 @@ pub(super) fn measure(point: &Point, setup: &Setup) -> Result<Seen> {
         let cycles = router.window(setup.batch, packets, &threads)?;
         windows.push((cycles, before.max(measured())));
     }
-    let near = windows.iter().filter(|(_, trip)| trip.is_some_and(is_near)).count();
-    let chosen = windows.iter().filter(|(_, trip)| near == 0 || trip.is_some_and(is_near));
+    let (chosen, near) = near_or_all(windows, |(_, trip)| trip.is_some_and(is_near));
     Ok(Seen {
-        cycles: chosen.map(|(cycles, _)| *cycles).collect(),
-        windows: windows.len(),
+        cycles: chosen.into_iter().map(|(cycles, _)| cycles).collect(),
+        windows: setup.windows,
         near_windows: far.map(|_| near),
         ..Seen::default()
     })
