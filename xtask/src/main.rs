@@ -12,6 +12,7 @@ mod doc_comments;
 mod floors;
 mod fuzz;
 mod headers;
+mod install;
 mod instructions;
 mod lab;
 mod limit;
@@ -100,6 +101,12 @@ enum Chore {
         #[arg(long)]
         json: bool,
     },
+    /// Build the programs and put them into PREFIX/bin, with the source that `ixora compile`
+    /// needs in PREFIX/share/ixora/src.
+    Install {
+        /// Such as ~/.local.
+        prefix: std::path::PathBuf,
+    },
     /// Count the lines of code on the reader's path (docs/reading.md).
     Count,
     /// Count the driver's instructions per packet and compare with the limits.
@@ -119,6 +126,7 @@ fn main() -> ExitCode {
         Chore::Peers { arguments } => peers::measure(&arguments),
         Chore::SourceMutants { crates, arguments } => source_mutants::of(&crates, &arguments),
         Chore::Configurations { folders, json } => configurations::sort(&folders, json),
+        Chore::Install { prefix } => install::install(&prefix),
         Chore::Count => count::run(),
         Chore::Instructions => instructions::check(),
     };

@@ -56,7 +56,10 @@ fn slow(steps: &mut Steps, beside: &mut Beside) {
         Err(why) => steps.leave_out("advisories", why),
     }
     steps.wait(beside, RELEASE);
-    steps.take("instructions", instructions::check);
+    match instructions::why_not() {
+        None => steps.take("instructions", instructions::check),
+        Some(why) => steps.leave_out("instructions", why),
+    }
     steps.wait(beside, MIRI);
     match miri::why_not() {
         None => steps.take("miri", miri::installed),

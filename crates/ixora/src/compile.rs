@@ -19,6 +19,7 @@ use clap::{Args, Parser};
 use graph::lang::Source;
 use graph::plan::Instances;
 use graph::plan::Plan;
+use serde::Serialize;
 
 use crate::Failure;
 use crate::click::{self, Click};
@@ -43,7 +44,8 @@ pub struct Compile {
     /// left out.
     #[arg(long, short = 'o', value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Ixora's source; found if this program was built from it, or stands in it.
+    /// Ixora's source; found by itself around the working directory, where `cargo xtask
+    /// install` put it, and where this program was built.
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
     /// Write the crate, and do not build it.
@@ -55,6 +57,29 @@ pub struct Compile {
     /// Build in this profile of cargo's.
     #[arg(long, default_value = "release")]
     profile: String,
+    /// Print what was made as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was made, as `--json` prints it.
+#[derive(Serialize)]
+struct Made<'a> {
+    /// The crate's folder.
+    folder: &'a Path,
+    /// How many programs of straight code there are in it.
+    programs: usize,
+    /// What became of each element, in lines.
+    notes: Vec<&'a str>,
+    /// What was built; nothing with `--no-build`.
+    built: Option<Built<'a>>,
+}
+
+#[derive(Serialize)]
+struct Built<'a> {
+    program: &'a Path,
+    bytes: u64,
+    seconds: f64,
 }
 
 /// The words of `ixora click` that a configuration is read with.
@@ -99,7 +124,9 @@ pub fn code_of(name: &str, text: &str) -> Result<(Code, String), String> {
 /// Makes a program of a configuration, in a folder of its own.
 pub fn program_of(name: &str, text: &str, folder: &Path) -> Result<PathBuf, Failure> {
     let (code, configuration) = code_of(name, text).map_err(Failure::new)?;
-    let package = package::Package::new(name, Some(folder), None)?;
+    let source = package::find_source()
+        .map_err(|failure| failure.fix("run it in the folder that Ixora's Cargo.lock is in"))?;
+    let package = package::Package::new(name, Some(folder), source);
     package.write(&configuration, &code)?;
     package.build("release", false)
 }
@@ -122,25 +149,49 @@ pub fn run(compile: &Compile) -> Result<(), Failure> {
         eprint!("{}", whole.problems.render());
     }
     let code = code(&whole.plan, &whole.made);
-    print!("{}", code.notes);
+    if !compile.json {
+        print!("{}", code.notes);
+    }
     if code.programs == 0 {
         return Err(Failure::new("there is nothing to compile here: no element can be part of a program")
             .fix("ixora click runs it, as fast as a program would"));
     }
-    let package = package::Package::new(&file, compile.output.as_deref(), compile.source.as_deref())?;
+    let source = match &compile.source {
+        Some(folder) => package::source_in(folder)?,
+        None => package::find_source().map_err(|failure| failure.fix("--source DIR says where it is"))?,
+    };
+    let package = package::Package::new(&file, compile.output.as_deref(), source);
     package.write(&whole.text, &code)?;
-    println!("{} is written", package.folder.display());
-    if compile.no_build {
-        return Ok(());
+    if !compile.json {
+        println!("{} is written", package.folder.display());
     }
-    let start = Instant::now();
-    let program = package.build(&compile.profile, compile.offline)?;
-    let bytes = std::fs::metadata(&program).map_or(0, |file| file.len());
-    println!(
-        "{} is ready ({:.0} s, {:.0} MB): it takes the words of ixora click",
-        program.display(),
-        start.elapsed().as_secs_f64(),
-        bytes as f64 / 1e6
-    );
+    let built = if compile.no_build {
+        None
+    } else {
+        let start = Instant::now();
+        let program = package.build(&compile.profile, compile.offline)?;
+        Some((program, start.elapsed().as_secs_f64()))
+    };
+    let built = built.as_ref().map(|(program, seconds)| {
+        let bytes = std::fs::metadata(program).map_or(0, |file| file.len());
+        Built { program, bytes, seconds: *seconds }
+    });
+    let (folder, programs, notes) = (&package.folder, code.programs, code.notes.lines().collect());
+    tell(&Made { folder, programs, notes, built }, compile.json);
     Ok(())
+}
+
+/// Prints what was made.
+fn tell(made: &Made, json: bool) {
+    if json {
+        println!("{}", serde_json::to_string_pretty(made).unwrap_or_default());
+        return;
+    }
+    if let Some(Built { program, bytes, seconds }) = &made.built {
+        println!(
+            "{} is ready ({seconds:.0} s, {:.0} MB): it takes the words of ixora click",
+            program.display(),
+            *bytes as f64 / 1e6
+        );
+    }
 }

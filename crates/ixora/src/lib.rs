@@ -100,3 +100,37 @@ fn end(done: Result<(), Failure>) -> ExitCode {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Commands without `--json`, and why.
+    const WITHOUT: &[(&str, &str)] = &[
+        ("ixora vm shell", "is a terminal"),
+        ("ixora completions", "prints a program for a shell"),
+        ("ixora janitor", "prints nothing"),
+        ("ixora bench paper", "writes JSON beside each figure"),
+    ];
+
+    fn leaves(path: &str, command: &clap::Command, all: &mut Vec<(String, bool)>) {
+        let path = format!("{path}{}", command.get_name());
+        let has = command.get_arguments().any(|argument| argument.get_id() == "json");
+        if command.get_subcommands().next().is_none() {
+            all.push((path.clone(), has));
+        }
+        for below in command.get_subcommands() {
+            leaves(&format!("{path} "), below, all);
+        }
+    }
+
+    #[test]
+    fn every_command_has_json_or_a_reason() {
+        let mut all = vec![];
+        leaves("", &Arguments::command(), &mut all);
+        assert!(all.len() > 20, "{all:?}");
+        let without: Vec<&str> = all.iter().filter(|(_, has)| !has).map(|(path, _)| path.as_str()).collect();
+        let reasons: Vec<&str> = WITHOUT.iter().map(|(path, _)| *path).collect();
+        assert_eq!(without, reasons);
+    }
+}

@@ -73,34 +73,48 @@ fn is_source(folder: &Path) -> bool {
         .all(|file| folder.join(file).is_file())
 }
 
-/// Ixora's source: where it is said to be, around the working directory, or where this
-/// program was built.
-fn source(said: Option<&Path>) -> Result<PathBuf, Failure> {
-    let absolute = |folder: &Path| std::fs::canonicalize(folder).ok().filter(|folder| is_source(folder));
-    if let Some(said) = said {
-        return absolute(said).ok_or_else(|| {
-            Failure::usage(format!("{} is not Ixora's source", said.display()))
-                .fix("name the folder that Ixora's Cargo.lock is in")
-        });
-    }
-    let here = std::env::current_dir().unwrap_or_default();
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    here.ancestors().find_map(absolute).or_else(|| absolute(&built)).ok_or_else(|| {
-        Failure::new("a program is built with Ixora's source, which is not here")
-            .fix("--source DIR says where it is")
+/// Ixora's source in this folder.
+///
+/// # Errors
+/// When it is something else.
+pub fn source_in(folder: &Path) -> Result<PathBuf, Failure> {
+    canonical_source(folder).ok_or_else(|| {
+        Failure::usage(format!("{} is not Ixora's source", folder.display()))
+            .fix("name the folder that Ixora's Cargo.lock is in")
     })
 }
 
+/// Ixora's source: around the working directory, beside this program where `cargo xtask install`
+/// put both, or where this program was built.
+///
+/// # Errors
+/// When it is at none of these places; the caller knows what can be done.
+pub fn find_source() -> Result<PathBuf, Failure> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let program = std::env::current_exe().unwrap_or_default();
+    let installed = program.parent().map(|folder| folder.join(INSTALLED));
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    here.ancestors()
+        .find_map(canonical_source)
+        .or_else(|| canonical_source(&installed?))
+        .or_else(|| canonical_source(&built))
+        .ok_or_else(|| Failure::new("a program is built with Ixora's source, which is not here"))
+}
+
+/// The source, from the folder of an installed program.
+const INSTALLED: &str = "../share/ixora/src";
+
+fn canonical_source(folder: &Path) -> Option<PathBuf> {
+    std::fs::canonicalize(folder).ok().filter(|folder| is_source(folder))
+}
+
 impl Package {
-    /// The crate for a configuration's file.
-    ///
-    /// # Errors
-    /// When Ixora's source is not found.
-    pub fn new(file: &str, folder: Option<&Path>, from: Option<&Path>) -> Result<Package, Failure> {
+    /// The crate for a configuration's file, which is built with this source of Ixora's.
+    pub fn new(file: &str, folder: Option<&Path>, source: PathBuf) -> Package {
         let name = named(file);
         let beside = Path::new(file).parent().filter(|_| Path::new(file).is_file()).unwrap_or(Path::new(""));
         let folder = folder.map_or_else(|| beside.join(format!("{name}-compiled")), Path::to_path_buf);
-        Ok(Package { folder, name, file: file.to_string(), source: source(from)? })
+        Package { folder, name, file: file.to_string(), source }
     }
 
     /// Writes all files. A crate that was written there before is replaced; what else is
@@ -291,7 +305,8 @@ mod tests {
         let file = place.path().join("router");
         std::fs::write(&file, "Idle -> Discard;").expect("room");
         let name = file.to_str().expect("a path in UTF-8");
-        let package = Package::new(name, Some(place.path()), None).expect("the source is here");
+        let source = super::find_source().expect("the source is here");
+        let package = Package::new(name, Some(place.path()), source);
         let code = super::Code { module: String::new(), notes: String::new(), programs: 0 };
         assert!(package.write("Idle -> Discard;", &code).is_err());
         assert_eq!(std::fs::read_dir(place.path()).expect("a folder").count(), 1, "nothing is written");

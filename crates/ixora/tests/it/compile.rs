@@ -261,6 +261,31 @@ fn where_nothing_can_be_compiled_nothing_is_built() {
     assert!(!folder.join("out").exists());
 }
 
+/// As `cargo xtask install` leaves it: the program, and the source in a folder beside.
+#[test]
+fn an_installed_program_finds_the_source_beside_it() {
+    let prefix = folder("installed");
+    let source = prefix.join("share/ixora/src");
+    let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for file in ["crates/ixora/Cargo.toml", "crates/net/graph/src/run/fused.rs", "Cargo.lock"] {
+        std::fs::create_dir_all(source.join(file).parent().unwrap()).unwrap();
+        std::fs::copy(here.join(file), source.join(file)).unwrap();
+    }
+    let program = prefix.join("bin/ixora");
+    std::fs::create_dir_all(program.parent().unwrap()).unwrap();
+    std::fs::copy(env!("CARGO_BIN_EXE_ixora"), &program).unwrap();
+    let mut command = std::process::Command::new(&program);
+    // Not where this source would be found around the working directory.
+    command.current_dir("/").args(["compile", "-e", COUNTED, "--no-build", "--json", "-o"]);
+    let out = crate::common::output(command.arg(prefix.join("out")));
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let made: serde_json::Value = serde_json::from_slice(&out.stdout).expect("nothing but JSON");
+    assert!(made["programs"].as_u64() >= Some(1) && made["built"].is_null(), "{made:#}");
+    let manifest = std::fs::read_to_string(prefix.join("out/Cargo.toml")).unwrap();
+    let source = std::fs::canonicalize(&source).unwrap();
+    assert!(manifest.contains(source.to_str().unwrap()), "{manifest}");
+}
+
 /// All programs are built in one folder, so that two of one name must not be one file there.
 #[test]
 fn programs_of_one_name_have_files_of_their_own() {

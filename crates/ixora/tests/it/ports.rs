@@ -8,6 +8,27 @@ use interface::pcap::Reader;
 use rustix::process::Signal;
 
 #[test]
+fn a_rate_that_is_not_reached_is_an_error() {
+    let place = tempfile::tempdir().expect("a directory");
+    // Longer than the 20 ms for which a thread may have had no turn.
+    let words = "pktgen model:82599,wire=sink --rate 10000M --count 2000000";
+    let sent = run(place.path(), words);
+    assert_eq!(sent.code(), Some(1), "{sent:#?}");
+    assert!(sent.stderr.contains("--allow-short"), "{sent:#?}");
+    let allowed = run(place.path(), &format!("{words} --allow-short"));
+    assert_eq!(allowed.code(), Some(0), "{allowed:#?}");
+}
+
+#[test]
+fn no_more_are_sent_than_the_rate_says() {
+    let place = tempfile::tempdir().expect("a directory");
+    let words = "pktgen model:82599,wire=sink --rate 2k --duration 1s --allow-short --json";
+    let sent = run(place.path(), words);
+    let count = sent.json()["tx_packets"].as_u64().unwrap_or(u64::MAX);
+    assert!((1..=2_020).contains(&count), "{sent:#?}");
+}
+
+#[test]
 fn what_pktgen_sends_the_sink_gets() {
     let place = tempfile::tempdir().expect("a directory");
     let (model, port) = model(place.path(), "--wire sink");

@@ -1,13 +1,14 @@
-//! Debian's memcached beside ours: the same requests, the same answers. It passes over, and says
-//! so, where there is no program `memcached`.
+//! Debian's memcached beside ours: the same requests, the same answers. Its package is fetched;
+//! `IXORA_OFFLINE=1` leaves the tests out where no registry is to be asked.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use lab::packages::{Packages, Suite, Tree};
 use service::memcached::{Limits, Session};
 use service::{Buffer, Memcached, Output, Protocol};
 
@@ -17,6 +18,19 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// tells where the answer ends.
 const MARK: &[u8] = b"mn\r\nversion\r\n";
 const MARKED: &[u8] = b"VERSION ";
+
+/// Debian's package, unpacked beside the system; `None` where the user said that no registry is to
+/// be asked.
+fn memcached() -> Option<Tree> {
+    match Packages::open().and_then(|packages| packages.tree(&["memcached"], Suite::BOOKWORM)) {
+        Ok(tree) => Some(tree),
+        Err(why) if std::env::var_os("IXORA_OFFLINE").is_some() => {
+            println!("passed over: {why}");
+            None
+        }
+        Err(why) => panic!("no memcached: {why}; IXORA_OFFLINE=1 leaves this test out"),
+    }
+}
 
 /// A running memcached.
 struct Peer {
@@ -33,20 +47,14 @@ impl Drop for Peer {
 }
 
 impl Peer {
-    /// Starts one, where there is one.
+    /// Starts one; `None` where no registry is to be asked.
     fn start(options: &[&str]) -> Option<Peer> {
+        let tree = memcached()?;
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let port = address.port().to_string();
-        let started = Command::new("memcached")
-            .args(["-p", &port, "-U", "0", "-l", "127.0.0.1", "-u", "root", "-t", "1"])
-            .args(options)
-            .stderr(Stdio::null())
-            .spawn();
-        let child = match started {
-            Ok(child) => child,
-            Err(error) if error.kind() == ErrorKind::NotFound => return None,
-            Err(error) => panic!("cannot start memcached: {error}"),
-        };
+        let mut command = tree.command("usr/bin/memcached").unwrap();
+        command.args(["-p", &port, "-U", "0", "-l", "127.0.0.1", "-u", "root", "-t", "1"]).args(options);
+        let child = command.stderr(Stdio::null()).spawn().unwrap();
         Some(Peer { child, address, stream: None })
     }
 
@@ -135,10 +143,7 @@ fn text(bytes: &[u8]) -> String {
 
 /// Asks both the same, one request after the other; each request whose answers differ.
 fn differences(requests: Vec<Vec<u8>>, options: &[&str]) -> Option<Vec<String>> {
-    let Some(mut peer) = Peer::start(options) else {
-        eprintln!("passed over: there is no program memcached");
-        return None;
-    };
+    let mut peer = Peer::start(options)?;
     let mut ours = Ours::start();
     let mut all = Vec::new();
     for request in requests {

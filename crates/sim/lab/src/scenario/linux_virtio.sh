@@ -6,6 +6,8 @@ b() { ip netns exec b "$@"; }
 carrier() { [ "$(ip netns exec $1 cat /sys/class/net/$2/carrier)" = 1 ]; }
 # answered ADDRESS: waits until a ping is, from namespace a.
 answered() { await 60 ip netns exec a ping -c 1 -W 1 $1; }
+# listening N: whether so many ports of 5001 and up are listened on, in namespace b.
+listening() { [ "$(b netstat -ltn | grep -cE ':50[01][0-9] ')" -ge $1 ]; }
 up() {
     ip netns add a; ip netns add b
     ip link set eth0 netns a; ip link set eth1 netns b
@@ -47,7 +49,7 @@ check "two queue pairs" sh -c \
 for port in 5001 5002 5003 5004 5005 5006 5007 5008 5009 5010 5011 5012; do
     b nc -l -p $port >/dev/null &
 done
-usleep 500000
+await 20 listening 12
 for port in 5001 5002 5003 5004 5005 5006 5007 5008 5009 5010 5011 5012; do
     a nc -w 1 10.0.0.2 $port </tmp/flow
 done
