@@ -9,8 +9,8 @@ use serde_json::Value;
 use crate::lab::programs;
 use crate::step::{Failure, root, run, target};
 
-/// What each workload may take at batch 32: what it takes, and about a twelfth more
-/// for the compiler's moods.
+/// What each workload may take at batch 32: what it takes, and about a twelfth more, since
+/// another version of the compiler makes other code.
 const DRIVER: [(&str, f64); 4] = [("rx", 99.0), ("tx", 90.0), ("fwd", 125.0), ("touch", 134.0)];
 /// As above, from memory.
 const ROUTER: [(&str, f64); 4] = [("source", 163.0), ("forward", 194.0), ("null8", 185.0), ("router", 798.0)];

@@ -136,7 +136,7 @@ pub enum Command {
         /// The shell.
         shell: clap_complete::Shell,
     },
-    /// Remove the clean_up of another process when it has ended.
+    /// Remove what another process leaves behind when it has ended.
     #[command(hide = true)]
     Janitor(Janitor),
     /// Measure the driver, routers' graphs and figures of papers.
@@ -246,7 +246,7 @@ pub struct Pktgen {
     /// Fewer packets than --rate asks for are no failure.
     #[arg(long)]
     pub allow_short: bool,
-    /// Destination address; if left out, a station's that is nobody's.
+    /// Destination address; if left out, one that no host has.
     #[arg(long, default_value = "02:00:5e:10:00:ff")]
     pub to: wire::MacAddress,
     /// Tag each frame with this VLAN; a NIC that can inserts the tag itself.

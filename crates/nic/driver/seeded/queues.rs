@@ -113,7 +113,7 @@ pub(super) const BUGS: &[Bug] = &[
         linter: Reports("DcaRxctrlBitSet", "4.6.7.1"),
         test: "driver_init::dca_bits_are_as_the_datasheet_wants",
         demo: true,
-        edits: &[edit("ixgbe/init.rs", "bar.clear32(DCA_RXCTRL::at(n), 1 << 12);", "")],
+        edits: &[edit("ixgbe/init.rs", "bar.clear32(DCA_RXCTRL::at(n), DCA_RXCTRL::MUST_CLEAR);", "")],
     },
     Bug {
         name: "receive-tail-before-enable",

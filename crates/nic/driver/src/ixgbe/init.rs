@@ -67,7 +67,7 @@ impl Init for Chip {
         let size = (memory::DATA_ROOM as u32 >> 10) << SRRCTL::BSIZEPACKET_SHIFT;
         bar.write32(SRRCTL::at(n), SRRCTL::DESCTYPE_ADV_ONE_BUFFER | size | drop);
         // Bit 12 must be cleared though it resets to one (4.6.7.1).
-        bar.clear32(DCA_RXCTRL::at(n), 1 << 12);
+        bar.clear32(DCA_RXCTRL::at(n), DCA_RXCTRL::MUST_CLEAR);
         let vlan = if options.vlan_strip { RXDCTL::VME } else { 0 };
         bar.write32(RXDCTL::at(n), bar.read32(RXDCTL::at(n)) | RXDCTL::ENABLE | vlan);
         let meaning = "the receive queue does not start";

@@ -4,6 +4,8 @@
 //! 82599 datasheet rev. 3.4, section 6. Only what software reads is filled
 //! in; the analog and core tuning sections are absent (pointer 0xFFFF).
 
+use crate::ixgbe::link::line::AUTOC_SFP;
+
 /// Size of the memory in words.
 pub const WORDS: usize = 4096;
 /// EEC.SIZE for [`WORDS`]: the size in words is 2 to the power of this + 6.
@@ -58,7 +60,7 @@ impl Default for Config {
             mac: [0x02, 0x49, 0x58, 0x00, 0x00, 0x01],
             device_id: 0x10FB,
             san_mac: None,
-            autoc: 0xC09C_6004,
+            autoc: AUTOC_SFP,
             autoc2_upper: 0x000A,
             eewr: false,
         }

@@ -28,13 +28,16 @@ pub struct Config {
     pub up_after_ns: u64,
 }
 
+/// AUTOC after reset of an adapter with an SFP+ cage, as its EEPROM has it.
+pub const AUTOC_SFP: u32 = 0xC09C_6004;
+
 impl Default for Config {
     /// An SFP+ port whose link is up 2 ms after a restart.
     fn default() -> Config {
         Config {
             media: Media::Fiber,
             port: 0,
-            autoc: 0xC09C_6004,
+            autoc: AUTOC_SFP,
             autoc2_upper: 0x000A,
             up_after_ns: 2_000_000,
         }
