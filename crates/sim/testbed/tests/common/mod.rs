@@ -16,6 +16,7 @@ pub mod ixgbe_vf;
 pub mod limit;
 pub mod mailbox;
 pub mod probe;
+pub mod promises;
 pub mod recorder;
 pub mod vf;
 pub mod virtio;

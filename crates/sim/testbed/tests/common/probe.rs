@@ -37,6 +37,8 @@ pub trait Ports: Sized {
     fn device(&mut self, n: usize) -> &mut dyn Port;
     /// Changes all that a port filters by, and stops and starts it.
     fn refilter(&mut self, n: usize, round: u8) -> port::Result<()>;
+    /// Lets a VLAN through a port's filter.
+    fn let_in(&mut self, n: usize, vlan: u16) -> port::Result<()>;
     /// Gives up the last receive queue of the first port, if there is one.
     fn take_rx(&mut self) -> Option<Box<dyn RxQueue>>;
     /// Likewise a transmit queue.
@@ -101,6 +103,11 @@ macro_rules! ports {
                 port.remove_mac(mac)?;
                 port.stop()?;
                 Ok(port.start()?)
+            }
+
+            fn let_in(&mut self, n: usize, vlan: u16) -> port::Result<()> {
+                use port::Filters as _;
+                self.sides[n].device.set_vlan(vlan, true)
             }
 
             fn take_rx(&mut self) -> Option<Box<dyn port::RxQueue>> {

@@ -1,0 +1,49 @@
+//! What our drivers of Intel's NICs say that a port can do, shown feature by feature on our models.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::probe::ports;
+use common::promises::all;
+use common::{i40e, ixgbe_vf};
+use port::Feature;
+use regs::i40e::{QRX_ENA, QTX_ENA};
+use regs::ixgbe::{RXDCTL, TXDCTL};
+use regs::ixgbevf::{VFRXDCTL, VFTXDCTL};
+
+ports!(common::Bench, [RXDCTL::at(0), TXDCTL::at(0)], common::devices, |parts, options| common::Bench::over(
+    parts, options, 4096
+));
+ports!(i40e::Bench, [QRX_ENA::at(0), QTX_ENA::at(0)], i40e::devices, i40e::Bench::over);
+
+ports!(
+    ixgbe_vf::Pair,
+    [VFRXDCTL::at(0), VFTXDCTL::at(0)],
+    |_: &[&str]| ixgbe_vf::models(2),
+    ixgbe_vf::Pair::over
+);
+
+#[test]
+fn what_the_driver_of_the_82599_says() {
+    all::<common::Bench>(&[
+        (Feature::VlanFilter, "driver_filter.rs", "only_vlans_that_were_let_in_pass_the_filter"),
+        (Feature::Interrupts, "driver_interrupt.rs", "a_sleeper_misses_nothing_whenever_packets_come"),
+    ]);
+}
+
+#[test]
+fn what_the_driver_of_the_82599s_virtual_functions_says() {
+    all::<ixgbe_vf::Pair>(&[
+        (Feature::VlanFilter, "ixgbe_vf.rs", "addresses_and_vlans_are_asked_for_and_go_again"),
+        (Feature::Interrupts, "ixgbe_vf.rs", "a_frame_wakes_a_virtual_function_that_sleeps"),
+    ]);
+}
+
+#[test]
+fn what_the_driver_of_the_xl710_says() {
+    all::<i40e::Bench>(&[
+        (Feature::VlanFilter, "i40e_driver.rs", "vlans_are_filtered_for_each_address"),
+        (Feature::Interrupts, "i40e_driver.rs", "a_queue_wakes_who_sleeps_on_it"),
+        (Feature::FlowFilter, "i40e_flow.rs", "a_flow_comes_to_the_queue_that_it_is_led_to"),
+    ]);
+}
