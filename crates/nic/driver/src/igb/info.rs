@@ -18,7 +18,6 @@ pub(super) static INFO: ChipInfo = ChipInfo {
     features: &[
         Feature::RxChecksum,
         Feature::TxChecksum,
-        Feature::TunnelChecksum,
         Feature::Segmentation,
         Feature::VlanStrip,
         Feature::VlanInsert,
