@@ -6,47 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use element::io::router_ports::{PortCounts, RouterPorts};
 use graph::Router;
 use graph::class::NOT_TAKEN_OVER;
-use graph::lang::args;
-use graph::plan::Planned;
 use serde::Serialize;
 
 use crate::summary::{PortSummary, QueueSummary};
-
-/// Classes that keep packets, and tell how many by their handler `length`.
-const KEEPING: [&str; 9] = [
-    "Queue",
-    "SimpleQueue",
-    "NotifierQueue",
-    "FrontDropQueue",
-    "MixedQueue",
-    "CPUQueue",
-    "ARPQuerier",
-    "ARPTable",
-    "IP6NDSolicitor",
-];
-/// Classes whose packets are all counted: each that comes in goes out, waits, is dropped by
-/// name or ends, and each other that goes out is made. Classes of compiled programs are others.
-const ACCOUNTED: [&str; 19] = [
-    "FromDevice",
-    "ToDevice",
-    "Queue",
-    "SimpleQueue",
-    "NotifierQueue",
-    "FrontDropQueue",
-    "MixedQueue",
-    "CPUQueue",
-    "Unqueue",
-    "RatedUnqueue",
-    "Discard",
-    "Idle",
-    "Tee",
-    "InfiniteSource",
-    "TimedSource",
-    "RatedSource",
-    "ARPQuerier",
-    "IP6NDSolicitor",
-    "IPFragmenter",
-];
 
 /// Packets that an element dropped for a reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -145,7 +107,7 @@ impl Tally {
                     }
                 }
             }
-            if !is_accounted(planned) {
+            if !planned.kind.account.is_complete() {
                 self.unknown.insert(planned.name.to_string());
             }
         }
@@ -155,20 +117,11 @@ impl Tally {
     }
 }
 
-/// Packets that wait in elements, by their names. A table that elements share is counted once.
+/// Packets that wait in elements, by their names.
 fn held(router: &mut Router) -> Vec<(String, u64)> {
-    let plan = &router.shared().plan;
-    let shares = |planned: &Planned| {
-        args::split(&planned.config).iter().any(|a| args::keyword(a).is_some_and(|(k, _)| k == "TABLE"))
-    };
-    let keeps = |planned: &&Planned| KEEPING.contains(&planned.kind.name) && !shares(planned);
-    let names: Vec<String> =
-        plan.elements.iter().filter(keeps).map(|planned| planned.name.to_string()).collect();
-    let mut length = |name: String| {
-        let length = router.read(&format!("{name}.length"), "").ok()?.trim().parse().ok()?;
-        (length > 0).then_some((name, length))
-    };
-    names.into_iter().filter_map(&mut length).collect()
+    let (shared, waiting) = (router.shared(), router.waiting());
+    let named = |(index, packets): (usize, u64)| (shared.plan.elements[index].name.to_string(), packets);
+    waiting.into_iter().map(named).collect()
 }
 
 impl Counted {
@@ -197,14 +150,6 @@ impl Counted {
         });
         ports + &losses.collect::<String>() + &self.account.text()
     }
-}
-
-/// Whether all packets of an element are counted.
-fn is_accounted(planned: &Planned) -> bool {
-    let kind = planned.kind;
-    let of_programs = kind.kernel.inside().is_some_and(|inside| !inside.path.is_empty());
-    let apart = planned.pull_inputs.is_empty() && planned.pull_outputs.is_empty();
-    apart || ACCOUNTED.contains(&kind.name) || of_programs
 }
 
 fn port(counts: &PortCounts) -> PortSummary {

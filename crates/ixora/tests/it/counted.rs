@@ -84,6 +84,24 @@ fn an_account_knows_what_elements_make_and_end() {
     assert_eq!(all["handlers"]["d.count"], format!("{}\n", of("ended", "d")));
 }
 
+/// Packets are counted where they are pulled, too, and where they are scheduled, shaped and delayed.
+#[test]
+fn an_account_knows_packets_that_are_pulled() {
+    let place = tempfile::tempdir().expect("a directory");
+    let text = "FromDevice(\"model:82599,wire=gen:rate=20k\") -> q :: Queue(400) -> [0] s :: RoundRobinSched
+        -> DelayShaper(2ms) -> Shaper(8000) -> DelayUnqueue(1ms) -> Queue(100) -> LinkUnqueue(3ms, 1Gbps)
+        -> RandomSample(0.9) -> d :: Discard;
+        InfiniteSource(LENGTH 60, LIMIT 50) -> Queue -> [1] s; Script(wait 700ms, stop)";
+    let done = router(place.path(), text, &["--json", "-w", "-h", "d.count"]);
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    let all = done.json();
+    let account = &all["account"];
+    assert_eq!((&account["balanced"], &account["missing"]), (&true.into(), &0.into()), "{all:#}");
+    assert!(account["unknown"].as_array().is_some_and(Vec::is_empty), "{all:#}");
+    let dropped = account["dropped"].as_array().expect("a list");
+    assert!(number(&account["held"]) > 0 && dropped.len() > 1, "{all:#}");
+}
+
 /// What routers counted and dropped that came before is part of the account.
 #[test]
 fn an_account_has_what_routers_before_counted() {

@@ -3,6 +3,7 @@
 use graph::class::{
     Handlers, Headers, NOT_TAKEN_OVER, SystemUse, action, both, keyword, mandatory, positional, read, write,
 };
+use graph::element::Account;
 use graph::signal::Kind;
 use graph::value::{Names, Scope, Span, Value};
 use graph::{Class, Cx, Element, Notice, Ran, Signal, Signals, TaskId, TimerId};
@@ -108,6 +109,7 @@ pub static CLASS: Class = Class {
     ],
     handlers: &HANDLERS,
     drops: &["no buffers", "not IP", "not sampled", NOT_TAKEN_OVER],
+    account: Account::Unknown, // records that are not sampled never are packets
     system: &[SystemUse::ProgramsAtStart],
     example: "FromDump(in.pcap, STOP true, FORCE_IP true) -> IPPrint -> Discard",
     see: &["ToDump", "FromIPSummaryDump", "TimeFilter", "AggregateIPFlows"],

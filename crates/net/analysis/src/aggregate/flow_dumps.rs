@@ -9,6 +9,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use graph::class::{Handlers, SystemUse, action, keyword, positional, read};
+use graph::element::Account;
 use graph::{Class, Cx, Element, Next, Ran, Signals, TaskId};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
@@ -53,6 +54,7 @@ pub static CLASS: Class = Class {
         action("sweep", "ends flows that have ended", FlowDumps::sweep),
     ]),
     drops: &["not connected", "no flow", "too many flows"],
+    account: Account::Unknown, // what no dump has is dropped, and goes on
     system: &[SystemUse::WritesFiles, SystemUse::Programs],
     example: "af :: AggregateIPFlows -> ToIPFlowDumps(/tmp/flow%03n, NOTIFIER af)",
     see: &["AggregateIPFlows", "FromIPSummaryDump", "ToIPSummaryDump"],

@@ -1,6 +1,7 @@
 //! `FromIPSummaryDump`: packets from lines.
 
 use graph::class::{Handlers, Headers, SystemUse, action, both, keyword, positional, read};
+use graph::element::Account;
 use graph::lang::args;
 use graph::signal::Kind;
 use graph::value::Raw;
@@ -73,6 +74,7 @@ pub static CLASS: Class = Class {
         }),
     ]),
     drops: &["no buffers", "not understood", "not sampled"],
+    account: Account::Unknown, // lines that are dropped never are packets
     system: &[SystemUse::ProgramsAtStart],
     example: "FromIPSummaryDump(-, STOP true) -> IPPrint -> Discard",
     see: &["ToIPSummaryDump", "FromDump"],

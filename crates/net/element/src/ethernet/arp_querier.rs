@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use graph::class::{Handlers, action, both, call, keyword, mandatory, read, write};
 use graph::clock::SECOND_NS;
+use graph::element::account::{Account, WaitingIn};
 use graph::element::kernel::Kernel;
 use graph::value::{Ethernet, Prefix4, Scope, Span, Value};
 use graph::{Class, Conf, Cx, Element, Fault, Next, PerThreadCounter, Refused, TimerId};
@@ -98,6 +99,7 @@ pub static CLASS: Class = Class {
         }),
     ]),
     drops: &["no destination", "waited in vain", "no headroom", "no buffers", "no address of its own"],
+    account: Account::Keeps(&WaitingIn(ArpQuerier::waiting)),
     example: "q :: ARPQuerier(10.0.0.1/24, 0:0:c0:ae:67:ef);\nrt -> [0]q -> ToDevice(p);\n\
               c :: Classifier(12/0806 20/0002, -); c[0] -> [1]q;",
     see: &["ARPTable", "ARPResponder", "EtherEncap", "ARPFaker"],
@@ -230,6 +232,11 @@ impl ArpQuerier {
             warned: false,
             outcomes: Box::new([Outcome::Sent; Batch::MAX]),
         })
+    }
+
+    /// Packets that wait in a table of its own.
+    fn waiting(&self) -> usize {
+        if self.table_name.is_some() { 0 } else { self.table.lock().waiting() }
     }
 
     /// Puts headers in front of the packets whose next hop is known; whether that

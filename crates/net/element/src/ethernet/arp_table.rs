@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use graph::class::{Argument, Handlers, action, call, keyword, read, write};
 use graph::clock::SECOND_NS;
+use graph::element::account::{Account, WaitingIn};
 use graph::value::{Ethernet, Scope, Span, Value};
 use graph::{Class, Conf, Cx, Element, Fault, Refused, TimerId};
 use memory::Packet;
@@ -81,6 +82,7 @@ pub static CLASS: Class = Class {
         }),
     ]),
     drops: &["waited in vain"],
+    account: Account::Keeps(&WaitingIn(|table: &ArpTable| table.table.lock().waiting())),
     example: "t :: ARPTable(TIMEOUT 60); q :: ARPQuerier(10.0.0.1, 0:0:c0:ae:67:ef, TABLE t);",
     see: &["ARPQuerier", "ARPResponder"],
     make: |setup, conf| {

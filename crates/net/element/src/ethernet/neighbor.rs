@@ -5,6 +5,7 @@ use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use graph::class::{Handlers, Headers, action, call, keyword, mandatory, read, rest, write};
+use graph::element::account::{Account, WaitingIn};
 use graph::value::{Ethernet, Prefix6, Value};
 use graph::{Action, Class, Cx, Each, Element, Fault, Next, PerPacket, PerThreadCounter, TimerId};
 use memory::annotation::Header;
@@ -115,6 +116,7 @@ pub static SOLICITOR: Class = Class {
         }),
     ]),
     drops: &["no destination", "waited in vain", "no headroom", "no buffers"],
+    account: Account::Keeps(&WaitingIn(|solicitor: &Solicitor| solicitor.table.lock().waiting())),
     example: "nds :: IP6NDSolicitor(2001:db8::1, 00:e0:29:05:e5:6f);\nrt -> [0]nds -> ToDevice(p);",
     see: &["IP6NDAdvertiser", "ARPQuerier", "LookupIP6Route"],
     make: |setup, conf| {

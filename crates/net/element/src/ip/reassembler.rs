@@ -10,6 +10,7 @@ use std::net::Ipv4Addr;
 
 use graph::class::{Handlers, Headers, NOT_TAKEN_OVER, keyword, read};
 use graph::clock::SECOND_NS;
+use graph::element::Account;
 use graph::{Class, Cx, Element, Next, TimerId};
 use memory::annotation::Header;
 use memory::{Batch, DATA_ROOM, Packet};
@@ -48,6 +49,9 @@ pub static CLASS: Class = Class {
         "longer than a packet can be",
         NOT_TAKEN_OVER,
     ],
+    // A packet without its first fragment is dropped as one, though its fragments have ended; one in
+    // several buffers is made of as many.
+    account: Account::Unknown,
     example: "r :: IPReassembler; r[1] -> ICMPError(10.0.0.1, timeexceeded, reassembly) -> rt;",
     see: &["IPFragmenter", "CheckIPHeader", "ICMPError"],
     headers: Headers { needs_network: true, ..Class::BASE.headers },

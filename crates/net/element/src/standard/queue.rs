@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use graph::class::{Handlers, NOT_TAKEN_OVER, action, positional, read, setting};
+use graph::element::account::{Account, WaitingIn};
 use graph::signal::Kind;
 use graph::{Class, Conf, Cx, Element, Fault, Next, Notice, Refused, Setup, Signal};
 use memory::{Batch, Packet};
@@ -38,6 +39,7 @@ pub static CLASS: Class = Class {
         }),
     ]),
     drops: &["queue full", "reset", "no packet buffers left", NOT_TAKEN_OVER],
+    account: Account::Keeps(&WaitingIn(Queue::waiting)),
     live: true,
     example: "FromDevice(a) -> Queue(200) -> ToDevice(b)",
     see: &["SimpleQueue", "NotifierQueue", "FrontDropQueue", "MixedQueue", "Pipeliner", "Unqueue"],
@@ -214,7 +216,12 @@ impl Queue {
     }
 
     pub(super) fn length(&self) -> String {
-        self.lock().packets.len().to_string()
+        self.waiting().to_string()
+    }
+
+    /// Packets in it.
+    fn waiting(&self) -> usize {
+        self.lock().packets.len()
     }
 
     pub(super) fn capacity(&self) -> String {

@@ -2,6 +2,7 @@
 //! sent over and over.
 
 use graph::class::{Argument, Handlers, NOT_TAKEN_OVER, action, both, keyword, read};
+use graph::element::Account;
 use graph::signal::Kind;
 use graph::value::Span;
 use graph::{Class, Conf, Cx, Element, Fault, Notice, Ran, Setup, Signal, Signals, TaskId, TimerId};
@@ -77,6 +78,7 @@ pub static UNQUEUE: Class = Class {
     arguments: ARGUMENTS,
     handlers: &HANDLERS,
     drops: &["no buffers", "too long to be kept", NOT_TAKEN_OVER],
+    account: Account::Unknown, // what is too long to be kept is dropped and ended
     example: "FromDump(trace.pcap) -> ReplayUnqueue(STOP 100) -> ToDevice(p)",
     see: &["MultiReplayUnqueue", "Replay", "FromDump", "Unqueue"],
     make: |setup, conf| make(setup, conf, false),

@@ -98,6 +98,34 @@ fn packets_cut_off_at_every_byte_harm_no_element() {
     }
 }
 
+/// Packets that are made, and those that are known to have ended or to wait.
+fn totals(router: &mut graph::Router) -> (u64, u64) {
+    let waiting: u64 = router.waiting().into_iter().map(|(_, packets)| packets).sum();
+    let count = router.shared().plan.elements.len();
+    let all = router.lanes().iter().flat_map(|lane| (0..count).map(|index| lane.counters(index)));
+    let each = all.map(|counters| (counters.made, counters.ended + counters.drops.iter().sum::<u64>()));
+    each.fold((0, waiting), |(made, ended), (more, gone)| (made + more, ended + gone))
+}
+
+/// Each class says how its packets are accounted for, and what it says is so: all that the feed and
+/// the element made is dropped, ended or waits.
+#[test]
+fn packets_of_every_class_are_accounted_for() {
+    let (packets, mut wrong) = (cut_off(), vec![]);
+    for (name, class) in classes().filter(|(_, class)| class.account.is_complete()) {
+        let Ok((mut trial, _)) = Trial::of(name, &crate::registry()) else { continue };
+        for some in packets.chunks(64) {
+            trial.send(some.iter().cloned());
+        }
+        trial.router.cleanup();
+        let (made, known) = totals(&mut trial.router);
+        if made != known && !trial.router.lanes().iter().any(graph::run::lane::Lane::has_lacked_buffers) {
+            wrong.push(format!("{name}: {made} made, {known} known"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 fn raw() -> impl Strategy<Value = Raw> {
     let sound = sound();
     let change = (any::<prop::sample::Index>(), any::<u8>());

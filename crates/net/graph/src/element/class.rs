@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::element::account::Account;
 use crate::element::conf::{Conf, Fault};
 use crate::element::kernel::Kernel;
 use crate::element::{Element, handler};
@@ -44,6 +45,8 @@ pub struct Class {
     pub handlers: &'static dyn HandlerTable,
     /// Why it drops packets, by name; an element counts each.
     pub drops: &'static [&'static str],
+    /// Whether all its packets are counted, and how many wait in it.
+    pub account: Account,
     /// An example.
     pub example: &'static str,
     /// Related classes.
@@ -210,6 +213,7 @@ impl Class {
         arguments: &[],
         handlers: handler::NONE,
         drops: &["dropped"],
+        account: Account::Counted,
         example: "",
         see: &[],
         costs: "",
@@ -246,9 +250,9 @@ impl Class {
         (0..handlers.len()).filter_map(|row| handlers.common(row))
     }
 
-    /// Whether an element is of the type that the handlers and the kernel are of.
+    /// Whether an element is of the type that the handlers, the account and the kernel are of.
     pub fn fits(&self, element: &mut dyn Element) -> bool {
-        self.handlers.fits(element) && self.kernel.fits(element)
+        self.handlers.fits(element) && self.account.fits(element) && self.kernel.fits(element)
     }
 
     /// The handlers of an element that others of the class may not have: names and rows.

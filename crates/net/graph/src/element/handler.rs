@@ -343,7 +343,7 @@ pub trait HandlerTable: Sync {
 }
 
 /// The element as a `T`, or the `T` in it that looks at single packets.
-fn typed<T: 'static>(element: &mut dyn Element) -> Option<&mut T> {
+pub(super) fn typed<T: 'static>(element: &mut dyn Element) -> Option<&mut T> {
     let is_element = (&*element as &dyn Any).is::<T>();
     match is_element {
         true => (element as &mut dyn Any).downcast_mut(),

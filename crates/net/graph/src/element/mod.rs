@@ -14,6 +14,7 @@
 //! So a graph may lead back to an element that it came from, an element's handlers
 //! can be called by those behind it, and long chains need no stack.
 
+pub mod account;
 pub mod class;
 pub mod conf;
 pub mod handler;
@@ -32,6 +33,7 @@ use memory::Batch;
 use crate::run::cx::Cx;
 use crate::run::signal::{Kind, Notice};
 
+pub use account::Account;
 pub use class::{Class, Registry};
 pub use conf::{Conf, Fault};
 pub use per_packet::{Action, Each, PerPacket};

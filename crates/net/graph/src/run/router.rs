@@ -9,7 +9,7 @@ use runtime::{OnPanic, cores};
 
 use crate::clock::Clock;
 use crate::element::class::Registry;
-use crate::element::{Element, Refused, port_code};
+use crate::element::{Account, Element, Refused, port_code};
 use crate::lang::{Flat, Place, Problem};
 use crate::plan::buffers;
 use crate::plan::configure::{Configured, Inputs, configure, in_phases, is_wrong};
@@ -306,6 +306,20 @@ impl Router {
         self.at_rest(lane, |lane| lane.write(None, name, value))
     }
 
+    /// How many packets wait in elements while the router does not run, by the elements' numbers:
+    /// of those whose class keeps them ([`Account::Keeps`]) and that have some.
+    pub fn waiting(&mut self) -> Vec<(usize, u64)> {
+        let shared = self.shared.clone();
+        let mut all = vec![];
+        for (index, planned) in shared.plan.elements.iter().enumerate() {
+            let Account::Keeps(waiting) = planned.kind.account else { continue };
+            let lane = self.home(index);
+            let count = |lane: &mut Lane| lane.with_real(index, |element, _| waiting.count(element));
+            all.extend(self.at_rest(lane, count).filter(|&count| count > 0).map(|count| (index, count)));
+        }
+        all
+    }
+
     /// Lends a lane while no thread runs: what it asks of others is answered.
     fn at_rest<R>(&mut self, lane: usize, work: impl FnOnce(&mut Lane) -> R) -> R {
         if self.lanes.len() == 1 {
@@ -318,7 +332,12 @@ impl Router {
 
     fn lane_of(&self, handler: &str) -> usize {
         let element = handler.rsplit_once('.').and_then(|(name, _)| self.shared.plan.find(name, None));
-        element.map_or(0, |element| self.shared.plan.home(element).min(self.lanes.len() - 1))
+        element.map_or(0, |element| self.home(element))
+    }
+
+    /// The lane that an element is asked in.
+    fn home(&self, element: usize) -> usize {
+        self.shared.plan.home(element).min(self.lanes.len() - 1)
     }
 
     /// The lanes, for what looks at all of a router.
