@@ -18,20 +18,26 @@ use port::setting::Numbers;
 use testbed::models::{self, MODELS};
 
 use crate::bench::Bench;
+use crate::open;
 use crate::overlay::Overlay;
 use crate::rate::{Rate, Size, duration};
 pub use settings::Settings;
 
-/// User-space networking that a person can read, run and measure.
-///
-/// A PORT is `0000:03:00.0` (a PCI address: VFIO when the device is bound to
-/// vfio-pci, else sysfs), `vfio-user:/path.sock` or `vhost-user:/path.sock` (a
-/// device served by another process; `,allow-unsealed` behind the path takes memory that
-/// could be taken away), `model:82599[,wire=WIRE]` (a device model in
-/// this process), or an interface of Linux's: `af_xdp:NAME[,generic][,copy]`,
-/// `af_packet:NAME`, `tap:NAME`.
+/// What the program is, in a line.
+const ABOUT: &str = "User-space networking that a person can read, run and measure";
+
+/// What the program is, and how ports are written.
+fn long_about() -> String {
+    let forms = open::forms();
+    format!(
+        "{ABOUT}.\n\nA PORT is {forms}. `,allow-unsealed` behind a socket's path takes memory that could be \
+         taken away."
+    )
+}
+
 #[derive(Parser, Debug)]
-#[command(name = "ixora", version, max_term_width = 100, after_help = examples::ALL)]
+#[command(name = "ixora", version, about = ABOUT, long_about = long_about())]
+#[command(max_term_width = 100, after_help = examples::ALL)]
 pub struct Arguments {
     /// Say what is done; twice: each register access, too. IXORA_LOG says more exactly what.
     #[arg(long, short, action = ArgAction::Count)]
@@ -403,4 +409,19 @@ pub struct Janitor {
     /// A device to take from a process that was killed.
     #[arg(long)]
     pub device: Vec<bus::Address>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_help_has_each_form_of_a_port() {
+        let help = super::Arguments::command().render_long_help().to_string();
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        let forms = ports::FORMS.iter().map(ports::Form::syntax);
+        for form in forms.chain([super::open::model_form().0]) {
+            assert!(help.contains(&form), "{form} is missing: {help}");
+        }
+    }
 }

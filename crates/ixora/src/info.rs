@@ -21,7 +21,7 @@ pub fn run(info: &Info) -> Result<(), Failure> {
 }
 
 fn build(json: bool) {
-    let known = ports::FORMS.iter().map(|form| (form.syntax.to_owned(), form.about.to_owned()));
+    let known = ports::FORMS.iter().map(|form| (form.syntax(), form.about.to_owned()));
     let forms: Vec<(String, String)> = known.chain([model_form()]).collect();
     if json {
         let drivers = ports::DRIVERS.iter().map(|driver| {

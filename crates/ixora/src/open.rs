@@ -403,21 +403,21 @@ fn instead_of(name: &str) -> String {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'@');
     let begins = name.starts_with(|first: char| first.is_ascii_alphabetic());
     if !begins || name.len() > 15 || !name.bytes().all(fits) {
-        return forms();
+        return format!("write {}", forms());
     }
     format!(
         "write af_packet:{name} for the interface beside Linux's network stack, af_xdp:{name} for it past the \
          stack; other ports: {}",
-        forms().trim_start_matches("write ")
+        forms()
     )
 }
 
 /// How ports are written.
-fn forms() -> String {
+pub fn forms() -> String {
     let known: Vec<String> =
-        ports::FORMS.iter().map(|form| format!("{} ({})", form.syntax, form.about)).collect();
+        ports::FORMS.iter().map(|form| format!("{} ({})", form.syntax(), form.about)).collect();
     let (model, about) = model_form();
-    format!("write {}, or {model} ({about})", known.join(", "))
+    format!("{}, or {model} ({about})", known.join(", "))
 }
 
 /// The form of a port's name that only this program knows, and what it is.

@@ -15,28 +15,60 @@ use port::{Options, Port, Result};
 /// A form of a port's name.
 #[derive(Debug, Clone, Copy)]
 pub struct Form {
-    /// What is written.
-    pub syntax: &'static str,
+    /// What stands before the first colon; a form without is tried when no other has the name's.
+    pub prefix: Option<&'static str>,
+    /// What is written behind that.
+    operand: &'static str,
     /// What it is.
     pub about: &'static str,
+    /// Reads what is written behind the prefix and its colon, which is not empty.
+    parse: fn(&str) -> Option<Name>,
+}
+
+impl Form {
+    /// What is written: `tap:NAME[,gso]`.
+    pub fn syntax(&self) -> String {
+        self.prefix.map_or_else(|| self.operand.to_owned(), |prefix| format!("{prefix}:{}", self.operand))
+    }
 }
 
 /// All forms.
 pub const FORMS: &[Form] = &[
     Form {
-        syntax: "0000:03:00.0",
+        prefix: None,
+        operand: "0000:03:00.0",
         about: "a PCI address: VFIO when the device is bound to vfio-pci, else sysfs",
+        parse: |address| address.parse().ok().map(Name::Pci),
     },
-    Form { syntax: "vfio-user:/path.sock[,allow-unsealed]", about: "a PCI device served by another process" },
     Form {
-        syntax: "vhost-user:/path.sock[,allow-unsealed]",
+        prefix: Some("vfio-user"),
+        operand: "/path.sock[,allow-unsealed]",
+        about: "a PCI device served by another process",
+        parse: |rest| socket(rest).map(|(path, trust)| Name::VfioUser(path, trust)),
+    },
+    Form {
+        prefix: Some("vhost-user"),
+        operand: "/path.sock[,allow-unsealed]",
         about: "a virtio device served by another process",
+        parse: |rest| socket(rest).map(|(path, trust)| Name::VhostUser(path, trust)),
     },
-    Form { syntax: "af_xdp:NAME[,generic][,copy]", about: "an interface of Linux's, past its network stack" },
-    Form { syntax: "af_packet:NAME", about: "an interface of Linux's, beside its network stack" },
     Form {
-        syntax: "tap:NAME[,gso]",
+        prefix: Some(Medium::AfXdp.prefix()),
+        operand: "NAME[,generic][,copy]",
+        about: "an interface of Linux's, past its network stack",
+        parse: |interface| Some(Name::Interface(Medium::AfXdp, interface.to_owned())),
+    },
+    Form {
+        prefix: Some(Medium::AfPacket.prefix()),
+        operand: "NAME",
+        about: "an interface of Linux's, beside its network stack",
+        parse: |interface| Some(Name::Interface(Medium::AfPacket, interface.to_owned())),
+    },
+    Form {
+        prefix: Some(Medium::Tap.prefix()),
+        operand: "NAME[,gso]",
         about: "a TAP interface: Linux's network stack is the peer, with long segments where `gso` says so",
+        parse: |interface| Some(Name::Interface(Medium::Tap, interface.to_owned())),
     },
 ];
 
@@ -62,16 +94,14 @@ impl std::str::FromStr for Name {
     type Err = NameError;
 
     fn from_str(name: &str) -> std::result::Result<Name, NameError> {
-        let parsed = match name.split_once(':') {
-            Some((_, "")) => None,
-            Some(("vfio-user", rest)) => socket(rest).map(|(path, trust)| Name::VfioUser(path, trust)),
-            Some(("vhost-user", rest)) => socket(rest).map(|(path, trust)| Name::VhostUser(path, trust)),
-            Some((prefix, rest)) => match Medium::ALL.into_iter().find(|medium| medium.prefix() == prefix) {
-                Some(medium) => Some(Name::Interface(medium, rest.to_owned())),
-                None => name.parse().ok().map(Name::Pci),
-            },
-            None => name.parse().ok().map(Name::Pci),
+        let split = name.split_once(':').map_or((None, name), |(prefix, rest)| (Some(prefix), rest));
+        let of = |prefix, rest| FORMS.iter().find(|form| form.prefix == prefix).map(|form| (form, rest));
+        let found = match split {
+            (_, "") => None,
+            (Some(prefix), rest) => of(Some(prefix), rest).or_else(|| of(None, name)),
+            (None, _) => of(None, name),
         };
+        let parsed = found.and_then(|(form, rest)| (form.parse)(rest));
         parsed.ok_or_else(|| NameError(name.to_owned()))
     }
 }
@@ -180,10 +210,19 @@ mod tests {
     }
 
     #[test]
-    fn each_form_with_a_prefix_is_understood() {
-        let prefixes =
-            FORMS.iter().filter_map(|form| form.syntax.split_once(":/").or(form.syntax.split_once(":N")));
-        let parsed = prefixes.map(|(prefix, _)| format!("{prefix}:x").parse::<Name>());
-        assert_eq!(parsed.filter(|parsed| parsed.is_ok()).count(), FORMS.len() - 1);
+    fn each_form_is_understood_and_each_way_to_an_interface_has_one() {
+        for form in FORMS.iter().filter(|form| form.prefix.is_some()) {
+            let written = form.syntax();
+            let name = written.split('[').next().expect("a name");
+            assert!(name.parse::<Name>().is_ok(), "{name}");
+        }
+        let ways: Vec<Medium> = FORMS
+            .iter()
+            .filter_map(|form| match format!("{}:x", form.prefix?).parse() {
+                Ok(Name::Interface(medium, _)) => Some(medium),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(ways, Medium::ALL);
     }
 }
