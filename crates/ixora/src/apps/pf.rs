@@ -5,11 +5,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bus::Pci;
-use driver::i40e::I40e;
-use driver::vf_host::{Hosting, Policy, VfCounters};
-use driver::{i40e, ixgbe};
-use memory::Dma;
+use driver::vf_host::{Policy, VfCounters};
 use serde_json::json;
 use wire::MacAddress;
 
@@ -24,11 +20,11 @@ pub fn run(arguments: &Pf) -> Result<(), Failure> {
     let policies = policies(arguments)?;
     let stop = signal::stop_flag()?;
     let options = &arguments.port;
-    let (pci, mut ports) = open::device(&arguments.a, options, &stop)?;
+    let (pci, mut opened) = open::device(&arguments.a, options, &stop)?;
     // The port itself is for other uses than this: it receives what is its own.
     let asked = port::Options { promiscuous: false, link_wait_ms: 0, ..options.open.0.clone() };
-    let (mut host, port) = host(pci, &ports.dma, asked, &policies).map_err(port::Error::from)?;
-    let confinement = ports.confine(options, None)?;
+    let mut host = ports::host(pci, &opened.dma, asked, &policies)?;
+    let confinement = opened.confine(options, None)?;
     confinement.complete()?;
     if !options.json && !options.quiet {
         for n in 0..policies.len() {
@@ -45,24 +41,8 @@ pub fn run(arguments: &Pf) -> Result<(), Failure> {
     let counters: Vec<VfCounters> = (0..policies.len()).map(|n| host.counters(n)).collect();
     let lost = host.lost();
     drop(host);
-    drop(port);
     print(&counters, lost, options.json);
     Ok(())
-}
-
-/// The host that a device has by its ids, and the port behind it, if that is to be kept.
-fn host(
-    pci: Pci,
-    dma: &Dma,
-    asked: port::Options,
-    policies: &[Policy],
-) -> driver::Result<(Box<dyn Hosting>, Option<I40e>)> {
-    let ids = pci.ids()?;
-    if ixgbe::knows(ids.vendor, ids.device) {
-        return Ok((Box::new(ixgbe::host::Host::open(pci, dma, asked, policies)?), None));
-    }
-    let port = I40e::open(pci, dma, asked)?;
-    Ok((Box::new(i40e::host::Host::new(&port, policies)?), Some(port)))
 }
 
 /// The policy of each virtual function.

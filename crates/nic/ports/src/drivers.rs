@@ -1,6 +1,7 @@
 //! The drivers, and which device each of them knows.
 
 use bus::Pci;
+use driver::vf_host::{Hosting, Policy};
 use driver::{i40e, iavf, igb, ixgbe, ixgbevf, virtio};
 use memory::Dma;
 use port::{Options, Port, Result};
@@ -18,7 +19,12 @@ pub struct Driver {
     pub knows: fn(vendor: u16, device: u16) -> bool,
     /// Resets a device and brings it up.
     pub open: fn(Pci, &Dma, Options) -> Result<Box<dyn Port>>,
+    /// Likewise, as the host of virtual functions; `None` where the driver hosts none.
+    pub host: Option<OpenHost>,
 }
+
+/// Resets a device, brings it up and makes virtual functions work that it has, one for each policy.
+pub type OpenHost = fn(Pci, &Dma, Options, &[Policy]) -> Result<Box<dyn Hosting>>;
 
 /// All drivers. A static, not a constant: that would have each crate compile every driver's code anew.
 pub static DRIVERS: &[Driver] = &[
@@ -28,6 +34,9 @@ pub static DRIVERS: &[Driver] = &[
         most_queues: ixgbe::MOST_QUEUES,
         knows: ixgbe::knows,
         open: |pci, dma, options| Ok(Box::new(ixgbe::Ixgbe::open(pci, dma, options)?)),
+        host: Some(|pci, dma, options, policies| {
+            Ok(Box::new(ixgbe::host::Host::open(pci, dma, options, policies)?))
+        }),
     },
     Driver {
         name: ixgbevf::NAME,
@@ -35,6 +44,7 @@ pub static DRIVERS: &[Driver] = &[
         most_queues: ixgbevf::MOST_QUEUES,
         knows: ixgbevf::knows,
         open: |pci, dma, options| Ok(Box::new(ixgbevf::Ixgbevf::open(pci, dma, options)?)),
+        host: None,
     },
     Driver {
         name: igb::NAME,
@@ -42,6 +52,7 @@ pub static DRIVERS: &[Driver] = &[
         most_queues: igb::MOST_QUEUES,
         knows: igb::knows,
         open: |pci, dma, options| Ok(Box::new(igb::Igb::open(pci, dma, options)?)),
+        host: None,
     },
     Driver {
         name: i40e::NAME,
@@ -49,6 +60,9 @@ pub static DRIVERS: &[Driver] = &[
         most_queues: i40e::MOST_QUEUES,
         knows: i40e::knows,
         open: |pci, dma, options| Ok(Box::new(i40e::I40e::open(pci, dma, options)?)),
+        host: Some(|pci, dma, options, policies| {
+            Ok(Box::new(i40e::host::Host::open(pci, dma, options, policies)?))
+        }),
     },
     Driver {
         name: iavf::NAME,
@@ -56,6 +70,7 @@ pub static DRIVERS: &[Driver] = &[
         most_queues: iavf::MOST_QUEUES,
         knows: iavf::knows,
         open: |pci, dma, options| Ok(Box::new(iavf::Iavf::open(pci, dma, options)?)),
+        host: None,
     },
     Driver {
         name: virtio::NAME,
@@ -63,6 +78,7 @@ pub static DRIVERS: &[Driver] = &[
         most_queues: virtio::MOST_QUEUES,
         knows: virtio::knows,
         open: |pci, dma, options| Ok(Box::new(virtio::Virtio::open(pci, dma, options)?)),
+        host: None,
     },
 ];
 
@@ -77,19 +93,40 @@ pub fn drives() -> String {
     format!("this build drives {}", each.collect::<Vec<_>>().join("; "))
 }
 
+/// Whose virtual functions this build hosts, in words.
+fn hosts() -> String {
+    let each = DRIVERS.iter().filter(|driver| driver.host.is_some());
+    let each = each.map(|driver| format!("{} ({})", driver.drives, driver.name));
+    format!("this build hosts virtual functions of {}", each.collect::<Vec<_>>().join("; "))
+}
+
 /// Opens a device with the driver that knows its PCI ids.
 ///
 /// # Errors
 /// [`driver::Error::UnknownDevice`] when none does; else what the driver says.
 pub fn open(pci: Pci, dma: &Dma, options: Options) -> Result<Box<dyn Port>> {
+    let driver = known(&pci, |driver| Some(driver.open), drives)?;
+    driver(pci, dma, options)
+}
+
+/// Opens a device as host of its virtual functions, with the driver that knows its PCI ids: one
+/// function works for each policy. The device's own port is the host's, as long as that lives.
+///
+/// # Errors
+/// [`driver::Error::UnknownDevice`] when no driver hosts its virtual functions; else what the driver
+/// says.
+pub fn host(pci: Pci, dma: &Dma, options: Options, policies: &[Policy]) -> Result<Box<dyn Hosting>> {
+    let driver = known(&pci, |driver| driver.host, hosts)?;
+    driver(pci, dma, options, policies)
+}
+
+/// What the driver of a device has of something that not all have; `all` tells of which devices there
+/// is some.
+fn known<T>(pci: &Pci, of: impl FnOnce(&Driver) -> Option<T>, all: fn() -> String) -> Result<T> {
     let ids = pci.ids().map_err(driver::Error::from)?;
-    match driver_of(ids.vendor, ids.device) {
-        Some(driver) => (driver.open)(pci, dma, options),
-        None => {
-            let (vendor, id) = (ids.vendor, ids.device);
-            Err(driver::Error::UnknownDevice { device: pci.name(), vendor, id, known: drives() }.into())
-        }
-    }
+    let (vendor, id) = (ids.vendor, ids.device);
+    let unknown = || driver::Error::UnknownDevice { device: pci.name(), vendor, id, known: all() };
+    Ok(driver_of(vendor, id).and_then(of).ok_or_else(unknown)?)
 }
 
 #[cfg(test)]
@@ -108,5 +145,12 @@ mod tests {
             assert!(drives().contains(name));
         }
         assert!(driver_of(0x8086, 0x1521).is_none() && driver_of(0x10FB, 0x8086).is_none());
+    }
+
+    #[test]
+    fn physical_functions_are_hosts() {
+        let hosts = DRIVERS.iter().filter(|driver| driver.host.is_some()).map(|driver| driver.name);
+        assert_eq!(hosts.collect::<Vec<_>>(), ["ixgbe", "i40e"]);
+        assert!(super::hosts().ends_with("(i40e)") && !super::hosts().contains("virtio"));
     }
 }

@@ -9,5 +9,5 @@
 mod drivers;
 mod name;
 
-pub use drivers::{DRIVERS, Driver, driver_of, drives, open};
+pub use drivers::{DRIVERS, Driver, OpenHost, driver_of, drives, host, open};
 pub use name::{FORMS, Form, Found, Name, NameError};

@@ -15,7 +15,9 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
-use port::{Link, Port as _};
+use bus::Pci;
+use memory::Dma;
+use port::{Link, Options, Port as _};
 use regs::i40e::admin::{Descriptor, capability, error, opcode, vsi};
 use regs::i40e::{VFS, control_packet};
 use regs::virtchnl::{self, event, message::Event, op, status};
@@ -124,6 +126,8 @@ struct Vf {
 /// A host of virtual functions. They are reset when it is dropped.
 pub struct Host {
     chip: Arc<Chip>,
+    /// The port it was opened with, which is dropped after the virtual functions are reset.
+    _port: Option<I40e>,
     vfs: Vec<Vf>,
     /// The bridge's SEID.
     bridge: u16,
@@ -137,6 +141,18 @@ pub struct Host {
 }
 
 impl Host {
+    /// Opens a device and makes virtual functions work that it has, one for each policy. Its port,
+    /// which nobody else has, stays open with the host.
+    ///
+    /// # Errors
+    /// Those of [`I40e::open`] and [`Host::new`].
+    pub fn open(pci: Pci, dma: &Dma, options: Options, policies: &[Policy]) -> Result<Host> {
+        let port = I40e::open(pci, dma, options)?;
+        let mut host = Host::new(&port, policies)?;
+        host._port = Some(port);
+        Ok(host)
+    }
+
     /// Makes virtual functions work that the device has, one for each policy. The port is to be
     /// dropped after its host.
     ///
@@ -170,7 +186,7 @@ impl Host {
             counters: VfCounters::default(),
         };
         let vfs = policies.iter().enumerate().map(vf).collect();
-        let mut host = Host { chip, vfs, bridge, first, vectors, link: Link::DOWN, settle };
+        let mut host = Host { chip, _port: None, vfs, bridge, first, vectors, link: Link::DOWN, settle };
         host.chip.drop_control_frames()?;
         host.link = host.chip.link_by_events();
         host.bring_up_all()?;
