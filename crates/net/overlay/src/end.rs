@@ -77,12 +77,7 @@ impl Local {
     /// Whether packets of a protocol could be another's that ends here: GRE's key is one
     /// number or two, and nothing says which.
     pub(crate) fn is_ambiguous(&self, protocol: &Protocol) -> bool {
-        let other = match protocol.name {
-            "nvgre" => "gretap",
-            "gretap" => "nvgre",
-            _ => return false,
-        };
-        Protocol::named(other).is_some_and(|other| self.ends[usize::from(other.number)] > 0)
+        protocol.mistaken_for.is_some_and(|other| self.ends[usize::from(other)] > 0)
     }
 
     /// The number of the protocol whose packets come to a UDP port, if it is taken.

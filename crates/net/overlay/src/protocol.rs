@@ -198,6 +198,11 @@ pub struct Protocol {
     /// Where its header has a 16-bit length of what follows the header's first bytes: the
     /// offset, and how many bytes are not counted.
     pub length: Option<(u8, u8)>,
+    /// Whether its header has a place for a QoS flow identifier.
+    pub has_qos_flow: bool,
+    /// The number of the row whose packets may look like this one's, so that not both can end at
+    /// one address.
+    pub(crate) mistaken_for: Option<u8>,
     /// Adds the header, without those of its carrier. `None` when it is too long.
     pub(crate) add: fn(&Tunnel, Payload, Headers) -> Option<Headers>,
     /// Reads the header at the start of the bytes.
@@ -258,6 +263,8 @@ pub static PROTOCOLS: &[Protocol; COUNT] = &[
         identifier_bits: 0,
         payloads: IP,
         length: None,
+        has_qos_flow: false,
+        mistaken_for: None,
         add: |_, _, headers| Some(headers),
         recognize: |bytes| Ok(Recognized::plain(None, 0, Payload::of_ip(bytes)?)),
     },
@@ -269,6 +276,8 @@ pub static PROTOCOLS: &[Protocol; COUNT] = &[
         identifier_bits: 32,
         payloads: &[Payload::Ipv4, Payload::Ipv6, Payload::Nsh],
         length: None,
+        has_qos_flow: false,
+        mistaken_for: None,
         add: add_gre,
         recognize: |bytes| recognize_gre(bytes, |payload| payload != Payload::Ethernet),
     },
@@ -280,6 +289,8 @@ pub static PROTOCOLS: &[Protocol; COUNT] = &[
         identifier_bits: 24,
         payloads: FRAMES,
         length: None,
+        has_qos_flow: false,
+        mistaken_for: Some(3),
         add: |tunnel, payload, headers| {
             let key = gre::nvgre_key(tunnel.identifier.unwrap_or(0), 0);
             add_gre(&Tunnel { identifier: Some(key), ..tunnel.clone() }, payload, headers)
@@ -304,6 +315,8 @@ pub static PROTOCOLS: &[Protocol; COUNT] = &[
         identifier_bits: 32,
         payloads: FRAMES,
         length: None,
+        has_qos_flow: false,
+        mistaken_for: Some(2),
         add: add_gre,
         recognize: |bytes| recognize_gre(bytes, |payload| payload == Payload::Ethernet),
     },
@@ -315,6 +328,8 @@ pub static PROTOCOLS: &[Protocol; COUNT] = &[
         identifier_bits: 20,
         payloads: IP,
         length: None,
+        has_qos_flow: false,
+        mistaken_for: None,
         add: |tunnel, _, headers| {
             let repr = gre::Repr { protocol: EtherType::MPLS, checksum: false, key: None, sequence: None };
             let headers = add_gre_header(&repr, headers)?;
@@ -340,6 +355,8 @@ pub static PROTOCOLS: &[Protocol; COUNT] = &[
         identifier_bits: 24,
         payloads: FRAMES,
         length: None,
+        has_qos_flow: false,
+        mistaken_for: None,
         add: |tunnel, _, headers| headers.bytes(&vxlan::header(tunnel.identifier.unwrap_or(0)).into_inner()),
         recognize: |bytes| {
             let header = vxlan::Header::of(bytes).ok_or(wire::Error::Truncated)?;
@@ -358,6 +375,8 @@ pub static PROTOCOLS: &[Protocol; COUNT] = &[
         identifier_bits: 24,
         payloads: ANY,
         length: None,
+        has_qos_flow: false,
+        mistaken_for: None,
         add: |tunnel, payload, headers| {
             let protocol = if tunnel.service.is_some() { Payload::Nsh } else { payload }.next_protocol();
             headers.bytes(&vxlan::gpe_header(tunnel.identifier.unwrap_or(0), protocol).into_inner())
@@ -372,6 +391,8 @@ pub static PROTOCOLS: &[Protocol; COUNT] = &[
         identifier_bits: 24,
         payloads: ANY,
         length: None,
+        has_qos_flow: false,
+        mistaken_for: None,
         add: |tunnel, payload, headers| {
             let payload = if tunnel.service.is_some() { Payload::Nsh } else { payload };
             let header = geneve::header(tunnel.identifier.unwrap_or(0), payload.ethertype());
@@ -387,6 +408,8 @@ pub static PROTOCOLS: &[Protocol; COUNT] = &[
         identifier_bits: 32,
         payloads: IP,
         length: Some((gtpu::offset::LEN as u8, gtpu::HEADER_LEN as u8)),
+        has_qos_flow: true,
+        mistaken_for: None,
         add: |tunnel, _, headers| {
             let teid = tunnel.identifier.unwrap_or(0);
             match tunnel.qos_flow {
@@ -414,6 +437,8 @@ pub static PROTOCOLS: &[Protocol; COUNT] = &[
         identifier_bits: 20,
         payloads: IP,
         length: None,
+        has_qos_flow: false,
+        mistaken_for: None,
         add: |tunnel, _, headers| add_label(tunnel, headers),
         recognize: recognize_label,
     },
@@ -425,6 +450,8 @@ pub static PROTOCOLS: &[Protocol; COUNT] = &[
         identifier_bits: 24,
         payloads: IP,
         length: None,
+        has_qos_flow: false,
+        mistaken_for: None,
         add: |tunnel, _, headers| headers.bytes(&lisp::header(tunnel.identifier.unwrap_or(0)).into_inner()),
         recognize: |bytes| {
             let header = lisp::Header::of(bytes).ok_or(wire::Error::Truncated)?;
@@ -444,6 +471,8 @@ pub static PROTOCOLS: &[Protocol; COUNT] = &[
         identifier_bits: 0,
         payloads: FRAMES_AND_IP,
         length: None,
+        has_qos_flow: false,
+        mistaken_for: None,
         add: |tunnel, payload, headers| match tunnel.segments.len() {
             0 => Some(headers),
             // Reduced (RFC 8986, section 5.2): the first segment is the destination alone.

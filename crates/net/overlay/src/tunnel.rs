@@ -169,7 +169,7 @@ impl Tunnel {
             ("UDP port", self.port.is_some() && !is_udp),
             ("GRE checksum", self.gre_checksum && !carries_key),
             ("GRE sequence number", self.gre_sequence && !carries_key),
-            ("flow identifier", self.qos_flow.is_some() && self.protocol.name != "gtpu"),
+            ("flow identifier", self.qos_flow.is_some() && !self.protocol.has_qos_flow),
             ("network service header", self.service.is_some() && !takes_service),
             ("segments", !self.segments.is_empty() && !is_routed),
             ("end with an IPv4 address", is_routed && self.remote.is_ipv4()),

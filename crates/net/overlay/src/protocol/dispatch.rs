@@ -18,6 +18,19 @@ pub(crate) fn candidates(carrier: Carrier) -> u32 {
     }
 }
 
+// Each row has its own number, and one that is mistaken for another knows that of it as well.
+const _: () = {
+    let mut n = 0;
+    while n < COUNT {
+        let protocol = &PROTOCOLS[n];
+        assert!(protocol.number as usize == n);
+        if let Some(other) = protocol.mistaken_for {
+            assert!(matches!(PROTOCOLS[other as usize].mistaken_for, Some(back) if back as usize == n));
+        }
+        n += 1;
+    }
+};
+
 /// The UDP port of each protocol, 0 where it has none.
 const UDP_PORTS: [u16; COUNT] = {
     let (mut ports, mut n) = ([0; COUNT], 0);
