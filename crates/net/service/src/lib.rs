@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod backlog;
+mod holdings;
 pub mod http;
 pub mod iperf3;
 pub mod load;

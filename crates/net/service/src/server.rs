@@ -10,6 +10,7 @@ use port::Counter;
 use tcp::{Event, Id, Io, Report, Service, Stack};
 
 use crate::backlog::Backlog;
+use crate::holdings::Holdings;
 use crate::output::{Output, Sender};
 
 /// After how many nanoseconds a connection ends whose client neither sent a whole request
@@ -98,8 +99,6 @@ struct Connection<S> {
     spill: Vec<u8>,
     /// Bytes that were answered and that the other side has not acknowledged.
     unacknowledged: u64,
-    /// What is counted of what this connection keeps.
-    kept: usize,
     /// When a request was carried out last, or the client took some of its answers, or its
     /// time began.
     progressed_ns: i64,
@@ -121,7 +120,6 @@ impl<S: Default> Connection<S> {
             backlog: Backlog::default(),
             spill: Vec::new(),
             unacknowledged: 0,
-            kept: 0,
             progressed_ns: now_ns,
             is_timed: false,
             timer_ns: i64::MAX,
@@ -186,8 +184,8 @@ pub struct Server<P: Protocol> {
     protocol: P,
     /// Connections by their places.
     connections: Vec<Option<Connection<P::Session>>>,
-    /// Bytes that all connections keep, and how many they may.
-    kept: usize,
+    /// Bytes that connections keep, by their places, and how many all may.
+    holdings: Holdings,
     limit: usize,
     counted: Counted,
     report: Report,
@@ -198,7 +196,7 @@ impl<P: Protocol> Server<P> {
     /// answers in all.
     pub fn new(protocol: P, limit: usize) -> Server<P> {
         let (connections, counted, report) = (Vec::new(), Counted::default(), Report::default());
-        Server { protocol, connections, kept: 0, limit, counted, report }
+        Server { protocol, connections, holdings: Holdings::default(), limit, counted, report }
     }
 
     /// Has the counters added to a report when the server ends.
@@ -236,7 +234,7 @@ impl<P: Protocol> Server<P> {
     fn forget(&mut self, id: Id, any: bool) {
         let Some(place) = self.connections.get_mut(id.index()) else { return };
         if let Some(connection) = place.take_if(|connection| any || connection.id == id) {
-            self.kept -= connection.kept;
+            self.holdings.set(id.index(), 0);
             self.protocol.forget(connection.session);
         }
     }
@@ -317,18 +315,19 @@ impl<P: Protocol> Server<P> {
         }
         let held = self.protocol.held(&connection.session);
         let kept = connection.backlog.held() + connection.spill.capacity() + held;
-        let before = std::mem::replace(&mut connection.kept, kept);
-        self.kept = self.kept - before + kept;
-        if self.kept > self.limit && kept > before {
+        let before = self.holdings.set(id.index(), kept);
+        if self.holdings.total() > self.limit && kept > before {
             self.make_room(stack, io);
         }
     }
 
-    /// Resets those connections that keep most, until the rest may keep what it does.
+    /// Resets connections, those first that keep most but for a factor of two, until a
+    /// quarter of what all may keep is free.
     fn make_room(&mut self, stack: &mut Stack, io: &mut Io) {
-        while self.kept > self.limit {
-            let largest = self.connections.iter().flatten().max_by_key(|connection| connection.kept);
-            let Some(id) = largest.map(|connection| connection.id) else { return };
+        while self.holdings.total() > self.limit / 4 * 3 {
+            let Some(place) = self.holdings.large() else { return };
+            let Some(Some(Connection { id, .. })) = self.connections.get(place) else { return };
+            let id = *id;
             self.counted.aborted += 1;
             let _ = stack.abort(id, io);
             self.forget(id, false);
@@ -432,5 +431,67 @@ impl<P: Protocol> Drop for Server<P> {
     fn drop(&mut self) {
         let mut report = self.report.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         report.extend(self.counters());
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use memory::{Backing, Batch, Dma, Pool};
+
+    use super::*;
+
+    /// Takes nothing, so that all that comes is kept.
+    struct Deaf;
+
+    impl Protocol for Deaf {
+        type Session = ();
+
+        fn take(&mut self, (): &mut (), _: &[u8], _: &mut impl Output) -> Taken {
+            Taken { used: 0, ends: false, is_carried_out: false, is_paused: false }
+        }
+
+        fn is_answering(&self, (): &()) -> bool {
+            false
+        }
+
+        fn held(&self, (): &()) -> usize {
+            0
+        }
+
+        fn forget(&mut self, (): ()) {}
+
+        fn awaits(&self, (): &()) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn making_room_does_not_look_at_all_connections() {
+        const COUNT: usize = 20_000;
+        let dma = Dma::new(memory::Options { backing: Backing::Memfd, numa_node: None });
+        let mut pool = Pool::new(&dma, 1024).unwrap();
+        let mut out = Batch::with_limit(16);
+        let mut io = Io { now_ns: 1_000_000_000, pool: &mut pool, out: &mut out };
+        let mut stack = Stack::new(tcp::Options { key: [1, 2], ..tcp::Options::default() }, io.now_ns);
+        let mut server = Server::new(Deaf, COUNT * 100);
+        let ends = [1, 2].map(|last| IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)));
+        let connect = |n: usize| stack.connect_from((ends[0], n as u16), (ends[1], 80), &mut io).unwrap();
+        let ids: Vec<Id> = (1..=COUNT).map(connect).collect();
+        for id in &ids {
+            server.open(*id, &mut stack, &mut io);
+            server.receive(*id, &[0; 100], &mut stack, &mut io);
+        }
+        assert_eq!((server.counted.aborted, server.holdings.total()), (0, server.limit));
+        let before = server.holdings.touched;
+        for id in &ids[COUNT - 1000..] {
+            server.receive(*id, &[0; 1500], &mut stack, &mut io);
+            assert!(server.holdings.total() <= server.limit);
+        }
+        let touched = server.holdings.touched - before;
+        let events = 1000 + server.counted.aborted as usize;
+        assert!(server.counted.aborted > 0 && touched <= 6 * events, "{touched} places for {events} events");
     }
 }
