@@ -83,6 +83,15 @@ pub fn losses() -> u64 {
     LOSSES.load(Ordering::Acquire)
 }
 
+/// Whether a registration watches an address: for tests.
+#[doc(hidden)]
+pub fn is_watched(address: usize) -> bool {
+    std::iter::successors(Some(&TABLE), |block| block.next()).flat_map(|block| &block.slots).any(|slot| {
+        let begin = slot.begin.load(Ordering::Acquire);
+        begin != 0 && (begin..slot.end.load(Ordering::Acquire)).contains(&address)
+    })
+}
+
 /// The size in bytes of the pieces in which a file is mapped; the file is memory.
 ///
 /// # Errors

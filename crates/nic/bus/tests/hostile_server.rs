@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use bus::vfio_user::client;
 use bus::vfio_user::message::{self, Command, Encoder, HEADER, Header, decode_header, flags};
-use bus::{Backend, Error, Pci};
+use bus::{Backend, Error, Pci, sigbus};
 use common::raw::{EOPNOTSUPP, Raw, connect, decent, plausible, scripted};
 use common::{Memory, PAGE, memfd};
 use proptest::prelude::*;
@@ -220,4 +220,25 @@ proptest! {
         client::feed(&bytes);
         client::feed(&garbage);
     }
+}
+
+/// Where it was there may be somebody else's memory when a page of a peer's goes next.
+#[test]
+fn memory_that_is_taken_back_after_a_fault_is_not_watched_any_more() {
+    let client = connect(scripted(|_, header, body, stream| {
+        let is_last = header.command == Command::Reset as u16;
+        if !is_last {
+            decent(header, body, stream);
+        }
+        !is_last
+    }))
+    .unwrap();
+    let memory = Memory::new(PAGE);
+    let at = memory.mapping.base().addr();
+    client.map_dma(&memory.range(0x10_0000, true)).unwrap();
+    assert!(sigbus::is_watched(at));
+    let fault = client.reset().unwrap_err();
+    assert!(sigbus::is_watched(at), "the memory is still offered");
+    assert_eq!(client.unmap_dma(0x10_0000, PAGE), Err(fault));
+    assert!(!sigbus::is_watched(at));
 }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use bus::vhost_user::message::{HEADER, Header, Request, protocol};
 use bus::vhost_user::{Frontend, Listener, PACKED_START, Ring};
-use bus::{Backend, DmaRange, Error};
+use bus::{Backend, DmaRange, Error, sigbus};
 use common::{Memory, PAGE};
 use rustix::event::{EventfdFlags, eventfd};
 use vhost_backend::{Recorder, serve};
@@ -116,6 +116,23 @@ fn its_end_is_noticed() {
     answering.join().unwrap();
     assert_eq!(frontend.health(), Err(Error::HungUp { peer: "vhost-user:test".to_owned() }));
     assert_eq!(frontend.stop_ring(0), Err(Error::HungUp { peer: "vhost-user:test".to_owned() }));
+}
+
+/// Where it was there may be somebody else's memory when a page of a peer's goes next.
+#[test]
+fn memory_that_is_taken_back_after_a_fault_is_not_watched_any_more() {
+    let (stream, peer) = UnixStream::pair().unwrap();
+    let answering = thread::spawn(move || converse(peer, &mut |_| Some(0_u64.to_le_bytes().to_vec()), 2));
+    let frontend = Frontend::over(stream, "vhost-user:test".to_owned(), LIMIT).unwrap();
+    answering.join().unwrap();
+    let memory = Memory::new(PAGE);
+    let at = memory.mapping.base().addr();
+    frontend.map_dma(&range(&memory, 0x10_0000, 0)).unwrap();
+    assert!(sigbus::is_watched(at));
+    let fault = frontend.health().unwrap_err();
+    assert!(sigbus::is_watched(at), "the memory is still offered");
+    assert_eq!(frontend.unmap_dma(0x10_0000, PAGE), Err(fault));
+    assert!(!sigbus::is_watched(at));
 }
 
 #[test]

@@ -272,9 +272,20 @@ impl Client {
 
 /// Talking: one request at a time, and its reply.
 impl Client {
+    /// The link, while there was no fault.
     fn lock(&self) -> Result<MutexGuard<'_, Link>> {
-        let link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
-        self.fault.get().map_or(Ok(link), |fault| Err(fault.clone()))
+        let link = self.lock_always();
+        self.sound().map(|()| link)
+    }
+
+    /// The link, whatever became of the connection.
+    fn lock_always(&self) -> MutexGuard<'_, Link> {
+        self.link.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The first fault, if there was one.
+    fn sound(&self) -> Result<()> {
+        self.fault.get().map_or(Ok(()), |fault| Err(fault.clone()))
     }
 
     /// Whether the server took away pages of its own or of ours.
@@ -284,8 +295,7 @@ impl Client {
             return false;
         }
         let mut mapped = self.bars.iter().flatten().flat_map(|bar| &bar.mapped);
-        let lost = mapped.any(BarMapping::is_lost)
-            || self.link.lock().unwrap_or_else(PoisonError::into_inner).ranges.are_lost();
+        let lost = mapped.any(BarMapping::is_lost) || self.lock_always().ranges.are_lost();
         if !lost {
             self.losses.store(losses, Ordering::Relaxed);
         }
@@ -414,9 +424,12 @@ impl Backend for Client {
 
     fn unmap_dma(&self, iova: u64, len: usize) -> Result<()> {
         let len = len as u64;
-        let mut link = self.lock()?;
-        // First: the memory goes whatever the server answers, and it may ask for it meanwhile.
-        if !link.ranges.remove(iova, len) {
+        let mut link = self.lock_always();
+        // First: the memory goes whatever became of the connection and whatever the server
+        // answers, and it may ask for it meanwhile.
+        let is_known = link.ranges.remove(iova, len);
+        self.sound()?;
+        if !is_known {
             return Ok(()); // a map that was refused
         }
         let body = |body: Encoder| body.u32(24).u32(0).u64(iova).u64(len);
@@ -447,9 +460,7 @@ impl Backend for Client {
     }
 
     fn health(&self) -> Result<()> {
-        if let Some(fault) = self.fault.get() {
-            return Err(fault.clone());
-        }
+        self.sound()?;
         if self.is_memory_lost() {
             return Err(self.fail(Error::memory_lost(self.peer.clone())));
         }

@@ -125,8 +125,10 @@ impl Backend for Frontend {
     }
 
     fn unmap_dma(&self, iova: u64, len: usize) -> Result<()> {
-        let mut link = self.lock()?;
+        let mut link = self.lock_always();
+        // First: the memory goes whatever became of the connection.
         let gone = link.memory.remove(iova, len as u64);
+        self.sound()?;
         if !link.told {
             return Ok(());
         }

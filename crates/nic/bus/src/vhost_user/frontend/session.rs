@@ -15,10 +15,22 @@ use crate::vhost_user::message::{HEADER, Header, MAX_BODY, Message, Request, pro
 use crate::{Error, Result};
 
 impl Frontend {
+    /// The link, while there was no fault.
     pub(super) fn lock(&self) -> Result<MutexGuard<'_, Link>> {
-        // Each change to the link is one statement, made after the peer agreed.
-        let link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
-        self.fault.get().map_or(Ok(link), |fault| Err(fault.clone()))
+        let link = self.lock_always();
+        self.sound().map(|()| link)
+    }
+
+    /// The link, whatever became of the connection.
+    pub(super) fn lock_always(&self) -> MutexGuard<'_, Link> {
+        // Each change to the link is one statement, made after the peer agreed or when what
+        // it tells of goes anyway.
+        self.link.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The first fault, if there was one.
+    pub(super) fn sound(&self) -> Result<()> {
+        self.fault.get().map_or(Ok(()), |fault| Err(fault.clone()))
     }
 
     /// Sends a request that has no answer of its own, acknowledged where that
@@ -160,13 +172,10 @@ impl Frontend {
 
     /// The first fault, a hang-up, or a ring that the back end gave up.
     pub(super) fn look(&self) -> Result<()> {
-        if let Some(fault) = self.fault.get() {
-            return Err(fault.clone());
-        }
+        self.sound()?;
         let losses = crate::sigbus::losses();
         if self.losses.load(Ordering::Relaxed) != losses {
-            let link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
-            if link.memory.regions().iter().any(Region::is_lost) {
+            if self.lock_always().memory.regions().iter().any(Region::is_lost) {
                 return Err(self.fail(Error::memory_lost(self.peer.clone())));
             }
             self.losses.store(losses, Ordering::Relaxed);
