@@ -83,14 +83,24 @@ impl Server {
         format!("client of {}", self.path.display())
     }
 
-    /// Tells other clients that one is attached.
-    fn refuse_others(&mut self) {
-        while let Ok((stream, _)) = self.listener.accept() {
+    /// Takes other clients in who are to be told that one is attached, and tells one of them,
+    /// the first that has said something, by its place. One at a time: whoever says a part of
+    /// a message is waited for, and so is the turn of the client that is attached.
+    fn refuse_one(&mut self, ready: Option<usize>) {
+        if let Some(place) = ready {
+            let (stream, since) = self.refused.remove(place);
+            if !refuse(&stream) {
+                self.refused.push((stream, since));
+            }
+        }
+        self.refused.retain(|(_, since)| since.elapsed() < REFUSAL_LIMIT);
+        // Others may connect as fast as they are taken.
+        for _ in 0..MAX_REFUSED {
+            let Ok((stream, _)) = self.listener.accept() else { return };
             if self.refused.len() < MAX_REFUSED {
                 self.refused.push((stream, Instant::now()));
             }
         }
-        self.refused.retain(|(stream, since)| !refuse(stream) && since.elapsed() < REFUSAL_LIMIT);
     }
 }
 
@@ -259,8 +269,11 @@ fn wait_for_message(
         if !fds[0].revents().is_empty() {
             return Ok(()); // first: a client that hung up makes room
         }
+        // Behind the client's stream and the listener are those who are to be refused.
+        let ready = fds.iter().skip(2).position(|fd| !fd.revents().is_empty());
+        drop(fds);
         if let Some(server) = server.as_deref_mut() {
-            server.refuse_others();
+            server.refuse_one(ready);
         }
     }
 }
@@ -279,4 +292,40 @@ pub fn feed(device: &mut dyn Served, mut bytes: &[u8]) {
         bytes = &bytes[(HEADER + body.len()).min(bytes.len())..];
     }
     device.disconnected();
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use super::*;
+
+    #[test]
+    fn one_client_is_refused_in_a_turn_of_the_one_that_is_served() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut server = Server::bind(&folder.path().join("s")).unwrap();
+        let version = Encoder::request(0, Command::Version, 0).u16(0).u16(1).finish();
+        let connect = |said: &[u8]| {
+            let mut stream = UnixStream::connect(server.path()).unwrap();
+            stream.write_all(said).unwrap();
+            stream.set_nonblocking(true).unwrap();
+            stream
+        };
+        let said = [&version[..3], &version, &version, b""];
+        let mut streams = said.map(connect);
+        let mut answered = || streams.each_mut().map(|stream| stream.read(&mut [0; 64]).is_ok());
+        server.refuse_one(None);
+        assert_eq!((server.refused.len(), answered()), (4, [false; 4]));
+        // The first has said a part: it is the last from now on.
+        server.refuse_one(Some(0));
+        assert_eq!((server.refused.len(), answered()), (4, [false; 4]));
+        server.refuse_one(Some(0));
+        assert_eq!((server.refused.len(), answered()), (3, [false, true, false, false]));
+        server.refuse_one(Some(0));
+        assert_eq!((server.refused.len(), answered()[2]), (2, true));
+        // A turn without anything said ends nobody's wait.
+        server.refuse_one(None);
+        assert_eq!(server.refused.len(), 2);
+    }
 }
