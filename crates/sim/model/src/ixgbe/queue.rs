@@ -318,12 +318,14 @@ impl<W: Window> Ring<W> {
         self.wrap(self.base + self.next as u32)
     }
 
-    /// The words of the descriptor at the head, when the device owns none: head
-    /// and tail are the same.
-    pub fn behind_tail(&self) -> Option<[u64; 2]> {
+    /// The words of the descriptor at the head, and of the one half a ring further, when the
+    /// device owns none: head and tail are the same.
+    pub fn behind_tail(&self) -> Option<[[u64; 2]; 2]> {
         let window = self.window.as_ref().filter(|_| self.next == self.got && self.given() == 0)?;
-        let offset = self.head() as usize * DESCRIPTOR;
-        Some([window.load(offset), window.load(offset + 8)])
+        Some([0, self.size / 2].map(|n| {
+            let offset = self.wrap(self.head() + n) as usize * DESCRIPTOR;
+            [window.load(offset), window.load(offset + 8)]
+        }))
     }
 
     /// The tail as last seen.

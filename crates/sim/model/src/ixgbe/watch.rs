@@ -74,12 +74,16 @@ impl<W: Window> RxQueue<W> {
     fn check_rest<D: Dma<Window = W>, P>(&mut self, host: &mut Host<D, P>, now_ns: u64) {
         let starved = std::mem::take(&mut self.watch.starved);
         let tail = self.ring.tail();
-        let Some([address, command]) = self.ring.behind_tail() else {
+        let Some(behind) = self.ring.behind_tail() else {
             self.watch.rest.end();
             return;
         };
         let done = if self.legacy { rx_legacy::DD } else { rx_high::DD };
-        let filled = || command & done == 0 && address != 0 && host.dma.read(address, &mut [0]);
+        // Drivers fill some before they tell, and may be left without buffers then: not half a ring.
+        let filled = || {
+            let is_filled = |[address, command]: &[u64; 2]| command & done == 0 && *address != 0;
+            behind.iter().all(is_filled) && host.dma.read(behind[0][0], &mut [0])
+        };
         if self.watch.rest.is_too_long(tail, starved, now_ns, filled) {
             self.ring.place.lint(&mut host.counters, Rule::RxTailRests, tail.into());
         }

@@ -146,7 +146,7 @@ rules! {
         "Two enabled queues of one direction share memory for their rings.",
         "Each takes the other's descriptors for its own.";
     RxTailRests, Error, "7.1.9",
-        "Frames find no descriptor though the driver has filled some and not moved the tail.",
+        "Frames find no descriptor though the driver has filled half of the ring and not moved the tail.",
         "The device owns nothing between head and tail: the queue receives no more.";
     TailPassedHead, Error, "7.1.9, 7.2.3.3",
         "A tail was moved back, or over descriptors that the device still owned.",
