@@ -102,7 +102,10 @@ fn messages_that_make_no_sense_are_refused_by_name_and_counted() {
     assert_eq!((counters.refused, counters.not_trusted, counters.unsent), (refused, 1, 0));
     card.works_on(&mut honest);
     drop(raw);
-    card.finish(vec![honest], &[]);
+    let messages = ["MessageUnknown", "MessageLengthInvalid", "MessageTooEarly", "MessageArgumentInvalid"];
+    let rings = ["RingBaseInvalid", "RingBaseUnaligned", "RingLengthInvalid", "RssQueueInvalid"];
+    let sizes = ["BufferSizeInvalid", "RxMaxInvalid"];
+    card.finish(vec![honest], &[&messages[..], &rings, &sizes].concat());
 }
 
 #[test]
@@ -139,7 +142,7 @@ fn rings_outside_of_its_memory_do_not_start_and_nothing_else_is_touched() {
     card.works_on(&mut honest);
     assert_eq!(raw.ask(op::DISABLE_QUEUES, &select).0, status::SUCCESS);
     drop(raw);
-    let findings = ["RingUnmapped", "TailOutOfRange"];
+    let findings = ["RingUnmapped", "TailOutOfRange", "TxTailBeforeEnable"];
     card.finish(vec![honest], &findings);
 }
 

@@ -1,13 +1,15 @@
 //! The linter: what a driver does that the datasheet forbids or leaves undefined, reported
 //! once for each rule and place. Nothing here changes what the device does.
 //!
-//! The sections are chapters of datasheet 332464.
+//! The sections are chapters of datasheet 332464; those that begin with AVF are chapters of the Adaptive
+//! Virtual Function specification, document 331954.
 
 mod rules;
 
 use std::fmt;
 
 use regs::i40e::{Id, admin};
+use regs::virtchnl;
 
 pub use rules::Rule;
 
@@ -22,6 +24,8 @@ pub enum Location {
     Offset(u32),
     /// A command of the admin queue, by its opcode.
     Command(u16),
+    /// A message of a virtual function to its physical one, by its kind.
+    Message(u32),
     /// A segment descriptor of the host memory cache.
     Segment(u16),
     /// A receive queue.
@@ -39,6 +43,7 @@ impl fmt::Display for Location {
             Location::VfRegister(id, n) => write!(f, "{id:?}[{n}] ({:#06x})", id.at((*n).into())),
             Location::Offset(offset) => write!(f, "{offset:#08x}"),
             Location::Command(opcode) => write!(f, "command {} ({opcode:#06x})", admin::name(*opcode)),
+            Location::Message(kind) => write!(f, "message {} ({kind})", virtchnl::name(*kind)),
             Location::Segment(index) => write!(f, "segment {index}"),
             Location::Rx(queue) => write!(f, "receive queue {queue}"),
             Location::Tx(queue) => write!(f, "transmit queue {queue}"),
@@ -58,7 +63,7 @@ mod tests {
     fn every_rule_has_its_words() {
         for rule in Rule::ALL {
             let words = rule.words();
-            assert!(["4", "7", "8", "10", "11"].contains(&words.section), "{rule:?}: a chapter");
+            assert!(["4", "7", "8", "10", "11", "AVF 6"].contains(&words.section), "{rule:?}: a chapter");
             for text in [words.sentence, words.consequence] {
                 assert!(text.ends_with('.') && text.len() > 20, "{rule:?}: {text}");
             }

@@ -1,7 +1,7 @@
 //! Descriptor rings as the chip keeps them: where they lie and how far the driver has filled
 //! them (datasheet 332464, chapter 8).
 
-use super::host::Host;
+use super::host::{Counters, Host};
 use super::lint::{Location, Rule};
 use crate::{Dma, Pages, Window};
 
@@ -47,6 +47,19 @@ pub(super) struct Shape {
     pub head: u64,
 }
 
+/// Reports a ring that no queue can have; whether one can.
+pub(super) fn check_shape(place: Location, iova: u64, size: u64, counters: &mut Counters) -> bool {
+    if iova == 0 {
+        counters.report(Rule::RingBaseInvalid, place, iova);
+        return false;
+    }
+    let fits = (1..=LONGEST).contains(&size) && size.is_multiple_of(regs::i40e::context::RING_MULTIPLE);
+    if !fits {
+        counters.report(Rule::RingLengthInvalid, place, size);
+    }
+    fits
+}
+
 impl<W> Ring<W> {
     pub fn new(place: Location, tail_at: u32) -> Ring<W> {
         let (enabled, awaited, window) = (false, None, None);
@@ -56,13 +69,7 @@ impl<W> Ring<W> {
     /// The queue was enabled; `false` when it cannot be with such a ring.
     pub fn enable<D: Dma<Window = W>, P: Pages>(&mut self, shape: Shape, host: &mut Host<D, P>) -> bool {
         let Shape { iova, size, bytes, head } = shape;
-        let counters = &mut host.counters;
-        if iova == 0 {
-            counters.report(Rule::RingBaseInvalid, self.place, iova);
-            return false;
-        }
-        if size == 0 || size > LONGEST || !size.is_multiple_of(regs::i40e::context::RING_MULTIPLE) {
-            counters.report(Rule::RingLengthInvalid, self.place, size);
+        if !check_shape(self.place, iova, size, &mut host.counters) {
             return false;
         }
         (self.iova, self.size, self.bytes) = (iova, size as u32, bytes);
@@ -94,7 +101,9 @@ impl<W> Ring<W> {
         let had = self.window.is_some();
         self.find_memory(host);
         if had && self.window.is_none() && !host.counters.dma_off {
-            host.counters.report(Rule::RingFreedWhileEnabled, self.place, self.iova);
+            let told = self.awaited.take_if(|awaited| *awaited == Awaited::Stop).is_some();
+            let rule = if told { Rule::DisableNotAwaited } else { Rule::RingFreedWhileEnabled };
+            host.counters.report(rule, self.place, self.iova);
         }
     }
 

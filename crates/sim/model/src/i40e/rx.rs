@@ -10,7 +10,7 @@ use wire::vlan;
 
 use super::director::{Director, Filter, Target};
 use super::hmc::{Hmc, Objects};
-use super::host::Host;
+use super::host::{Counters, Host};
 use super::lint::{Location, Rule};
 use super::registers::Registers;
 use super::ring::{Ring, Shape};
@@ -33,6 +33,20 @@ const LEAST_BUFFER: usize = 1024;
 /// The longest frame that a context may allow, and the shortest.
 const LONGEST: usize = super::link::MAX_FRAME as usize;
 const SHORTEST: usize = MIN_FRAME + CRC;
+
+/// Reports bytes of a buffer and of the longest frame, CRC included, that receive queue `n` cannot have;
+/// whether it can run.
+pub(super) fn check_sizes(n: u16, buffer: usize, longest: usize, counters: &mut Counters) -> bool {
+    if buffer < LEAST_BUFFER {
+        counters.report(Rule::BufferSizeInvalid, Location::Rx(n), buffer as u64);
+        return false;
+    }
+    let most = LONGEST.min(MOST_RX_BUFFERS.saturating_mul(buffer));
+    if !(SHORTEST..=most).contains(&longest) {
+        counters.report(Rule::RxMaxInvalid, Location::Rx(n), longest as u64);
+    }
+    true
+}
 
 /// A receive queue.
 #[derive(Debug)]
@@ -99,13 +113,8 @@ impl<W: Window> RxQueue<W> {
         use context::rx::*;
         self.buffer = DBUFF.of(&words) as usize * BUFFER_UNIT;
         self.longest = RXMAX.of(&words) as usize;
-        if self.buffer < LEAST_BUFFER {
-            host.counters.report(Rule::BufferSizeInvalid, Location::Rx(n), self.buffer as u64);
+        if !check_sizes(n, self.buffer, self.longest, &mut host.counters) {
             return false;
-        }
-        let most = LONGEST.min(MOST_RX_BUFFERS * self.buffer);
-        if !(SHORTEST..=most).contains(&self.longest) {
-            host.counters.report(Rule::RxMaxInvalid, Location::Rx(n), self.longest as u64);
         }
         if SHOWIV.of(&words) != 0 {
             host.counters.report(Rule::InnerTagStripped, Location::Rx(n), 1);

@@ -1,5 +1,5 @@
 //! The rules of the linter with their words: what the datasheet forbids, and what a real
-//! device would do. Sections are chapters of datasheet 332464.
+//! device would do. Sections are chapters of datasheet 332464, and of document 331954 (AVF).
 
 use crate::lint::rules;
 
@@ -27,6 +27,16 @@ rules! {
     DeviceNotReady, Warning, "4",
         "An admin queue was enabled, and GLGEN_RSTAT and GLNVM_ULD did not tell before that the device is ready.",
         "A reset of the whole device may be under way, or its configuration not be loaded: commands are not answered.";
+
+    FunctionResetNotAwaited, Error, "4",
+        "A mailbox was enabled behind RESET_VF before VFGEN_RSTAT or the mailbox's length told of the reset.",
+        "The reset is still to come, and takes the mailbox away again.";
+    FunctionNotActive, Error, "4",
+        "A mailbox was enabled, and VFGEN_RSTAT did not tell before that the virtual function may work.",
+        "The physical function has not given it anything yet, or is not there: nobody answers.";
+    ResetUnnoticed, Error, "4",
+        "A message was put to a mailbox that a reset had taken away ten seconds before, and nothing that tells of resets was read since.",
+        "Nobody answers, nothing is received or sent, and the driver does not learn why.";
 
     // Admin queue.
     AdminQueueOff, Error, "7",
@@ -58,6 +68,29 @@ rules! {
         "A message between a physical and a virtual function found no buffer that holds it.",
         "The message is lost, and the other side waits for an answer in vain.";
 
+    // Messages of virtual functions.
+    MessageUnknown, Warning, "AVF 6",
+        "A message of a virtual function has a kind that it does not send, or a status, which only answers have.",
+        "The physical function refuses it, or takes it for another one.";
+    MessageLengthInvalid, Error, "AVF 6",
+        "A message has more or fewer bytes than its kind, or the count in it, asks for.",
+        "The physical function refuses it.";
+    MessageTooEarly, Error, "AVF 6",
+        "A message was sent before VERSION and GET_VF_RESOURCES were answered, or ENABLE_QUEUES before CONFIG_VSI_QUEUES told of the queues.",
+        "The physical function refuses it.";
+    MessageArgumentInvalid, Error, "AVF 6",
+        "A message has an argument that is not of what GET_VF_RESOURCES told, such as another VSI, or that makes no sense.",
+        "The physical function refuses it.";
+    MessageNotOffered, Error, "AVF 6",
+        "A message asks for what GET_VF_RESOURCES did not offer.",
+        "The physical function refuses it.";
+    AnswerNotAwaited, Error, "AVF 6",
+        "A message was sent before CONFIG_VSI_QUEUES, CONFIG_IRQ_MAP, ENABLE_QUEUES or DISABLE_QUEUES was answered.",
+        "What follows relies on queues that the physical function may have refused to start or to stop.";
+    VectorUnmapped, Error, "AVF 6",
+        "A vector was enabled, while queues run, to which CONFIG_IRQ_MAP gave no queue.",
+        "Its interrupt never comes.";
+
     PromiscuousOfSent, Warning, "7",
         "All unicast frames are asked for without RX_ONLY.",
         "The VSI receives what other functions of the card send, too.";
@@ -75,6 +108,9 @@ rules! {
     RingBaseInvalid, Error, "8",
         "The context of a queue has no base address for the ring.",
         "Descriptors are read from address zero.";
+    RingBaseUnaligned, Error, "8",
+        "A ring does not begin at a multiple of 128 bytes.",
+        "The context has no lower bits: descriptors are read from another address.";
     RingLengthInvalid, Error, "8",
         "The length of a ring is zero, above 8160 or no multiple of 32.",
         "The queue does not work as the driver thinks; descriptors are lost.";
@@ -85,10 +121,10 @@ rules! {
         "The memory of a ring was taken away while its queue was enabled.",
         "The device reads and writes memory that belongs to somebody else.";
     BufferSizeInvalid, Error, "8",
-        "The buffer size in a receive context is below 1024 bytes.",
+        "The buffer size of a receive queue is below 1024 bytes.",
         "Frames are cut into more pieces than the device can chain.";
     RxMaxInvalid, Error, "8",
-        "The longest frame of a receive context is below 64, above 9728, or does not fit five buffers.",
+        "The longest frame of a receive queue is below 64, above 9728, or does not fit five buffers.",
         "Longer frames are lost, or written over more buffers than are chained.";
     InnerTagStripped, Warning, "8",
         "The receive context has SHOWIV set: tags in the inner frames of tunnels are stripped.",
@@ -167,16 +203,16 @@ rules! {
         "A tail went backwards or passed the head.",
         "The device takes descriptors that it has used already as new ones.";
     TxTailBeforeEnable, Error, "8",
-        "The tail of a transmit queue was moved before QENA_STAT of QTX_ENA was read as set.",
+        "The tail of a transmit queue was moved before QENA_STAT of QTX_ENA was read as set, or before ENABLE_QUEUES was answered.",
         "The queue may not run yet, and never look at the descriptors.";
     RxTailRests, Error, "8",
-        "Frames found no descriptor for a second, while the driver had filled some behind the tail.",
+        "Frames found no descriptor for a second, while the driver had filled half of the ring behind the tail.",
         "The device does not know of them: nothing is received until the tail is moved.";
     ReportsTooRare, Error, "8",
         "As many descriptors as a ring can hold were given, and none of them asked for a report.",
         "The driver never learns that they were sent: the ring stays full.";
     DisableNotAwaited, Error, "8",
-        "A ring's memory was taken away, or QUEUE_SHUTDOWN sent, before QENA_STAT of its queue was read as clear.",
+        "A ring's memory was taken away, or QUEUE_SHUTDOWN sent, before QENA_STAT of its queue was read as clear, or before DISABLE_QUEUES was answered.",
         "The queue may not have stopped yet, and access memory that belongs to somebody else.";
 
     // Descriptors.

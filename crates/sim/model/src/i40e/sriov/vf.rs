@@ -2,10 +2,15 @@
 //! in its own client's memory (datasheet 332464, chapters 7, 8 and 10). It learns what the physical
 //! function wants of it, and gives and takes frames, through its slot.
 
+mod said;
+mod talk;
+
 use regs::Access;
 use regs::i40e::PFINT_ICR0;
 use regs::i40e::admin::{Descriptor, error, flag, opcode};
 use regs::iavf::*;
+use regs::virtchnl::message::Select;
+use regs::virtchnl::op;
 
 use super::super::admin::{Message, VF_RECEIVE, VF_SEND};
 use super::super::director::Director;
@@ -13,6 +18,7 @@ use super::super::firmware::Answer;
 use super::super::host::{Counters, Host};
 use super::super::lint::{Location, Rule};
 use super::super::registers::RegisterFile;
+use super::super::ring::Awaited;
 use super::super::rx::Rx;
 use super::super::statistics::{RX, TX};
 use super::super::tx::Tx;
@@ -20,12 +26,15 @@ use super::slot::SharedSlot;
 use crate::headers::parse;
 use crate::lint::Broken;
 use crate::{Chip, Dma, Interrupts, Pages, Wire};
+use talk::Talk;
 use wire::ethernet::EtherType;
 
 /// The pages of BAR 0 that both sides see in memory: the tails of transmit and of receive queues. The
 /// times between interrupts stand in the second, too.
 pub const POLLED: [(u32, u32); 2] = [(QTX_TAIL1::at(0), 0x1000), (QRX_TAIL1::at(0), 0x1000)];
 
+/// Bits of a time between interrupts.
+const INTERVAL_MASK: u32 = 0xFFF;
 /// Vectors of VFINT_ITRN1 for each of its times.
 const PER_INTERVAL: usize = 16;
 /// Registers that tell a driver of a reset, or that it writes when it has seen one.
@@ -58,6 +67,10 @@ pub struct Vf<D: Dma, P: Pages> {
     serials: [[u64; QUEUES]; 2],
     /// The driver cannot know of the last reset yet: it has looked at nothing that tells it.
     unseen_reset: bool,
+    /// What the driver says and waits for.
+    talk: Talk,
+    /// The time of the last step.
+    now_ns: u64,
     rx: Rx<D::Window>,
     tx: Tx<D::Window>,
     /// It has no filters of flows: descriptors that ask for some are refused.
@@ -79,6 +92,8 @@ impl<D: Dma, P: Pages> Vf<D, P> {
             resets: 0,
             serials: [[0; QUEUES]; 2],
             unseen_reset: false,
+            talk: Talk::default(),
+            now_ns: 0,
             rx: Rx::new(QUEUES as u16, QRX_TAIL1::REGISTER),
             tx: Tx::new(QUEUES as u16, QTX_TAIL1::REGISTER),
             director: Director::new(),
@@ -97,6 +112,8 @@ impl<D: Dma, P: Pages> Vf<D, P> {
 
     /// As a reset leaves it.
     fn reset_function(&mut self) {
+        self.await_queues(u32::MAX, u32::MAX, None);
+        self.talk.reset(self.now_ns);
         let Vf { host, rx, tx, .. } = self;
         rx.queues.iter_mut().for_each(|queue| queue.ring.disable());
         tx.queues.iter_mut().for_each(|queue| queue.disable(&mut host.counters));
@@ -147,6 +164,15 @@ impl<D: Dma, P: Pages> Vf<D, P> {
         }
     }
 
+    /// The driver is to wait for something of queues that run, a bit each, or has to no longer.
+    fn await_queues(&mut self, rx: u32, tx: u32, awaited: Option<Awaited>) {
+        let rings = self.rx.queues.iter_mut().map(|queue| &mut queue.ring).zip((0..).map(|n| rx >> n & 1));
+        let sent = self.tx.queues.iter_mut().map(|queue| &mut queue.ring).zip((0..).map(|n| tx >> n & 1));
+        for (ring, _) in rings.chain(sent).filter(|(_, bit)| *bit != 0) {
+            ring.awaited = awaited.filter(|_| ring.enabled);
+        }
+    }
+
     /// Mappings have changed: rings are translated anew.
     #[cold]
     fn translate(&mut self) {
@@ -164,7 +190,9 @@ impl<D: Dma, P: Pages> Vf<D, P> {
             self.translate();
         }
         self.post_messages();
-        let Vf { host, rx, tx, director, slot, .. } = self;
+        let Vf { host, rx, tx, director, slot, talk, .. } = self;
+        let pages = &host.pages;
+        talk.check_tails(|n| pages.load(QTX_TAIL1::at(n)), &mut host.counters);
         for queue in rx.queues.iter_mut().filter(|queue| queue.ring.enabled) {
             queue.ring.poll(host);
         }
@@ -203,23 +231,31 @@ impl<D: Dma, P: Pages> Vf<D, P> {
 
     /// Gives the driver the messages of the physical function, as far as it has lent descriptors.
     fn post_messages(&mut self) {
+        while self.slot.lock().has_messages().1 && self.post_message() {}
+    }
+
+    /// Gives the driver one message; `false` when there is no other, or no descriptor for it: it waits.
+    fn post_message(&mut self) -> bool {
         let Vf { host, slot, registers, .. } = self;
-        while slot.lock().has_messages().1 {
-            // Without a descriptor the message waits.
-            let Some((place, lent)) = VF_RECEIVE.take(registers, &host.dma, &mut host.counters) else {
-                return;
-            };
-            let Some(message) = slot.lock().next_for_vf() else { return };
-            let opcode = opcode::SEND_MSG_TO_VF;
-            let Some(event) = message.event(opcode, 0, &lent, &host.dma, &mut host.counters) else {
-                host.counters.report(Rule::MessageLost, Location::Command(opcode), 0);
-                continue;
-            };
-            if !VF_RECEIVE.put(registers, &host.dma, &mut host.counters, place, &event) {
-                return;
-            }
-            host.counters.interrupts.cause(PFINT_ICR0::ADMINQ);
+        let Some((place, lent)) = VF_RECEIVE.take(registers, &host.dma, &mut host.counters) else {
+            return false;
+        };
+        let Some(message) = slot.lock().next_for_vf() else { return false };
+        let opcode = opcode::SEND_MSG_TO_VF;
+        let Some(event) = message.event(opcode, 0, &lent, &host.dma, &mut host.counters) else {
+            host.counters.report(Rule::MessageLost, Location::Command(opcode), 0);
+            return true;
+        };
+        if !VF_RECEIVE.put(registers, &host.dma, &mut host.counters, place, &event) {
+            return false;
         }
+        host.counters.interrupts.cause(PFINT_ICR0::ADMINQ);
+        let pages = &host.pages;
+        let tail = |n| pages.load(QTX_TAIL1::at(n));
+        if self.talk.hears(&message, tail) == op::DISABLE_QUEUES {
+            self.await_queues(u32::MAX, u32::MAX, None);
+        }
+        true
     }
 
     /// The driver moved the tail of the send queue.
@@ -244,19 +280,11 @@ impl<D: Dma, P: Pages> Vf<D, P> {
 
     /// Sends a message; the firmware has next to no other command for virtual functions.
     fn command(&mut self, command: &Descriptor) -> Answer {
-        let host = &mut self.host;
         let sent = match command.opcode {
-            opcode::SEND_MSG_TO_PF => {
-                Message::of(command, &host.dma, &mut host.counters).and_then(|message| {
-                    let mut slot = self.slot.lock();
-                    // Likewise a message of before a reset.
-                    let told = slot.resets == self.resets && slot.tell_pf(message);
-                    told.then_some(()).ok_or(error::EBUSY)
-                })
-            }
+            opcode::SEND_MSG_TO_PF => self.send(command),
             opcode::QUEUE_SHUTDOWN => return Ok(()),
             other => {
-                host.counters.report(Rule::AdminUnknownCommand, Location::Command(other), 0);
+                self.host.counters.report(Rule::AdminUnknownCommand, Location::Command(other), 0);
                 Err(error::EPERM)
             }
         };
@@ -264,12 +292,33 @@ impl<D: Dma, P: Pages> Vf<D, P> {
         sent
     }
 
+    /// Sends a message to the physical function.
+    fn send(&mut self, command: &Descriptor) -> Answer {
+        let Vf { host, slot, talk, resets, now_ns, .. } = self;
+        let message = Message::of(command, &host.dma, &mut host.counters)?;
+        let mut shared = slot.lock();
+        // Likewise one of before a reset.
+        if shared.resets != *resets || !shared.tell_pf(message.clone()) {
+            return Err(error::EBUSY);
+        }
+        drop(shared);
+        if let Some(Select { rx, tx, .. }) = talk.says(&message, *now_ns, &mut host.counters) {
+            self.await_queues(rx, tx, Some(Awaited::Stop));
+        }
+        Ok(())
+    }
+
     /// Times between interrupts are written to a page that nobody looks at but here.
     fn take_intervals(&mut self) {
         for n in 0..VFINT_ITRN1::COUNT {
-            let units = self.host.pages.load(VFINT_ITRN1::at(n)) & 0xFFF;
-            let interrupts = &mut self.host.counters.interrupts;
-            interrupts.set_interval(n % PER_INTERVAL + 1, n / PER_INTERVAL, units as u16);
+            let written = self.host.pages.load(VFINT_ITRN1::at(n));
+            let units = written & INTERVAL_MASK;
+            let counters = &mut self.host.counters;
+            counters.interrupts.set_interval(n % PER_INTERVAL + 1, n / PER_INTERVAL, units as u16);
+            if written != units {
+                let place = Location::VfRegister(VFINT_ITRN1::ID, n as u16);
+                counters.report(Rule::IntervalInvalid, place, written.into());
+            }
         }
     }
 
@@ -285,6 +334,56 @@ impl<D: Dma, P: Pages> Vf<D, P> {
         let Some(place) = place else { return 0 };
         value.into_iter().for_each(|value| *place = value);
         *place
+    }
+
+    /// What a register reads that is not in a page.
+    fn value(&mut self, offset: u32, id: Id, n: usize) -> u32 {
+        match id {
+            VFGEN_RSTAT::ID => self.slot.lock().state,
+            VFINT_ICR01::ID => self.host.counters.interrupts.take_causes(),
+            VFINT_DYN_CTL01::ID => self.host.counters.interrupts.read_control(0),
+            VFINT_DYN_CTLN1::ID => self.host.counters.interrupts.read_control(n + 1),
+            VFQF_HENA::ID | VFQF_HKEY::ID | VFQF_HLUT::ID => self.hash_register(id, n, None),
+            _ => self.registers.read(offset),
+        }
+    }
+
+    /// Acts on the write of a register that is not in a page.
+    fn act(&mut self, offset: u32, id: Id, n: usize, value: u32) {
+        let interrupts = &mut self.host.counters.interrupts;
+        match id {
+            VFINT_DYN_CTL01::ID => return interrupts.control(0, value),
+            VFINT_DYN_CTLN1::ID => {
+                interrupts.control(n + 1, value);
+                return self.talk.check_vector(n + 1, value, &mut self.host.counters);
+            }
+            VFINT_ICR0_ENA1::ID => interrupts.set_wanted(value),
+            VFINT_ITR01::ID => interrupts.set_interval(0, n, value as u16 & 0xFFF),
+            VFQF_HENA::ID | VFQF_HKEY::ID | VFQF_HLUT::ID => {
+                self.hash_register(id, n, Some(value));
+                return;
+            }
+            _ => {}
+        }
+        self.registers.write(offset, value);
+        self.unseen_reset &= !TELLS_OF_RESETS.contains(&id);
+        match id {
+            // The physical function turned the queue off between two steps of the driver.
+            VF_ARQT1::ID if self.unseen_reset => {}
+            VF_ATQT1::ID if self.unseen_reset => self.talk.check_unseen(self.now_ns, &mut self.host.counters),
+            VF_ATQLEN1::ID => {
+                VF_SEND.check(&self.registers, &mut self.host.counters);
+                if value & VF_ATQLEN1::ENABLE != 0 {
+                    self.talk.check_enabled(&mut self.host.counters);
+                }
+            }
+            VF_ARQLEN1::ID => VF_RECEIVE.check(&self.registers, &mut self.host.counters),
+            VF_ATQT1::ID => self.run_commands(),
+            VF_ARQT1::ID if VF_RECEIVE.moved(&self.registers, &mut self.host.counters).is_some() => {
+                self.post_messages();
+            }
+            _ => {}
+        }
     }
 }
 
@@ -307,15 +406,11 @@ where
         if POLLED.iter().any(|&(first, len)| offset.wrapping_sub(first) < len) {
             return self.host.pages.load(offset);
         }
-        self.unseen_reset &= !TELLS_OF_RESETS.contains(&id);
-        match id {
-            VFGEN_RSTAT::ID => self.slot.lock().state,
-            VFINT_ICR01::ID => self.host.counters.interrupts.take_causes(),
-            VFINT_DYN_CTL01::ID => self.host.counters.interrupts.read_control(0),
-            VFINT_DYN_CTLN1::ID => self.host.counters.interrupts.read_control(n + 1),
-            VFQF_HENA::ID | VFQF_HKEY::ID | VFQF_HLUT::ID => self.hash_register(id, n, None),
-            _ => self.registers.read(offset),
+        let value = self.value(offset, id, n);
+        if TELLS_OF_RESETS.contains(&id) {
+            self.talk.note_read(id, value, std::mem::take(&mut self.unseen_reset));
         }
+        value
     }
 
     fn write(&mut self, offset: u32, value: u32) {
@@ -330,31 +425,7 @@ where
         if POLLED.iter().any(|&(first, len)| offset.wrapping_sub(first) < len) {
             return self.host.pages.store(offset, value);
         }
-        let interrupts = &mut self.host.counters.interrupts;
-        match id {
-            VFINT_DYN_CTL01::ID => return interrupts.control(0, value),
-            VFINT_DYN_CTLN1::ID => return interrupts.control(n + 1, value),
-            VFINT_ICR0_ENA1::ID => interrupts.set_wanted(value),
-            VFINT_ITR01::ID => interrupts.set_interval(0, n, value as u16 & 0xFFF),
-            VFQF_HENA::ID | VFQF_HKEY::ID | VFQF_HLUT::ID => {
-                self.hash_register(id, n, Some(value));
-                return;
-            }
-            _ => {}
-        }
-        self.registers.write(offset, value);
-        self.unseen_reset &= !TELLS_OF_RESETS.contains(&id);
-        match id {
-            // The physical function turned the queue off between two steps of the driver.
-            VF_ATQT1::ID | VF_ARQT1::ID if self.unseen_reset => {}
-            VF_ATQLEN1::ID => VF_SEND.check(&self.registers, &mut self.host.counters),
-            VF_ARQLEN1::ID => VF_RECEIVE.check(&self.registers, &mut self.host.counters),
-            VF_ATQT1::ID => self.run_commands(),
-            VF_ARQT1::ID if VF_RECEIVE.moved(&self.registers, &mut self.host.counters).is_some() => {
-                self.post_messages();
-            }
-            _ => {}
-        }
+        self.act(offset, id, n, value);
     }
 
     fn odd(&mut self, offset: u32, _len: usize) {
@@ -369,6 +440,7 @@ where
     }
 
     fn step(&mut self, _wire: &mut W, now_ns: u64) -> usize {
+        self.now_ns = self.now_ns.max(now_ns);
         let moved = self.work();
         if self.host.counters.interrupts.waits() {
             self.take_intervals();
@@ -382,6 +454,7 @@ where
     fn reset(&mut self) {
         self.slot.lock().reset_by_vf();
         self.follow();
+        self.talk = Talk::default();
         self.host.dma.forget();
     }
 
