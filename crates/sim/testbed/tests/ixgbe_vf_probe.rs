@@ -5,13 +5,13 @@
 
 mod common;
 
-use common::ixgbe_vf::{Pair, models};
+use common::ixgbe_vf::{Pair, models, pair};
 use common::probe::{Clock, Phase, all, phases, ports, traffic_once};
 use port::{Filters as _, Options};
 use regs::ixgbevf::{VFRXDCTL, VFTXDCTL};
 use testbed::inprocess::while_stepping;
 
-ports!(Pair, [VFRXDCTL::at(0), VFTXDCTL::at(0)], |_: &[&str]| models(2), Pair::over);
+ports!(Pair, [VFRXDCTL::at(0), VFTXDCTL::at(0)], |_: &[&str]| models(2), pair);
 
 /// What is asked of the physical function.
 fn filters(bench: &mut Pair, clock: &mut Clock) {

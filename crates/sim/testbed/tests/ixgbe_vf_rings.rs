@@ -4,43 +4,21 @@
 
 mod common;
 
-use bus::Pci;
 use common::broken::{Broken, Faults};
-use common::frames::{self, Sums, payload};
 use common::hasty::hasty;
-use common::ixgbe_vf::{Card, Pair, models};
+use common::ixgbe_vf::{Card, models, pair};
 use common::vf::{options, receive, send, to};
-use common::{contents, run_until_idle};
 use driver::ixgbe::host::Policy;
 use driver::ixgbevf::Ixgbevf;
-use memory::{Batch, TxOffload};
-use port::{Completion, Options, Port as _, RxQueue as _, TxQueue as _};
+use memory::TxOffload;
+use port::{Completion, Options, Port as _};
 use regs::ixgbe::RXDCTL;
 use regs::ixgbevf::{VFRXDCTL, VFTXDCTL};
-use testbed::inprocess::Handle;
 use testbed::ixgbe;
 
-/// More frames than the rings have descriptors, one after the other, from one virtual function to
-/// another.
+/// Frames from one virtual function to another, one after the other.
 fn laps(options: &Options) {
-    laps_on(models(2), options);
-}
-
-/// Likewise, on some devices.
-fn laps_on(parts: (Vec<Pci>, Vec<Handle>), options: &Options) {
-    let mut pair = Pair::over(parts, options);
-    for n in 0..100 {
-        let frame = frames::udp4(&payload(60 + n), Sums::Full);
-        // Armed, if it was opened with interrupts.
-        pair.sides[1].rx.iter_mut().for_each(|queue| _ = queue.arm());
-        send(&mut pair.sides[0].tx[0], &mut pair.pool, &frame, TxOffload::default());
-        run_until_idle(&pair.handles);
-        pair.sides[1].rx.iter_mut().for_each(|queue| queue.disarm());
-        let got = receive(&mut pair.sides[1].rx, &mut pair.pool);
-        assert_eq!(got.iter().map(|(_, packet)| contents(packet)).collect::<Vec<_>>(), [frame], "{n}");
-        assert_eq!(pair.sides[0].tx[0].clean(&mut pair.pool), 0, "{n}: it was sent and freed");
-    }
-    pair.finish();
+    pair(models(2), options).laps();
 }
 
 /// Small rings, so that they are lapped.
@@ -69,29 +47,12 @@ fn a_device_that_acts_at_once_finds_all_in_order() {
     for (pci, handle) in pcis.iter_mut().zip(&handles).skip(2) {
         *pci = hasty(pci.clone(), handle);
     }
-    laps_on((pcis, handles), &small());
+    pair((pcis, handles), &small()).laps();
 }
 
 #[test]
 fn bursts_are_sent_and_freed() {
-    let mut pair = Pair::over(models(2), &small());
-    for _ in 0..4 {
-        let mut batch = Batch::with_limit(40);
-        for n in 0..40 {
-            let packet = pair.packet(&frames::udp4(&payload(60 + n), Sums::Full), TxOffload::default());
-            batch.push(packet);
-        }
-        assert_eq!(pair.sides[0].tx[0].send(&mut pair.pool, &mut batch), 40);
-        run_until_idle(&pair.handles);
-        assert_eq!(pair.sides[0].tx[0].clean(&mut pair.pool), 0, "all were sent");
-        let mut got = 0;
-        while got < 40 {
-            let some = receive(&mut pair.sides[1].rx, &mut pair.pool).len();
-            assert!(some > 0, "{got} of 40 came");
-            got += some;
-        }
-    }
-    pair.finish();
+    pair(models(2), &small()).bursts();
 }
 
 /// What never starts or stops: the first queues, by what their registers tell.

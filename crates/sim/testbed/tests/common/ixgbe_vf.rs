@@ -7,14 +7,14 @@ use bus::Pci;
 use driver::ixgbe::host::{Host, Policy};
 use driver::ixgbe::{self as pf, Ixgbe};
 use driver::ixgbevf::{self, Ixgbevf};
-use memory::{Dma, Packet, Pool, TxOffload};
+use memory::{Dma, Pool, TxOffload};
 use port::{Options, Port as _};
-use testbed::inprocess::{Handle, InProcess, spawn, while_stepping};
+use testbed::inprocess::{Handle, InProcess, spawn};
 use testbed::wire::{Plug, plug};
 use testbed::{Idle, Stepper, ixgbe};
 
 use super::frames::{FROM, TO};
-use super::vf::{Polling, Side, expect, options, receive, send, to};
+use super::vf::{self, Member, Polling, Side, expect, options, receive, send, to};
 
 pub type PeerSide = Side<Ixgbe, pf::RxQueue, pf::TxQueue>;
 pub type VfSide = Side<Ixgbevf, ixgbevf::RxQueue, ixgbevf::TxQueue>;
@@ -107,53 +107,22 @@ impl Card {
     }
 }
 
-/// A virtual function of a pair. The host goes with the last of them.
-pub struct Member {
-    pub device: Ixgbevf,
-    pub rx: Vec<ixgbevf::RxQueue>,
-    pub tx: Vec<ixgbevf::TxQueue>,
-    _host: Arc<Polling<Host>>,
-}
-
 /// Two virtual functions of one card, which send to each other, stepped by hand.
-pub struct Pair {
-    pub sides: Vec<Member>,
-    pub handles: Vec<Handle>,
-    pub pool: Pool,
-}
+pub type Pair = vf::Pair<Ixgbevf, ixgbevf::RxQueue, ixgbevf::TxQueue, Polling<Host>>;
 
-impl Pair {
-    /// On the devices of [`models`].
-    pub fn over((pcis, handles): (Vec<Pci>, Vec<Handle>), options: &Options) -> Pair {
-        let dma = Dma::new(Default::default());
-        let mut pool = Pool::new(&dma, 4096).unwrap();
+/// A pair on the devices of [`models`].
+pub fn pair((pcis, handles): (Vec<Pci>, Vec<Handle>), options: &Options) -> Pair {
+    Pair::of(handles, |dma, pool| {
         // Frames are from one to the other.
         let policy = |mac| Policy { mac: Some(mac), trust: true, spoof_check: false, ..Policy::default() };
-        let policies = [FROM, TO].map(policy);
-        let open = || {
-            let long = Options { max_frame: options.max_frame, ..Options::default() };
-            let host = Arc::new(Polling::of(Host::open(pcis[0].clone(), &dma, long, &policies).unwrap()));
-            let member = |pci: &Pci| {
-                let opened = Ixgbevf::open(pci.clone(), &dma, options.clone()).unwrap();
-                let (device, mut rx, tx) = opened.split();
-                receive(&mut rx, &mut pool);
-                Member { device, rx, tx, _host: host.clone() }
-            };
-            pcis[2..].iter().map(member).collect()
+        let long = Options { max_frame: options.max_frame, ..Options::default() };
+        let host = Host::open(pcis[0].clone(), dma, long, &[FROM, TO].map(policy)).unwrap();
+        let host = Arc::new(Polling::of(host));
+        let mut member = |pci: &Pci| {
+            let (device, mut rx, tx) = Ixgbevf::open(pci.clone(), dma, options.clone()).unwrap().split();
+            receive(&mut rx, pool);
+            Member { device, rx, tx, host: host.clone() }
         };
-        let sides = while_stepping(&handles, open).unwrap();
-        Pair { sides, handles, pool }
-    }
-
-    pub fn packet(&mut self, bytes: &[u8], offload: TxOffload) -> Packet {
-        super::virtio::packet(&mut self.pool, bytes, offload)
-    }
-
-    /// Closes both; every buffer is back, and the linter found nothing.
-    pub fn finish(self) {
-        let Pair { sides, handles, mut pool } = self;
-        while_stepping(&handles, || drop(sides)).unwrap();
-        assert_eq!(pool.available(), pool.capacity(), "every buffer is back");
-        handles.iter().for_each(|handle| assert_eq!(handle.report().findings, []));
-    }
+        pcis[2..].iter().map(&mut member).collect()
+    })
 }

@@ -12,6 +12,7 @@ pub mod frames;
 pub mod hasty;
 pub mod hollow;
 pub mod i40e;
+pub mod i40e_vf;
 pub mod ixgbe_vf;
 pub mod limit;
 pub mod mailbox;

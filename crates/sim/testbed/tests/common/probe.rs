@@ -272,7 +272,7 @@ fn send(ports: &mut impl Ports, batch: &mut Batch) {
 }
 
 /// Takes what every port has, in a bounded number of calls.
-fn recv(ports: &mut impl Ports) {
+pub fn recv(ports: &mut impl Ports) {
     let (rx, _, pool) = ports.parts();
     let mut batch = Batch::default();
     for queue in rx {

@@ -12,13 +12,13 @@ use driver::iavf::{self, Iavf};
 use driver::vf_host::Hosting;
 use memory::{Batch, Dma, Packet, Pool, TxOffload};
 use port::{Options, Port as _};
-use testbed::inprocess::{Handle, InProcess, spawn};
+use testbed::inprocess::{Handle, InProcess, spawn, while_stepping};
 use testbed::wire::{Plug, plug};
 use testbed::{Idle, Stepper, i40e, ixgbe};
 
-use super::contents;
-use super::frames::{ethernet, payload};
+use super::frames::{self, Sums, ethernet, payload};
 use super::limit::Limit;
+use super::{contents, run_until_idle};
 
 /// Polls a host until it is dropped.
 pub struct Polling<H = Host> {
@@ -219,4 +219,82 @@ pub fn to(destination: [u8; 6], source: [u8; 6], text: &[u8]) -> Vec<u8> {
     frame[6..12].copy_from_slice(&source);
     frame[14..14 + text.len()].copy_from_slice(text);
     frame
+}
+
+/// A virtual function of a pair. The host goes with the last of them.
+pub struct Member<P, R, T, H> {
+    pub device: P,
+    pub rx: Vec<R>,
+    pub tx: Vec<T>,
+    pub host: Arc<H>,
+}
+
+/// Two virtual functions of one card, which send to each other, stepped by hand.
+pub struct Pair<P, R, T, H> {
+    pub sides: Vec<Member<P, R, T, H>>,
+    pub handles: Vec<Handle>,
+    pub pool: Pool,
+}
+
+impl<P, R: port::RxQueue, T: port::TxQueue, H> Pair<P, R, T, H> {
+    /// Of what `open` opens.
+    pub fn of(
+        handles: Vec<Handle>,
+        open: impl FnOnce(&Dma, &mut Pool) -> Vec<Member<P, R, T, H>>,
+    ) -> Pair<P, R, T, H> {
+        let dma = Dma::new(Default::default());
+        let mut pool = Pool::new(&dma, 4096).unwrap();
+        let sides = while_stepping(&handles, || open(&dma, &mut pool)).unwrap();
+        Pair { sides, handles, pool }
+    }
+
+    pub fn packet(&mut self, bytes: &[u8], offload: TxOffload) -> Packet {
+        super::virtio::packet(&mut self.pool, bytes, offload)
+    }
+
+    /// More frames than small rings have descriptors, one after the other, from one to the other; closes
+    /// both then.
+    pub fn laps(mut self) {
+        for n in 0..100 {
+            let frame = frames::udp4(&payload(60 + n), Sums::Full);
+            // Armed, if it was opened with interrupts.
+            self.sides[1].rx.iter_mut().for_each(|queue| _ = queue.arm());
+            send(&mut self.sides[0].tx[0], &mut self.pool, &frame, TxOffload::default());
+            run_until_idle(&self.handles);
+            self.sides[1].rx.iter_mut().for_each(|queue| queue.disarm());
+            let got = receive(&mut self.sides[1].rx, &mut self.pool);
+            assert_eq!(got.iter().map(|(_, packet)| contents(packet)).collect::<Vec<_>>(), [frame], "{n}");
+            assert_eq!(self.sides[0].tx[0].clean(&mut self.pool), 0, "{n}: it was sent and freed");
+        }
+        self.finish();
+    }
+
+    /// Bursts of 40 frames; closes both then.
+    pub fn bursts(mut self) {
+        for _ in 0..4 {
+            let mut batch = Batch::with_limit(40);
+            for n in 0..40 {
+                let packet = self.packet(&frames::udp4(&payload(60 + n), Sums::Full), TxOffload::default());
+                batch.push(packet);
+            }
+            assert_eq!(self.sides[0].tx[0].send(&mut self.pool, &mut batch), 40);
+            run_until_idle(&self.handles);
+            assert_eq!(self.sides[0].tx[0].clean(&mut self.pool), 0, "all were sent");
+            let mut got = 0;
+            while got < 40 {
+                let some = receive(&mut self.sides[1].rx, &mut self.pool).len();
+                assert!(some > 0, "{got} of 40 came");
+                got += some;
+            }
+        }
+        self.finish();
+    }
+
+    /// Closes both; every buffer is back, and the linter found nothing.
+    pub fn finish(self) {
+        let Pair { sides, handles, mut pool } = self;
+        while_stepping(&handles, || drop(sides)).unwrap();
+        assert_eq!(pool.available(), pool.capacity(), "every buffer is back");
+        handles.iter().for_each(|handle| assert_eq!(handle.report().findings, []));
+    }
 }
