@@ -5,9 +5,10 @@ mod common;
 
 use common::probe::ports;
 use common::promises::all;
-use common::{i40e, ixgbe_vf};
+use common::{i40e, i40e_vf, ixgbe_vf};
 use port::Feature;
 use regs::i40e::{QRX_ENA, QTX_ENA};
+use regs::iavf::VFGEN_RSTAT;
 use regs::ixgbe::{RXDCTL, TXDCTL};
 use regs::ixgbevf::{VFRXDCTL, VFTXDCTL};
 
@@ -16,12 +17,8 @@ ports!(common::Bench, [RXDCTL::at(0), TXDCTL::at(0)], common::devices, |parts, o
 ));
 ports!(i40e::Bench, [QRX_ENA::at(0), QTX_ENA::at(0)], i40e::devices, i40e::Bench::over);
 
-ports!(
-    ixgbe_vf::Pair,
-    [VFRXDCTL::at(0), VFTXDCTL::at(0)],
-    |_: &[&str]| ixgbe_vf::models(2),
-    ixgbe_vf::Pair::over
-);
+ports!(ixgbe_vf::Pair, [VFRXDCTL::at(0), VFTXDCTL::at(0)], |_: &[&str]| ixgbe_vf::models(2), ixgbe_vf::pair);
+ports!(i40e_vf::Pair, [VFGEN_RSTAT::AT; 2], |_: &[&str]| i40e_vf::models(2), i40e_vf::pair);
 
 #[test]
 fn what_the_driver_of_the_82599_says() {
@@ -45,5 +42,13 @@ fn what_the_driver_of_the_xl710_says() {
         (Feature::VlanFilter, "i40e_driver.rs", "vlans_are_filtered_for_each_address"),
         (Feature::Interrupts, "i40e_driver.rs", "a_queue_wakes_who_sleeps_on_it"),
         (Feature::FlowFilter, "i40e_flow.rs", "a_flow_comes_to_the_queue_that_it_is_led_to"),
+    ]);
+}
+
+#[test]
+fn what_the_driver_of_the_xl710s_virtual_functions_says() {
+    all::<i40e_vf::Pair>(&[
+        (Feature::VlanFilter, "i40e_vf.rs", "vlans_are_chosen_stripped_or_hidden"),
+        (Feature::Interrupts, "i40e_vf.rs", "a_queue_wakes_who_sleeps_on_it"),
     ]);
 }

@@ -112,7 +112,7 @@ fn totals(router: &mut graph::Router) -> (u64, u64) {
 #[test]
 fn packets_of_every_class_are_accounted_for() {
     let (packets, mut wrong) = (cut_off(), vec![]);
-    for (name, class) in classes().filter(|(_, class)| class.account.is_complete()) {
+    for (name, _) in classes().filter(|(_, class)| class.account.is_complete()) {
         let Ok((mut trial, _)) = Trial::of(name, &crate::registry()) else { continue };
         for some in packets.chunks(64) {
             trial.send(some.iter().cloned());
