@@ -21,6 +21,7 @@ mod mutants;
 mod packetdrill;
 mod peers;
 mod programs;
+mod record;
 mod runner;
 mod source_mutants;
 mod step;
@@ -74,6 +75,9 @@ enum Chore {
     /// The tests of hostile peers under the address sanitizer; installs a nightly toolchain
     /// where there is none.
     Asan,
+    /// Run the benchmarks that show where speed is gained or lost; with --record, append their
+    /// figures to a file with the commit and the machine.
+    Bench(record::Arguments),
     /// Measure our drivers beside DPDK's, which is fetched; needs root.
     Peers {
         /// For both benches, such as --windows 10.
@@ -123,6 +127,7 @@ fn main() -> ExitCode {
         Chore::Asan => asan::run_tests(),
         Chore::Mutants(arguments) => mutants::run(&arguments),
         Chore::Packetdrill(arguments) => packetdrill::of(&arguments),
+        Chore::Bench(arguments) => record::of(&arguments),
         Chore::Peers { arguments } => peers::measure(&arguments),
         Chore::SourceMutants { crates, arguments } => source_mutants::of(&crates, &arguments),
         Chore::Configurations { folders, json } => configurations::sort(&folders, json),

@@ -1,6 +1,7 @@
 //! `ixora bench`: what drivers and routers cost, in cycles per packet, with the
 //! conditions under which it was measured. The crate `bench` measures.
 
+mod drift;
 mod graph;
 mod growth;
 mod instructions;
@@ -32,6 +33,8 @@ use report::Report;
 pub enum Bench {
     /// The 82599 driver on its model.
     Driver(DriverArguments),
+    /// How figures changed over the records of `cargo xtask bench --record`.
+    Drift(drift::Arguments),
     /// A router: what its graph and its elements cost.
     #[command(visible_alias = "router")]
     Graph(graph::Arguments),
@@ -119,6 +122,7 @@ fn one_of<T: Copy + Send + Sync + 'static>(all: &'static [Choice<T>]) -> impl Ty
 pub fn run(bench: &Bench) -> Result<(), Failure> {
     match bench {
         Bench::Driver(arguments) => driver(arguments),
+        Bench::Drift(arguments) => drift::run(arguments),
         Bench::Overlay(arguments) => overlay::run(arguments),
         Bench::Paper(arguments) => paper::run(arguments),
         Bench::Peers(arguments) => peers::run(arguments),

@@ -67,8 +67,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(packets) = arguments.only_packets {
         return settings.iter().try_for_each(|(_, setup)| Ok(overlay::pass(setup, packets)?));
     }
+    let report = Report::new(vec![arguments.cpu]); // before this thread is pinned to one core
     runtime::cores::pin(arguments.cpu);
-    let report = Report::new(vec![arguments.cpu]);
     report.print_machine();
     println!("TSC cycles per packet on one core, packets in memory, batches of 32\n");
     println!(
