@@ -46,6 +46,7 @@ pub mod names;
 pub mod ndp;
 pub mod outer;
 pub mod segment;
+pub mod siphash;
 pub mod tcp;
 pub mod tcp_option;
 pub mod toeplitz;

@@ -4,10 +4,10 @@ use std::net::IpAddr;
 
 use siphasher::sip::SipHasher24;
 use wire::ip::Addresses;
+use wire::siphash::hash_words;
 
 use crate::emit;
 use crate::segment::Segment;
-use crate::sip::hash_words;
 
 /// Both ends of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -64,7 +64,6 @@ mod reset;
 mod rtt;
 mod segment;
 mod sequence;
-mod sip;
 mod slab;
 mod stack;
 mod timer;

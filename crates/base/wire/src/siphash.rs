@@ -1,9 +1,10 @@
 //! SipHash-1-3 (Aumasson and Bernstein, *SipHash: a fast short-input PRF*, 2012, with one round
-//! for each word and three at the end) of a few words whose number the compiler knows: a table's
-//! hash is made for each segment.
+//! for each word and three at the end) of a few words whose number the compiler knows, such as the
+//! addresses and ports of a flow: a hash is made for each packet, under a secret, for strangers
+//! choose addresses and ports, and must not find those that fall into one place of a table.
 
-/// The hash of some words and half a word behind them under a key: that of their bytes, the lowest
-/// first.
+/// The hash of some words of 64 bits, and of one of 32 bits behind them, under a key of 128 bits:
+/// that of their bytes, the lowest first.
 #[inline(always)]
 pub fn hash_words<const N: usize>(key: [u64; 2], words: &[u64; N], last: u32) -> u64 {
     let mut state = [
