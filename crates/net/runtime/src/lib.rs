@@ -7,7 +7,8 @@
 //! in turn; when nothing comes for a while it lets others run, or sleeps until an
 //! interrupt, a deadline of a poller or a [`Wakeup`]. [`Running::end`] has the devices
 //! send what they were given, takes the rings down and returns what each poller counted.
-//! A poller with many connections keeps their deadlines in [`Timers`].
+//! A poller with many connections keeps their deadlines in [`Timers`], and finds them by a
+//! [`Directory`].
 //!
 //! The lanes of a router have a loop of their own (`docs/decisions/0018-runtime.md`) and
 //! share the parts: [`cores`], [`Wakeup`], [`sleep`] and [`OnPanic`].
@@ -15,6 +16,7 @@
 
 pub mod confine;
 pub mod cores;
+mod directory;
 mod error;
 mod instant;
 pub mod peer;
@@ -25,6 +27,7 @@ mod timers;
 mod wakeup;
 mod worker;
 
+pub use directory::Directory;
 pub use error::Error;
 pub use instant::Instant;
 pub use poller::{Poller, Queue};

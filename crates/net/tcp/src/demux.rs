@@ -1,11 +1,10 @@
-//! Which connection a segment belongs to: linear hashing (Litwin, 1980). The table grows by
-//! one bucket for each connection that comes, and moves the connections of one bucket for it:
-//! no insertion waits until all have been moved. It does not shrink.
+//! Which connection a segment belongs to: a hash table that grows by one bucket for each
+//! connection that comes, and does not shrink.
+
+use runtime::Directory;
 
 /// The number of no connection.
-const NONE: u32 = u32::MAX;
-/// Buckets of a piece of the directory. Pieces never move.
-const PIECE: usize = 1024;
+const NONE: u32 = Directory::NONE;
 
 /// A connection's place in the list of its bucket.
 #[derive(Debug, Clone, Copy)]
@@ -17,27 +16,21 @@ struct Link {
 /// Connections by the hash of their addresses and ports.
 #[derive(Debug)]
 pub struct Demux {
-    /// The first connection of each bucket.
-    directory: Vec<Box<[u32]>>,
-    /// Buckets in use.
-    buckets: u32,
+    directory: Directory,
     links: Vec<Link>,
-    len: u32,
+    len: usize,
 }
 
 impl Demux {
     /// An empty table for connections whose numbers are below `capacity`.
     pub fn new(capacity: usize) -> Demux {
-        let pieces = capacity.div_ceil(PIECE).max(1);
-        let mut directory = Vec::with_capacity(pieces);
-        directory.push(vec![NONE; PIECE].into());
-        Demux { directory, buckets: 1, links: Vec::with_capacity(capacity), len: 0 }
+        Demux { directory: Directory::new(capacity), links: Vec::with_capacity(capacity), len: 0 }
     }
 
     /// The connection with a hash for which `is` says yes.
     #[inline]
     pub fn find(&self, hash: u32, is: impl Fn(u32) -> bool) -> Option<u32> {
-        let mut at = *self.head(self.bucket(hash));
+        let mut at = self.directory.first(hash);
         while at != NONE {
             let link = self.links[at as usize];
             if link.hash == hash && is(at) {
@@ -51,21 +44,21 @@ impl Demux {
     /// Brings the bucket of a hash towards the cache.
     #[inline]
     pub fn prefetch(&self, hash: u32) {
-        memory::prefetch(self.head(self.bucket(hash)));
+        self.directory.prefetch(hash);
     }
 
     /// The connection that is looked at first for a hash, whose place in its list is brought
     /// towards the cache.
     #[inline]
     pub fn first(&self, hash: u32) -> Option<u32> {
-        let first = *self.head(self.bucket(hash));
+        let first = self.directory.first(hash);
         memory::prefetch(self.links.get(first as usize)?);
         Some(first)
     }
 
     /// Enters a connection that is not in the table.
     pub fn insert(&mut self, connection: u32, hash: u32) {
-        if self.len >= self.buckets {
+        if self.len >= self.directory.buckets() {
             self.grow();
         }
         if connection as usize >= self.links.len() {
@@ -78,10 +71,10 @@ impl Demux {
     /// Takes a connection out, if it is in the table.
     pub fn remove(&mut self, connection: u32) {
         let Some(Link { hash, next }) = self.links.get(connection as usize).copied() else { return };
-        let bucket = self.bucket(hash);
-        let mut at = *self.head(bucket);
+        let first = self.directory.first_mut(hash);
+        let mut at = *first;
         if at == connection {
-            *self.head_mut(bucket) = next;
+            *first = next;
             self.len -= 1;
             return;
         }
@@ -98,13 +91,7 @@ impl Demux {
 
     /// Adds a bucket, and moves there what belongs there of the one that it is split from.
     fn grow(&mut self) {
-        let added = self.buckets as usize;
-        if added / PIECE >= self.directory.len() {
-            self.directory.push(vec![NONE; PIECE].into());
-        }
-        let half = 1 << added.ilog2();
-        let mut at = std::mem::replace(self.head_mut(added - half), NONE);
-        self.buckets += 1;
+        let mut at = self.directory.grow();
         while at != NONE {
             let Link { hash, next } = self.links[at as usize];
             self.push(at, hash);
@@ -113,28 +100,8 @@ impl Demux {
     }
 
     fn push(&mut self, connection: u32, hash: u32) {
-        let bucket = self.bucket(hash);
-        let next = std::mem::replace(self.head_mut(bucket), connection);
+        let next = std::mem::replace(self.directory.first_mut(hash), connection);
         self.links[connection as usize] = Link { hash, next };
-    }
-
-    /// The bucket of a hash: of its lowest bits as many as the buckets' number has, or one
-    /// less where there is no such bucket yet.
-    #[inline(always)]
-    fn bucket(&self, hash: u32) -> usize {
-        let half = 1_u32 << self.buckets.ilog2();
-        let bucket = hash & (2 * half - 1);
-        if bucket < self.buckets { bucket as usize } else { (bucket & (half - 1)) as usize }
-    }
-
-    #[inline(always)]
-    fn head(&self, bucket: usize) -> &u32 {
-        &self.directory[bucket / PIECE][bucket % PIECE]
-    }
-
-    #[inline(always)]
-    fn head_mut(&mut self, bucket: usize) -> &mut u32 {
-        &mut self.directory[bucket / PIECE][bucket % PIECE]
     }
 }
 
@@ -169,7 +136,7 @@ mod tests {
             assert_eq!(found, model.contains_key(&n).then_some(n), "{n}");
         }
         demux.remove(1);
-        assert_eq!(demux.len as usize, model.len(), "what is not there is not taken out");
+        assert_eq!(demux.len, model.len(), "what is not there is not taken out");
     }
 
     #[test]
@@ -178,14 +145,14 @@ mod tests {
         let mut longest = 0;
         for n in 0..50_000 {
             demux.insert(n, mixed(n));
-            longest = longest.max(list_len(&demux, demux.bucket(mixed(n))));
+            longest = longest.max(list_len(&demux, mixed(n)));
         }
         assert!(longest < 12, "{longest} connections in one bucket");
-        assert_eq!(demux.buckets, 50_000);
+        assert_eq!(demux.directory.buckets(), 50_000);
     }
 
-    fn list_len(demux: &Demux, bucket: usize) -> usize {
-        let mut at = *demux.head(bucket);
+    fn list_len(demux: &Demux, hash: u32) -> usize {
+        let mut at = demux.directory.first(hash);
         let mut len = 0;
         while at != NONE {
             at = demux.links[at as usize].next;
