@@ -10,8 +10,8 @@ use wire::tcp::{self, Flags};
 use wire::tcp_option::kind;
 use wire::{checksum, icmpv4, ipv4};
 
+use super::flow::{DATA, DONE, Flow, Rare, Tracking};
 use super::flow_id::FlowId;
-use super::flows::{DATA, DONE, Flow, Tracking};
 use super::kind::{DCCP, Kind, TCP, UDP, addresses};
 use super::sequence::Shift;
 use graph::annotation::{AGGREGATE, PacketAnnotations};
@@ -54,7 +54,13 @@ pub(super) fn set_addresses(ip: &mut [u8], (src, dst): (u32, u32)) {
 }
 
 /// Rewrites a packet of a flow.
-pub(crate) fn apply(packet: &mut Packet, kind: Kind, flow: &mut Flow, back: bool, annotate: Annotate) {
+pub(crate) fn apply(
+    packet: &mut Packet,
+    kind: Kind,
+    (flow, rare): (&mut Flow, &mut Rare),
+    back: bool,
+    annotate: Annotate,
+) {
     let to = flow.rewritten(back);
     let Some((ip, payload)) = ip_header::split_mut(packet) else { return };
     let (src, dst) = addresses(ip);
@@ -67,13 +73,13 @@ pub(crate) fn apply(packet: &mut Packet, kind: Kind, flow: &mut Flow, back: bool
     set_addresses(ip, new);
     if ip_header::is_first_fragment(ip) {
         let change = |sum| changed_u32(changed_u32(sum, src, new.0), dst, new.1);
-        transport(ip, payload, kind, flow, back, &change);
+        transport(ip, payload, kind, (flow, rare), back, &change);
     }
     if annotate.destination && (kind != Kind::Address || back) {
         packet.set_dst_ip(Ipv4Addr::from_bits(new.1));
     }
     if annotate.aggregate {
-        packet.set_u32_at(AGGREGATE, flow.place() as u32);
+        packet.set_u32_at(AGGREGATE, rare.place() as u32);
     }
     if let Some(at) = annotate.reply.filter(|_| back) {
         packet.set_u8_at(at, flow.annotation);
@@ -86,7 +92,7 @@ fn transport(
     ip: &[u8],
     payload: &mut [u8],
     kind: Kind,
-    flow: &mut Flow,
+    (flow, rare): (&mut Flow, &mut Rare),
     back: bool,
     addresses: &dyn Fn(u16) -> u16,
 ) {
@@ -105,7 +111,7 @@ fn transport(
         ports.set_dst(to.dst_port);
     }
     match flow.tracking {
-        Tracking::Tcp => tcp(ip, payload, flow, back),
+        Tracking::Tcp => tcp(ip, payload, (flow, rare), back),
         _ => datagram(flow, back),
     }
 }
@@ -151,7 +157,7 @@ fn datagram(flow: &mut Flow, back: bool) {
     }
 }
 
-fn tcp(ip: &[u8], segment: &mut [u8], flow: &mut Flow, back: bool) {
+fn tcp(ip: &[u8], segment: &mut [u8], (flow, rare): (&mut Flow, &mut Rare), back: bool) {
     let offset = tcp::header_len(segment[tcp::offset::DATA_OFFSET]);
     let flags = Flags(segment[tcp::offset::FLAGS]);
     let has_data = ip.len() + offset < ip_header::total_len(ip);
@@ -165,8 +171,10 @@ fn tcp(ip: &[u8], segment: &mut [u8], flow: &mut Flow, back: bool) {
     if has_data {
         flow.marks |= DATA << u8::from(back);
     }
-    if let Some(shifts) =
-        flow.shifts.as_deref_mut().filter(|_| (tcp::HEADER_LEN..=segment.len()).contains(&offset))
+    let is_whole = (tcp::HEADER_LEN..=segment.len()).contains(&offset);
+    if flow.is_shifted
+        && is_whole
+        && let Some(shifts) = rare.shifts.as_deref_mut()
     {
         let [ours, theirs] = shifts;
         let (own, other) = if back { (theirs, ours) } else { (ours, theirs) };

@@ -9,7 +9,8 @@ use graph::value::{Scope, Span, Value, unsigned};
 use graph::{Class, Conf, Element, Fault, Setup};
 
 use super::apply::Annotate;
-use super::flows::{CAPACITY, Member, Times};
+use super::flow::Times;
+use super::flows::{CAPACITY, Member};
 use super::hosts::Hosts;
 use super::kind::Kind;
 use super::mapper::all;
@@ -394,7 +395,7 @@ fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, kind: Kind) -> Result<Box<dy
         let checked = input.and_then(|input| input.check(setup).map(|()| input));
         checked.map_err(|error| spec::about(i, &error))
     }))?;
-    let member = Member { inputs, hosts, times, outputs: setup.outputs, ..Member::default() };
+    let member = Member::new(inputs, setup.outputs, times, hosts);
     let annotate = Annotate { destination, reply, aggregate: aggregate && kind == Kind::Ip };
     let parts = Parts { kind, member, inputs: setup.inputs, capacity, partner, annotate, reap_ns };
     let core = Arc::new(Core::new(parts));

@@ -5,140 +5,58 @@
 //! another one needs its place, the next to expire first. When all flows are
 //! guaranteed a new one is refused.
 
-use std::collections::HashMap;
-
+use super::flow::{Entry, Flow, Rare, Times};
 use super::flow_id::{FlowId, Growth};
-use super::heap::Heaps;
 use super::hosts::Hosts;
 use super::kind::Kind;
-use super::sequence::Shift;
+use super::order::Order;
 use super::spec::{Input, Rule};
+use super::table::Table;
 use super::taken::{Chosen, Known, Taken};
 
 /// What a rewriter's flows may be, when nobody says.
 pub(crate) const CAPACITY: usize = 1 << 18;
-
-/// How a flow's life is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tracking {
-    /// By its last packet.
-    None,
-    /// Whether it streams.
-    Datagram,
-    /// Whether both sides sent data, and ended.
-    Tcp,
-}
-
-/// Times in milliseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Times {
-    /// How long an idle flow is remembered.
-    pub idle: i64,
-    /// How long it cannot be forgotten.
-    pub guarantee: i64,
-    /// How long one in full use is remembered.
-    pub busy: i64,
-    /// How long one that ended is remembered.
-    pub done: i64,
-}
-
-/// A flow.
-#[derive(Debug)]
-pub(crate) struct Flow {
-    /// Of packets as they come: forward, and back.
-    pub ids: [FlowId; 2],
-    pub outputs: [usize; 2],
-    pub member: usize,
-    pub map: usize,
-    pub input: usize,
-    pub protocol: u8,
-    pub tracking: Tracking,
-    /// Bits and counts of [`tracking`](Self::tracking).
-    pub marks: u8,
-    pub guaranteed: bool,
-    /// When it, or its guarantee, expires, in milliseconds.
-    pub expiry: i64,
-    /// An annotation of its first packet.
-    pub annotation: u8,
-    /// How sequence numbers shift, forward and back.
-    pub shifts: Option<Box<[Shift; 2]>>,
-    /// When it came, relative to others.
-    number: u64,
-    /// Where both its entries stand among others': one that took another's place has
-    /// that one's.
-    stands: [u64; 2],
-}
-
-/// TCP: an end sent FIN, forward; the other one's is the next bit.
-pub(crate) const DONE: u8 = 1;
-/// TCP: an end sent data, forward; the other one's is the next bit.
-pub(crate) const DATA: u8 = 4;
-
-impl Flow {
-    /// What packets of a direction become.
-    pub(crate) fn rewritten(&self, back: bool) -> FlowId {
-        self.ids[usize::from(!back)].reversed()
-    }
-
-    /// How many flows came before it.
-    pub(crate) fn place(&self) -> u64 {
-        self.number - 1
-    }
-
-    fn idle_time(&self, times: &Times) -> i64 {
-        match self.tracking {
-            Tracking::Tcp if self.marks & (3 * DONE) == 3 * DONE => times.done,
-            Tracking::Tcp if self.marks & (3 * DATA) == 3 * DATA => times.busy,
-            Tracking::Datagram if self.marks > 6 => times.busy,
-            _ => times.idle,
-        }
-    }
-}
-
-/// Which flow, in which direction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub flow: u32,
-    pub back: bool,
-}
+/// The most flows that a table has numbers for.
+const MOST: usize = 1 << 30;
+/// Flows whose guarantees are looked at for each packet at most, while nobody needs to know.
+const LOOKS_EACH: usize = 4;
 
 /// A rewriter's part.
 #[derive(Debug, Default)]
 pub(crate) struct Member {
     pub inputs: Vec<Input>,
-    /// The second is UDP's, where the protocols have one each.
-    pub maps: [HashMap<FlowId, Entry>; 2],
+    /// Entries of each map: two of most flows. The second map is UDP's, where the protocols have
+    /// one each.
+    entries: [usize; 2],
     /// What of the maps' identities is taken.
-    pub taken: [Taken; 2],
-    pub growth: [Growth; 2],
+    taken: [Taken; 2],
+    growth: [Growth; 2],
     pub hosts: Hosts,
-    pub times: [Times; 2],
+    /// In which order the flows of the maps expire.
+    orders: [Order; 2],
     pub outputs: usize,
 }
 
 impl Member {
-    /// Keeps what its inputs choose from, as far as it does not.
-    pub(crate) fn keep_choices(&mut self, kind: Kind) {
-        let chosen: Vec<Chosen> = self.inputs.iter().flat_map(Input::choices).collect();
-        let kept = Chosen::ALL.map(|one| chosen.contains(&one));
-        for (taken, map) in self.taken.iter_mut().zip(&self.maps) {
-            if Chosen::ALL.map(|one| taken.keeps(one)) != kept {
-                taken.keep(kind, kept, map.keys());
-            }
-        }
+    /// A part without flows, with the times of its maps.
+    pub(crate) fn new(inputs: Vec<Input>, outputs: usize, times: [Times; 2], hosts: Hosts) -> Member {
+        Member { inputs, outputs, orders: times.map(Order::new), hosts, ..Member::default() }
     }
 }
 
 /// The flows of a map, as patterns ask for them.
 struct InMap<'a> {
     kind: Kind,
-    map: &'a HashMap<FlowId, Entry>,
+    table: &'a Table,
+    /// The member, and its map.
+    place: (usize, usize),
     taken: &'a Taken,
 }
 
 impl Known for InMap<'_> {
     fn is_free(&self, id: FlowId) -> bool {
-        !self.map.contains_key(&self.kind.complete(id).reversed())
+        let answer = self.kind.complete(id).reversed();
+        self.table.find(self.table.hash(answer), self.place, answer).is_none()
     }
 
     fn first_free(&self, chosen: Chosen, id: FlowId, first: u32, last: u32) -> Option<u32> {
@@ -178,42 +96,88 @@ pub(crate) enum Ask {
 /// All flows that share a capacity.
 #[derive(Debug)]
 pub(crate) struct Flows {
-    slots: Vec<Option<Flow>>,
-    free: Vec<u32>,
-    heaps: Heaps,
+    table: Table,
     pub capacity: usize,
     pub members: Vec<Member>,
     /// Flows forgotten before their time.
     pub evicted: u64,
     count: u64,
+    /// The latest time that was told: threads read their clocks before they wait for the lock.
+    now: i64,
+}
+
+/// What a packet's flow is looked for by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    /// The map, the protocol and the identity, as [`Kind::key`] gives them.
+    pub key: (usize, u8, FlowId),
+    /// What it may be known by, and the hashes of that.
+    known_by: (FlowId, u32),
+    or_by: Option<(FlowId, u32)>,
 }
 
 impl Flows {
     pub(crate) fn new(capacity: usize) -> Flows {
-        let (slots, free, members) = (vec![], vec![], vec![]);
-        Flows { slots, free, heaps: Heaps::default(), capacity, members, evicted: 0, count: 0 }
+        Flows { table: Table::new(), capacity, members: vec![], evicted: 0, count: 0, now: i64::MIN }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.heaps.len()
+        self.table.len()
     }
 
-    pub(crate) fn flow(&mut self, id: u32) -> &mut Flow {
-        self.slots[id as usize].as_mut().expect("entries name flows that exist")
+    /// A flow, and what few packets need of it.
+    #[inline]
+    pub(crate) fn parts(&mut self, id: u32) -> (&mut Flow, &mut Rare) {
+        self.table.parts(id)
     }
 
-    pub(crate) fn find(&self, member: usize, map: usize, id: FlowId) -> Option<Entry> {
-        self.members[member].maps[map].get(&id).copied()
+    /// It is this time now, or already later.
+    fn pass_to(&mut self, now: i64) {
+        self.now = self.now.max(now);
     }
 
-    /// The flow of a packet with this identity, as [`Kind::key`] gives it.
-    pub(crate) fn lookup(&self, kind: Kind, member: usize, map: usize, id: FlowId) -> Option<Entry> {
-        match kind {
-            Kind::Address => self
-                .find(member, map, FlowId { src: id.src, ..FlowId::default() })
-                .or_else(|| self.find(member, map, FlowId { dst: id.dst, ..FlowId::default() })),
-            _ => self.find(member, map, id),
+    /// So many packets come now.
+    pub(crate) fn begin(&mut self, packets: usize, now: i64) {
+        self.pass_to(now);
+        for order in self.members.iter_mut().flat_map(|member| &mut member.orders) {
+            order.advance(&mut self.table, self.now, LOOKS_EACH * packets);
         }
+    }
+
+    /// What to look for. Its place in the table is brought towards the cache.
+    #[inline]
+    pub(crate) fn wanted(&self, kind: Kind, key: (usize, u8, FlowId)) -> Wanted {
+        let hashed = |id: FlowId| {
+            let hash = self.table.hash(id);
+            self.table.prefetch_bucket(hash);
+            (id, hash)
+        };
+        let id = key.2;
+        let (known_by, or_by) = match kind {
+            Kind::Address => {
+                let back = FlowId { dst: id.dst, ..FlowId::default() };
+                (hashed(FlowId { src: id.src, ..FlowId::default() }), Some(hashed(back)))
+            }
+            _ => (hashed(id), None),
+        };
+        Wanted { key, known_by, or_by }
+    }
+
+    /// Brings towards the cache what is looked at first.
+    #[inline]
+    pub(crate) fn prefetch(&self, wanted: &Wanted) {
+        self.table.prefetch_first(wanted.known_by.1);
+        if let Some((_, hash)) = wanted.or_by {
+            self.table.prefetch_first(hash);
+        }
+    }
+
+    /// The flow of a packet.
+    #[inline]
+    pub(crate) fn lookup(&self, member: usize, wanted: &Wanted) -> Option<Entry> {
+        let place = (member, wanted.key.0);
+        let find = |(id, hash)| self.table.find(hash, place, id);
+        find(wanted.known_by).or_else(|| find(wanted.or_by?))
     }
 
     /// A flow for somebody who is not the rewriter itself, by addresses and ports.
@@ -225,28 +189,28 @@ impl Flows {
         now: i64,
     ) -> Option<Entry> {
         let (map, id) = kind.asked(protocol, id, ask == Ask::Back)?;
-        let found = self.lookup(kind, member, map, id);
+        self.pass_to(now);
+        let found = self.lookup(member, &self.wanted(kind, (map, protocol, id)));
         if let Some(entry) = found {
-            let own = self.flow(entry.flow).protocol;
+            let own = self.table.flow(entry.flow).protocol;
             return (own == 0 || own == protocol).then_some(entry);
         }
         let Ask::At(input) = ask else { return None };
-        self.create((kind, member), (map, protocol, id), input, now).ok()
+        self.create((kind, member), (map, protocol, id), input).ok()
     }
 
-    /// Makes a flow for a packet that has none.
+    /// Makes a flow for a packet that has none, which came now.
     pub(crate) fn create(
         &mut self,
         (kind, member): (Kind, usize),
         (map, protocol, id): (usize, u8, FlowId),
         input: usize,
-        now: i64,
     ) -> Result<Entry, Without> {
         let id = kind.forward(id);
-        self.admit(member, input, id.src, now)?;
-        let Member { inputs, maps, taken, outputs, times, .. } = &mut self.members[member];
-        let known = InMap { kind, map: &maps[map], taken: &taken[map] };
-        let (outputs, times) = (*outputs, times[map]);
+        self.admit(member, input, id.src)?;
+        let Member { inputs, taken, outputs, .. } = &mut self.members[member];
+        let known = InMap { kind, table: &self.table, place: (member, map), taken: &taken[map] };
+        let outputs = *outputs;
         let spec = inputs.get_mut(input).ok_or(Without::Unwanted)?;
         let fixed = (spec.forward, spec.reply);
         let made = match &mut spec.rule {
@@ -261,28 +225,26 @@ impl Flows {
             return Err(Without::Unwanted);
         }
         self.count += 1;
-        let guaranteed = times.guarantee > 0;
         let flow = Flow {
             ids: [id, new.reversed()],
-            outputs: [forward, reply],
-            member,
-            map,
-            input,
+            next: [0; 2],
+            last: self.now,
+            outputs: [forward, reply].map(|output| output as u32),
+            member: member as u32,
+            input: input as u32,
+            map: map as u8,
             protocol: kind.protocol(protocol),
             tracking: kind.tracking(protocol),
             marks: 0,
-            guaranteed,
-            expiry: now + if guaranteed { times.guarantee } else { times.idle },
             annotation: 0,
-            shifts: None,
-            number: self.count,
-            stands: [0; 2],
+            is_shifted: false,
+            rests: None,
         };
-        self.store(flow, now)
+        self.store(flow, Rare { number: self.count, ..Rare::default() })
     }
 
     /// Whether an input makes flows, and one more for this host.
-    fn admit(&mut self, member: usize, input: usize, host: u32, now: i64) -> Result<(), Without> {
+    fn admit(&mut self, member: usize, input: usize, host: u32) -> Result<(), Without> {
         let spec = self.members[member].inputs.get(input).ok_or(Without::Unwanted)?;
         match spec.rule {
             Rule::Drop | Rule::Named(..) => return Err(Without::Unwanted),
@@ -290,7 +252,7 @@ impl Flows {
             Rule::Keep | Rule::Pattern(_) | Rule::Mapper(_) => {}
         }
         if self.members[member].hosts.is_full(host) {
-            self.reap(now);
+            self.reap(self.now);
             let Member { inputs, hosts, .. } = &mut self.members[member];
             if hosts.is_full(host) {
                 return Err(inputs[input].refuse(Without::HostFull));
@@ -299,164 +261,217 @@ impl Flows {
         Ok(())
     }
 
-    fn store(&mut self, flow: Flow, now: i64) -> Result<Entry, Without> {
-        let (member, map, input, ids) = (flow.member, flow.map, flow.input, flow.ids);
-        let (guaranteed, expiry, number) = (flow.guaranteed, flow.expiry, flow.number);
-        let id = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(None);
-            (self.slots.len() - 1) as u32
-        });
-        self.slots[id as usize] = Some(flow);
-        for (key, back) in ids.into_iter().zip([false, true]) {
-            self.members[member].taken[map].insert(key);
-            let old = self.members[member].maps[map].insert(key, Entry { flow: id, back });
-            let stands = old.map(|old| self.flow(old.flow).stands[usize::from(old.back)]);
-            self.flow(id).stands[usize::from(back)] = stands.unwrap_or(2 * number + u64::from(back));
-            if let Some(old) = old.filter(|old| old.flow != id) {
-                self.forget(old.flow);
-            }
-        }
-        self.heaps.add(guaranteed, id, expiry);
-        self.members[member].inputs[input].count += 1;
-        self.members[member].hosts.add(ids[0].src);
-        if self.len() > self.capacity {
-            self.end_guarantees(now);
-            let gone = self.heaps.first(false).map_or(id, |(first, _)| first);
+    /// Adds a flow, which takes the place of another if that must be.
+    fn store(&mut self, flow: Flow, rare: Rare) -> Result<Entry, Without> {
+        let (member, map, input) = (flow.member as usize, usize::from(flow.map), flow.input as usize);
+        let id = self.enter(flow, rare);
+        self.members[member].orders[map].add(&mut self.table, id, self.now);
+        if self.len() > self.capacity.min(MOST) {
+            let gone = self.next_to_go().unwrap_or(id);
             self.forget(gone);
             if gone == id {
                 return Err(self.members[member].inputs[input].refuse(Without::Full));
             }
             self.evicted += 1;
+            self.members[member].orders[map].put_first(&mut self.table, id);
         }
-        let Member { maps, growth, .. } = &mut self.members[member];
-        growth[map].note(maps[map].len(), 2 * number + 1);
+        self.note_growth(member, map, id);
         Ok(Entry { flow: id, back: false })
     }
 
-    /// A packet of a flow came: it lives on.
-    pub(crate) fn refresh(&mut self, id: u32, now: i64) {
-        let flow = self.slots[id as usize].as_mut().expect("entries name flows that exist");
-        let times = self.members[flow.member].times[flow.map];
-        let guaranteed = times.guarantee > 0;
-        let after = if guaranteed { times.guarantee } else { flow.idle_time(&times) };
-        if (flow.guaranteed, flow.expiry) != (guaranteed, now + after) {
-            (flow.guaranteed, flow.expiry) = (guaranteed, now + after);
-            self.heaps.change(guaranteed, id, now + after);
+    /// Adds a flow to the table, where it is found from now on: its number.
+    fn enter(&mut self, flow: Flow, rare: Rare) -> u32 {
+        let (member, map, input, ids) =
+            (flow.member as usize, usize::from(flow.map), flow.input as usize, flow.ids);
+        let (number, directions) = (rare.number, flow.directions());
+        let id = self.table.add(flow, rare);
+        let mut stands = [2 * number, 2 * number + 1];
+        for &back in directions {
+            let key = ids[usize::from(back)];
+            if let Some(old) = self.table.find(self.table.hash(key), (member, map), key) {
+                stands[usize::from(back)] = self.table.rare(old.flow).stands[usize::from(old.back)];
+                self.forget(old.flow);
+            }
+            self.members[member].taken[map].insert(key);
+            self.table.enter(Entry { flow: id, back });
+            self.members[member].entries[map] += 1;
+        }
+        self.table.parts(id).1.stands = stands;
+        self.members[member].inputs[input].count += 1;
+        self.members[member].hosts.add(ids[0].src);
+        id
+    }
+
+    /// Notes that a map may have grown by a flow.
+    fn note_growth(&mut self, member: usize, map: usize, id: u32) {
+        let Member { entries, growth, .. } = &mut self.members[member];
+        growth[map].note(entries[map], 2 * self.table.rare(id).number + 1);
+    }
+
+    /// A packet of a flow came now: it lives on.
+    #[inline]
+    pub(crate) fn refresh(&mut self, id: u32) {
+        let now = self.now;
+        let flow = self.table.flow_mut(id);
+        match flow.rests {
+            None => flow.last = now,
+            Some(among) if flow.last == now && among == flow.in_use() => {}
+            Some(_) => {
+                let (member, map) = (flow.member as usize, usize::from(flow.map));
+                self.members[member].orders[map].wake(&mut self.table, id, now);
+            }
         }
     }
 
-    /// When a flow expires, guaranteed or not.
-    fn end_of(&self, flow: &Flow) -> i64 {
-        let times = &self.members[flow.member].times[flow.map];
-        match flow.guaranteed {
-            true => flow.expiry + flow.idle_time(times) - times.guarantee,
-            false => flow.expiry,
-        }
-    }
-
-    /// Flows whose guarantee expired are guaranteed no longer.
-    fn end_guarantees(&mut self, now: i64) {
-        while let Some((id, _)) = self.heaps.first(true).filter(|(_, expiry)| *expiry <= now) {
-            let flow = self.slots[id as usize].as_ref().expect("heaps name flows that exist");
-            let end = self.end_of(flow);
-            let flow = self.flow(id);
-            (flow.guaranteed, flow.expiry) = (false, end);
-            self.heaps.change(false, id, end);
-        }
+    /// The flow that expires first of those that are guaranteed no longer.
+    fn next_to_go(&mut self) -> Option<u32> {
+        let now = self.now;
+        let orders = self.members.iter_mut().flat_map(|member| &mut member.orders);
+        let firsts = orders.filter_map(|order| {
+            order.advance(&mut self.table, now, usize::MAX);
+            order.first(&self.table)
+        });
+        firsts.min_by_key(|(end, _)| *end).map(|(_, id)| id)
     }
 
     /// Forgets what expired, and what is too much.
     pub(crate) fn reap(&mut self, now: i64) {
-        self.end_guarantees(now);
-        while let Some((id, _)) = self.heaps.first(false).filter(|(_, expiry)| *expiry <= now) {
-            self.forget(id);
+        self.pass_to(now);
+        for at in 0..2 * self.members.len() {
+            let (member, map) = (at / 2, at % 2);
+            self.members[member].orders[map].advance(&mut self.table, self.now, usize::MAX);
+            while let Some((end, id)) = self.members[member].orders[map].first(&self.table)
+                && end <= self.now
+            {
+                self.forget(id);
+            }
         }
         self.shrink(self.capacity);
     }
 
-    /// Forgets the next to expire until so many are left.
+    /// Forgets the next to expire until so many are left, those that are guaranteed last.
     pub(crate) fn shrink(&mut self, left: usize) {
-        while self.len() > left {
-            let Some((id, _)) = self.heaps.first(false).or_else(|| self.heaps.first(true)) else { return };
-            self.forget(id);
+        let too_many = self.len().saturating_sub(left);
+        if too_many == 0 {
+            return;
         }
+        let place = |(id, flow): (u32, &Flow)| {
+            let order = &self.members[flow.member as usize].orders[usize::from(flow.map)];
+            let guaranteed_to = flow.last + order.times().guarantee;
+            match guaranteed_to > self.now {
+                true => (true, guaranteed_to, id),
+                false => (false, order.end_of(flow), id),
+            }
+        };
+        let mut all: Vec<(bool, i64, u32)> = self.table.iter().map(place).collect();
+        all.sort_unstable();
+        all.into_iter().take(too_many).for_each(|(.., id)| self.forget(id));
     }
 
     /// Forgets the flows of an input.
     pub(crate) fn forget_input(&mut self, member: usize, input: usize) {
-        for id in 0..self.slots.len() {
-            if self.slots[id].as_ref().is_some_and(|flow| flow.member == member && flow.input == input) {
-                self.forget(id as u32);
-            }
-        }
+        let is_of = |flow: &Flow| (flow.member as usize, flow.input as usize) == (member, input);
+        let all: Vec<u32> = self.table.iter().filter(|(_, flow)| is_of(flow)).map(|(id, _)| id).collect();
+        all.into_iter().for_each(|id| self.forget(id));
     }
 
     fn forget(&mut self, id: u32) {
         drop(self.remove(id));
     }
 
-    fn remove(&mut self, id: u32) -> Option<Flow> {
-        let flow = self.slots[id as usize].take()?;
-        self.heaps.remove(id);
-        let member = &mut self.members[flow.member];
-        for key in flow.ids {
-            if member.maps[flow.map].get(&key).is_some_and(|entry| entry.flow == id) {
-                member.maps[flow.map].remove(&key);
-                member.taken[flow.map].remove(key);
+    fn remove(&mut self, id: u32) -> Option<(Flow, Rare)> {
+        let flow = self.table.flow(id);
+        let (member, map, ids) = (&mut self.members[flow.member as usize], usize::from(flow.map), flow.ids);
+        for &back in flow.directions() {
+            if self.table.leave(Entry { flow: id, back }) {
+                member.taken[map].remove(ids[usize::from(back)]);
+                member.entries[map] -= 1;
             }
         }
-        member.inputs[flow.input].count -= 1;
+        member.orders[map].remove(&mut self.table, id);
+        let (flow, rare) = self.table.remove(id)?;
+        member.inputs[flow.input as usize].count -= 1;
         member.hosts.remove(flow.ids[0].src);
-        self.free.push(id);
-        Some(flow)
+        Some((flow, rare))
+    }
+
+    /// Keeps of a part what its inputs choose from, as far as it does not.
+    pub(crate) fn keep_choices(&mut self, kind: Kind, member: usize) {
+        let chosen: Vec<Chosen> = self.members[member].inputs.iter().flat_map(Input::choices).collect();
+        let kept = Chosen::ALL.map(|one| chosen.contains(&one));
+        for map in 0..2 {
+            if Chosen::ALL.map(|one| self.members[member].taken[map].keeps(one)) != kept {
+                let keys: Vec<FlowId> = self.entries(member, map).map(|(id, ..)| id).collect();
+                self.members[member].taken[map].keep(kind, kept, keys.iter());
+            }
+        }
+    }
+
+    /// All flows.
+    #[cfg(test)]
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Flow> {
+        self.table.iter().map(|(_, flow)| flow)
+    }
+
+    /// What is found in a map: the identity, the flow and the direction.
+    fn entries(&self, member: usize, map: usize) -> impl Iterator<Item = (FlowId, u32, bool)> {
+        let is_of = move |flow: &Flow| (flow.member as usize, usize::from(flow.map)) == (member, map);
+        let flows = self.table.iter().filter(move |(_, flow)| is_of(flow));
+        flows.flat_map(|(id, flow)| {
+            flow.directions().iter().map(move |&back| (flow.ids[usize::from(back)], id, back))
+        })
     }
 
     /// Takes over the flows of a rewriter's part of an old configuration, as far as
-    /// their inputs' specifications are still the same.
+    /// their inputs' specifications are still the same. Where there are more than there may be, the
+    /// next to expire are forgotten.
     pub(crate) fn adopt(&mut self, member: usize, (old, theirs): (&mut Flows, usize), now: i64) {
+        self.pass_to(now);
         let Member { inputs, outputs, .. } = &mut self.members[member];
         let pairs = inputs.iter_mut().zip(&old.members[theirs].inputs);
         let same: Vec<bool> = pairs.map(|(new, old)| new.resume(old)).collect();
-        let outputs = *outputs;
-        let own = |(id, flow): (usize, &Option<Flow>)| {
-            let flow = flow.as_ref().filter(|flow| flow.member == theirs)?;
-            Some((flow.number, id as u32))
-        };
-        let mut ids: Vec<(u64, u32)> = old.slots.iter().enumerate().filter_map(own).collect();
+        let outputs = *outputs as u32;
+        let own = old.table.iter().filter(|(_, flow)| flow.member as usize == theirs);
+        let mut ids: Vec<(u64, u32)> = own.map(|(id, _)| (old.table.rare(id).number, id)).collect();
         ids.sort_unstable();
-        for flow in ids.into_iter().filter_map(|(_, id)| old.remove(id)) {
+        let mut adopted = vec![];
+        for (flow, rare) in ids.into_iter().filter_map(|(_, id)| old.remove(id)) {
             let fits = flow.outputs.iter().all(|output| *output < outputs);
-            if fits && same.get(flow.input).is_some_and(|same| *same) {
+            if fits && same.get(flow.input as usize).is_some_and(|same| *same) {
                 self.count += 1;
-                // Where there is no room, it is forgotten as others would be.
-                let _ = self.store(Flow { member, number: self.count, ..flow }, now);
+                let (last, map) = (flow.last, usize::from(flow.map));
+                let flow = Flow { member: member as u32, rests: None, ..flow };
+                let id = self.enter(flow, Rare { number: self.count, ..rare });
+                self.note_growth(member, map, id);
+                adopted.push((last, map, id));
             }
         }
+        adopted.sort_unstable();
+        for (_, map, id) in adopted {
+            self.members[member].orders[map].add(&mut self.table, id, self.now);
+        }
+        self.shrink(self.capacity);
     }
 
     /// All flows of a map, in both directions, in the order in which Click lists them.
     pub(crate) fn list(&self, kind: Kind, member: usize, map: usize, now: i64) -> String {
-        let known = |flow: &Flow, back: bool| {
-            let entry = self.find(member, map, flow.ids[usize::from(back)]);
-            entry.is_some_and(|entry| entry.back == back)
+        let stands = |(key, id, back): (FlowId, u32, bool)| {
+            (self.table.rare(id).stands[usize::from(back)], key, (id, back))
         };
-        let mut entries = vec![];
-        for flow in self.slots.iter().flatten().filter(|flow| (flow.member, flow.map) == (member, map)) {
-            for back in [false, true].into_iter().filter(|back| known(flow, *back)) {
-                entries.push((flow.stands[usize::from(back)], flow.ids[usize::from(back)], (flow, back)));
-            }
-        }
+        let mut entries: Vec<_> = self.entries(member, map).map(stands).collect();
         entries.sort_unstable_by_key(|(stands, ..)| *stands);
         let order = self.members[member].growth[map].in_order(entries.into_iter());
-        order.into_iter().map(|(flow, back)| self.line(kind, flow, back, now)).collect()
+        order.into_iter().map(|(id, back)| self.line(kind, id, back, now)).collect()
     }
 
-    fn line(&self, kind: Kind, flow: &Flow, back: bool, now: i64) -> String {
-        let shift = flow.shifts.as_ref().map_or(0, |shifts| shifts[usize::from(back)].by());
+    fn line(&self, kind: Kind, id: u32, back: bool, now: i64) -> String {
+        let (flow, rare) = (self.table.flow(id), self.table.rare(id));
+        let shift = rare.shifts.as_ref().map_or(0, |shifts| shifts[usize::from(back)].by());
         let shift = if shift == 0 { String::new() } else { format!(" seq {shift:+}") };
         let [first, second] = if back { ["", "*"] } else { ["*", ""] };
         let [forward, reply] = flow.outputs;
-        let left = (self.end_of(flow) + 500 - now).max(0) / 1000;
+        let order = &self.members[flow.member as usize].orders[usize::from(flow.map)];
+        let left = (order.end_of(flow) + 500 - now).max(0) / 1000;
         let what = kind.unparse(flow.ids[usize::from(back)], flow.rewritten(back));
         format!("{what}{shift} [{first}{forward} {second}{reply}] i{} exp{left}\n", flow.input)
     }

@@ -11,8 +11,9 @@ use wire::ip::Protocol;
 use wire::{ipv4, tcp};
 
 use super::classes::is_rewriter;
+use super::flow::Tracking;
 use super::flow_id::FlowId;
-use super::flows::{Ask, Tracking};
+use super::flows::Ask;
 use super::kind::{TCP, addresses};
 use super::mapper::all;
 use super::rewriter::{Core, now_ms};
@@ -149,10 +150,10 @@ impl FtpPortMapper {
         let ((src, dst), src_port, dst_port) = (addresses(ip), tcp.src_port(), tcp.dst_port());
         let behind = tcp.sequence().wrapping_add(bytes.len() as u32);
         let connection = FlowId { src, src_port, dst, dst_port };
-        let kept = control.ask(TCP, connection, Ask::Known, now, |flow, _| flow.annotation)?;
+        let kept = control.ask(TCP, connection, Ask::Known, now, |flow, _, _| flow.annotation)?;
         let from_port =
             FlowId { src: found.address, src_port: found.port, dst, dst_port: dst_port.wrapping_sub(1) };
-        let new = data.ask(TCP, from_port, Ask::At(self.input as usize), now, |flow, entry| {
+        let new = data.ask(TCP, from_port, Ask::At(self.input as usize), now, |flow, _, entry| {
             flow.annotation = kept;
             flow.rewritten(entry.back)
         })?;
@@ -160,10 +161,11 @@ impl FtpPortMapper {
         let argument = format!("{a},{b},{c},{d},{},{}", new.src_port >> 8, new.src_port & 0xFF);
         let grows = argument.len() as i32 - (found.end - found.begin) as i32;
         replace(packet, data_at, found, argument.as_bytes())?;
-        control.ask(TCP, connection, Ask::Known, now, |flow, entry| {
+        control.ask(TCP, connection, Ask::Known, now, |flow, rare, entry| {
             if flow.tracking == Tracking::Tcp {
+                flow.is_shifted = true;
                 let shifts =
-                    flow.shifts.get_or_insert_with(|| Box::new([Shift::default(), Shift::default()]));
+                    rare.shifts.get_or_insert_with(|| Box::new([Shift::default(), Shift::default()]));
                 shifts[usize::from(entry.back)].add(behind, grows);
             }
         })

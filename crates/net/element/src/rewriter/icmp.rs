@@ -174,9 +174,9 @@ impl IcmpRewriter {
         let (ip, message) = ip_header::split_mut(packet)?;
         let quote = quote(message).filter(|_| message.first().is_some_and(|kind| icmpv4::is_error(*kind)))?;
         let found = self.maps.iter().find_map(|(core, offset)| {
-            core.ask(quote.protocol, quote.id, Ask::Back, now, |flow, entry| {
+            core.ask(quote.protocol, quote.id, Ask::Back, now, |flow, _, entry| {
                 let back = entry.back;
-                let output = offset.map_or(0, |offset| offset + flow.outputs[usize::from(back)]);
+                let output = offset.map_or(0, |offset| offset + flow.output(back));
                 (flow.rewritten(back), output, back.then_some(flow.annotation))
             })
         });

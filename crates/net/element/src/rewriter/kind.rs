@@ -6,8 +6,8 @@ use wire::icmpv4::{self, ECHO_REPLY, ECHO_REQUEST};
 use wire::ip::{Ports, Protocol};
 use wire::{ipv4, udp};
 
+use super::flow::Tracking;
 use super::flow_id::FlowId;
-use super::flows::Tracking;
 use graph::ip_header;
 
 pub(crate) const ICMP: u8 = Protocol::ICMP.0;

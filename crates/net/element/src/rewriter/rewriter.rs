@@ -8,8 +8,9 @@ use graph::{Action, Cx, Element, Next, Refused, TimerId};
 use memory::{Batch, Packet};
 
 use super::apply::{Annotate, apply};
+use super::flow::{Entry, Flow, Rare};
 use super::flow_id::FlowId;
-use super::flows::{Ask, Entry, Flow, Flows, Member, Without};
+use super::flows::{Ask, Flows, Member, Wanted, Without};
 use super::kind::Kind;
 use super::mapper::{Mapper, all};
 use super::spec::{self, Input, Rule};
@@ -52,6 +53,11 @@ pub(super) fn now_ms(cx: &Cx<'_>) -> i64 {
 
 fn lock(flows: &Mutex<Flows>) -> MutexGuard<'_, Flows> {
     flows.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a packet, which has an ICMP header, answers an echo request.
+fn is_echo_reply(packet: &Packet) -> bool {
+    ip_header::split(packet).is_some_and(|(_, payload)| payload.first() == Some(&wire::icmpv4::ECHO_REPLY))
 }
 
 /// What makes a rewriter.
@@ -102,7 +108,7 @@ impl Core {
         all(
             inputs.map(|(i, input)| resolve(cx, input, self.outputs).map_err(|error| spec::about(i, &error)))
         )?;
-        flows.members[member].keep_choices(self.kind);
+        flows.keep_choices(self.kind, member);
         Ok(true)
     }
 
@@ -129,12 +135,13 @@ impl Core {
         id: FlowId,
         ask: Ask,
         now: i64,
-        work: impl FnOnce(&mut Flow, Entry) -> R,
+        work: impl FnOnce(&mut Flow, &mut Rare, Entry) -> R,
     ) -> Option<R> {
         let (flows, member) = self.place();
         let mut flows = lock(&flows);
         let entry = flows.ask((self.kind, member), (protocol, id), ask, now)?;
-        Some(work(flows.flow(entry.flow), entry))
+        let (flow, rare) = flows.parts(entry.flow);
+        Some(work(flow, rare, entry))
     }
 }
 
@@ -165,6 +172,8 @@ pub(crate) struct Rewriter {
     core: Arc<Core>,
     flows: Arc<Mutex<Flows>>,
     member: usize,
+    /// What the packets of a batch belong to.
+    wanted: Box<[Option<Wanted>; Batch::MAX]>,
     actions: Box<[Action; Batch::MAX]>,
     /// When what expired is forgotten next.
     reap_at_ns: i64,
@@ -173,7 +182,8 @@ pub(crate) struct Rewriter {
 impl Rewriter {
     pub(super) fn new(core: Arc<Core>) -> Rewriter {
         let (flows, member) = core.place();
-        Rewriter { core, flows, member, actions: Box::new([Action::ON; Batch::MAX]), reap_at_ns: 0 }
+        let (wanted, actions) = (Box::new([None; Batch::MAX]), Box::new([Action::ON; Batch::MAX]));
+        Rewriter { core, flows, member, wanted, actions, reap_at_ns: 0 }
     }
 
     /// What becomes of a packet that belongs to no flow and begins none.
@@ -184,20 +194,32 @@ impl Rewriter {
         }
     }
 
-    fn packet(&self, flows: &mut Flows, input: usize, packet: &mut Packet, now: i64) -> Action {
+    /// Finds out what the packets of a batch belong to, and brings that towards the cache: the
+    /// places in the table of all, then the flows.
+    fn look_ahead(&mut self, flows: &Flows, batch: &Batch) {
         let kind = self.core.kind;
-        let split = ip_header::split(packet);
-        let is_answer = split.is_some_and(|(_, payload)| payload.first() == Some(&wire::icmpv4::ECHO_REPLY));
-        let Some((map, protocol, id)) = split.and_then(|(ip, payload)| kind.key(ip, payload)) else {
-            return self.unfit(flows, input);
-        };
-        let entry = match flows.lookup(kind, self.member, map, id) {
+        for (packet, wanted) in batch.iter().zip(self.wanted.iter_mut()) {
+            let key = ip_header::split(packet).and_then(|(ip, payload)| kind.key(ip, payload));
+            *wanted = key.map(|key| flows.wanted(kind, key));
+        }
+        self.wanted[..batch.len()].iter().flatten().for_each(|wanted| flows.prefetch(wanted));
+    }
+
+    fn packet(
+        &self,
+        flows: &mut Flows,
+        input: usize,
+        (packet, wanted): (&mut Packet, Option<Wanted>),
+    ) -> Action {
+        let kind = self.core.kind;
+        let Some(wanted) = wanted else { return self.unfit(flows, input) };
+        let entry = match flows.lookup(self.member, &wanted) {
             Some(entry) => entry,
-            None if kind == Kind::Ping && is_answer => return self.unfit(flows, input),
-            None => match flows.create((kind, self.member), (map, protocol, id), input, now) {
+            None if kind == Kind::Ping && is_echo_reply(packet) => return self.unfit(flows, input),
+            None => match flows.create((kind, self.member), wanted.key, input) {
                 Ok(entry) => {
                     let annotation = self.core.annotate.reply.map_or(0, |at| packet.u8_at(at));
-                    flows.flow(entry.flow).annotation = annotation;
+                    flows.parts(entry.flow).0.annotation = annotation;
                     entry
                 }
                 Err(Without::Pass(output)) => return Action::out(output),
@@ -207,10 +229,10 @@ impl Rewriter {
                 Err(Without::HostFull) => return Action::drop(HOST_FULL),
             },
         };
-        let flow = flows.flow(entry.flow);
-        apply(packet, kind, flow, entry.back, self.core.annotate);
-        let output = flow.outputs[usize::from(entry.back)];
-        flows.refresh(entry.flow, now);
+        let (flow, rare) = flows.parts(entry.flow);
+        let output = flow.output(entry.back);
+        apply(packet, kind, (flow, rare), entry.back, self.core.annotate);
+        flows.refresh(entry.flow);
         Action::out(output)
     }
 
@@ -228,7 +250,7 @@ impl Rewriter {
         let mut flows = self.flows();
         let found = flows.ask((self.core.kind, self.member), (super::kind::TCP, id), Ask::Known, now);
         Ok(found.map_or(String::new(), |entry| {
-            let to = flows.flow(entry.flow).rewritten(entry.back);
+            let to = flows.parts(entry.flow).0.rewritten(entry.back);
             let [src, dst] = [to.src, to.dst].map(Ipv4Addr::from_bits);
             format!("{src} {} {dst} {}", to.src_port, to.dst_port)
         }))
@@ -311,7 +333,7 @@ impl Rewriter {
         let mut flows = lock(&self.flows);
         flows.forget_input(self.member, i);
         flows.members[self.member].inputs[i] = input;
-        flows.members[self.member].keep_choices(self.core.kind);
+        flows.keep_choices(self.core.kind, self.member);
         Ok(())
     }
 }
@@ -332,9 +354,11 @@ impl Element for Rewriter {
         let now = now_ms(cx);
         let own = self.flows.clone();
         let mut flows = lock(&own);
+        flows.begin(batch.len(), now);
+        self.look_ahead(&flows, batch);
         let mut same = true;
         for (place, packet) in batch.iter_mut().enumerate() {
-            self.actions[place] = self.packet(&mut flows, input, packet, now);
+            self.actions[place] = self.packet(&mut flows, input, (packet, self.wanted[place]));
             same &= self.actions[place] == self.actions[0];
         }
         drop(flows);
