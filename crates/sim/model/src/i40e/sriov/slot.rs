@@ -44,6 +44,16 @@ impl<C> Queue<C> {
         (self.wanted, self.serial) = (context, self.serial + 1);
     }
 
+    /// The virtual function's word on whether what was wanted at `serial` runs; `false` when
+    /// something else is wanted since.
+    pub fn tell(&mut self, serial: u64, runs: bool) -> bool {
+        let is_current = self.serial == serial;
+        if is_current {
+            self.runs = runs;
+        }
+        is_current
+    }
+
     /// Forgets it; what was started before stops.
     fn reset(&mut self) {
         *self = Queue { serial: self.serial + 1, ..Queue::default() };
@@ -142,5 +152,11 @@ impl SharedSlot {
     /// Nobody waits for anything else while holding it.
     pub(in crate::i40e) fn lock(&self) -> MutexGuard<'_, Slot> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether somebody holds it.
+    #[cfg(test)]
+    pub(in crate::i40e) fn is_held(&self) -> bool {
+        matches!(self.0.try_lock(), Err(std::sync::TryLockError::WouldBlock))
     }
 }

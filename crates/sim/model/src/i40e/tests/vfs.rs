@@ -2,10 +2,16 @@
 
 use regs::i40e::admin::vsi;
 
-use super::{BASE, MAC, Tails};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use regs::i40e::context::{rx, tx};
+
+use super::{BASE, MAC, RX_RING, TX_RING, Tails};
 use crate::fixture::{Cable, Memory};
 use crate::i40e::switch::{Switch, Vsi};
-use crate::i40e::{I40e, MOST_VFS, QUEUES, SharedSlot};
+use crate::i40e::{I40e, MOST_VFS, QUEUES, SharedSlot, Vf};
+use crate::{Chip, Pages};
 
 /// Bytes of a frame.
 const LEN: usize = 9000;
@@ -39,4 +45,59 @@ fn a_step_forwards_some_bytes_of_each_in_turn() {
     let sent: Vec<usize> = slots.iter().map(|slot| 64 - left(slot)).collect();
     let share = moved / MOST_VFS;
     assert!(sent.iter().all(|count| (share..=share + 1).contains(count)), "{sent:?}");
+}
+
+/// Pages at which the client makes its function wait: how often they were touched, and how often
+/// while the slot was held.
+struct Slow {
+    slot: SharedSlot,
+    touched: Arc<[AtomicUsize; 2]>,
+}
+
+impl Slow {
+    fn touch(&self) {
+        self.touched[0].fetch_add(1, Ordering::Relaxed);
+        self.touched[1].fetch_add(self.slot.is_held().into(), Ordering::Relaxed);
+    }
+}
+
+impl Pages for Slow {
+    fn load(&self, _: u32) -> u32 {
+        self.touch();
+        0
+    }
+
+    fn store(&self, _: u32, _: u32) {
+        self.touch();
+    }
+}
+
+/// The physical function's device waits for who holds the slot.
+#[test]
+fn a_virtual_function_that_waits_at_its_pages_holds_nothing() {
+    let slot = SharedSlot::default();
+    let touched = Arc::<[AtomicUsize; 2]>::default();
+    let pages = Slow { slot: slot.clone(), touched: Arc::clone(&touched) };
+    let mut vf = Vf::new(Memory::new(BASE, 1 << 16), pages, slot.clone());
+    Chip::<Cable>::set_bus_master(&mut vf, true);
+    let (mut rx_context, mut tx_context) = ([0; rx::LEN / 8], [0; tx::LEN / 8]);
+    for (field, value) in [(rx::BASE, RX_RING / 128), (rx::QLEN, 64), (rx::DBUFF, 16), (rx::RXMAX, 1518)] {
+        field.put(&mut rx_context, value);
+    }
+    for (field, value) in [(tx::BASE, TX_RING / 128), (tx::QLEN, 64)] {
+        field.put(&mut tx_context, value);
+    }
+    {
+        let mut slot = slot.lock();
+        slot.reset();
+        slot.rx[1].want(Some((rx_context, 0)));
+        slot.tx[2].want(Some((tx_context, 5)));
+    }
+    let [all, held] = [0, 1].map(|n| touched[n].load(Ordering::Relaxed));
+    Chip::<Cable>::step(&mut vf, &mut Cable::default(), 0);
+    let now = [0, 1].map(|n| touched[n].load(Ordering::Relaxed));
+    assert!(now[0] > all, "the reset and the queues write pages");
+    assert_eq!(now[1], held, "the slot was held meanwhile");
+    let slot = slot.lock();
+    assert_eq!((slot.rx[1].runs, slot.tx[2].runs, slot.failed), (true, true, false));
 }
