@@ -15,8 +15,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// The modules that bugs may be in, with how they are declared in `src/lib.rs`.
-const MODULES: [(&str, &str); 6] = [
+const MODULES: [(&str, &str); 7] = [
     ("i40e", "/// Intel XL710, X710 and XXV710.\npub mod i40e"),
+    ("iavf", "pub mod iavf"),
     ("intel", "/// What Intel's NICs have in common.\npub mod intel"),
     ("ixgbe", "/// Intel 82599, X520, X540 and X550.\npub mod ixgbe"),
     ("ixgbevf", "pub mod ixgbevf"),

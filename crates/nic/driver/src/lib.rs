@@ -7,7 +7,6 @@
 //! names the register and the last value read.
 
 mod error;
-pub mod iavf;
 pub mod igb;
 mod prefetch;
 mod vf_fault;
@@ -16,6 +15,8 @@ pub mod virtio;
 
 #[cfg(not(feature = "seeded-bugs"))]
 pub mod i40e;
+#[cfg(not(feature = "seeded-bugs"))]
+pub mod iavf;
 #[cfg(not(feature = "seeded-bugs"))]
 pub mod intel;
 #[cfg(not(feature = "seeded-bugs"))]
