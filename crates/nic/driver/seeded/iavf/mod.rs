@@ -2,8 +2,9 @@
 //! those that begin with AVF, of document 331954.
 
 mod mailbox;
+mod queues;
 
 use super::{Bug, Linter, edit};
 use Linter::Reports;
 
-pub(super) const BUGS: &[&[Bug]] = &[mailbox::BUGS];
+pub(super) const BUGS: &[&[Bug]] = &[mailbox::BUGS, queues::BUGS];
