@@ -219,4 +219,88 @@ pub(super) const BUGS: &[Bug] = &[
             }",
         )],
     },
+    Bug {
+        name: "iavf-interval-in-nanoseconds",
+        about: "VFINT_ITRN1 is written with 16,000, nanoseconds, where it has units of 2 us.",
+        linter: Reports("IntervalInvalid", "7"),
+        test: "i40e_vf_rings::queues_that_are_armed_break_no_rule",
+        demo: false,
+        edits: &[edit(
+            "iavf/init.rs",
+            "bar.write32(VFINT_ITRN1::at(signal.vector - 1), INTERVAL);",
+            "bar.write32(VFINT_ITRN1::at(signal.vector - 1), 16_000);",
+        )],
+    },
+    Bug {
+        name: "iavf-hash-key-short",
+        about: "The key of the hash has 40 bytes, not as many as GET_VF_RESOURCES told.",
+        linter: Reports("MessageArgumentInvalid", "AVF 6"),
+        test: "i40e_vf_rings::every_queue_sends_and_receives",
+        demo: false,
+        edits: &[edit("iavf/init.rs", "key.resize(KEY, 0);", "")],
+    },
+    Bug {
+        name: "iavf-hash-key-zero",
+        about: "The key of the hash is zero.",
+        linter: Reports("RssWithoutKey", "7"),
+        test: "i40e_vf_rings::every_queue_sends_and_receives",
+        demo: false,
+        edits: &[edit("iavf/init.rs", "options.rss.key.to_vec()", "vec![0; options.rss.key.len()]")],
+    },
+    Bug {
+        name: "iavf-hash-table-from-one",
+        about: "The table of the hash counts queues from one.",
+        linter: Reports("RssQueueInvalid", "7"),
+        test: "i40e_vf_rings::every_queue_sends_and_receives",
+        demo: false,
+        edits: &[edit("iavf/init.rs", "queue as u8", "queue as u8 + 1")],
+    },
+    Bug {
+        name: "iavf-hash-table-of-port",
+        about: "The table of the hash has 128 entries, as ports have, not as many as GET_VF_RESOURCES told.",
+        linter: Reports("MessageArgumentInvalid", "AVF 6"),
+        test: "i40e_vf_rings::every_queue_sends_and_receives",
+        demo: false,
+        edits: &[edit(
+            "iavf/init.rs",
+            "options.rss.entries(RSS_TABLE, options.rx_queues)",
+            "options.rss.entries(2 * RSS_TABLE, options.rx_queues)",
+        )],
+    },
+    Bug {
+        name: "iavf-classes-by-number",
+        about: "Packet classes are or-ed together by their numbers, where each has a bit.",
+        linter: Reports("MessageArgumentInvalid", "AVF 6"),
+        test: "i40e_vf_rings::every_queue_sends_and_receives",
+        demo: false,
+        edits: &[edit("iavf/init.rs", "bits | 1u64 << n", "bits | u64::from(*n)")],
+    },
+    Bug {
+        name: "iavf-done-misread",
+        about: "The type of a transmit descriptor is compared so that any type means that it is done.",
+        linter: Reports("TailPassedHead", "8"),
+        test: "i40e_vf_rings::a_full_ring_leaves_packets_in_the_batch_until_some_are_sent",
+        demo: false,
+        edits: &[edit(
+            "i40e/layout.rs",
+            "command & tx::DTYPE_MASK == tx::DTYPE_DONE",
+            "command & tx::DTYPE_DONE == command & tx::DTYPE_MASK",
+        )],
+    },
+    Bug {
+        name: "iavf-doorbell-before-descriptors",
+        about: "The transmit tail is written before the descriptors that it gives to the device.",
+        linter: Reports("ZeroLengthDescriptor", "8"),
+        test: "i40e_vf_rings::a_device_that_acts_at_once_finds_all_in_order",
+        demo: false,
+        edits: &[edit(
+            "intel/tx.rs",
+            "let (start, offered) = (self.next, batch.len());",
+            "let (start, offered) = {
+            let ahead = self.next.wrapping_add(self.room().min(batch.len() as u32));
+            self.tail.write(self.ring.offset(ahead));
+            (self.next, batch.len())
+        };",
+        )],
+    },
 ];
