@@ -153,9 +153,21 @@ fn two_threads_reassemble_fragments() {
     assert!(count > 0, "nothing was put together");
 }
 
-/// A variable set to several times itself, and a file without an end, fill no memory.
+/// A variable set to several times itself, and a file without an end, fill no memory: the scripts run
+/// in a process that has little.
 #[test]
 fn a_script_cannot_fill_memory() {
+    const VARIABLE: &str = "IXORA_SCRIPT_OF_LITTLE_MEMORY";
+    if std::env::var_os(VARIABLE).is_none() {
+        // setrlimit(2) by the shell, in KiB.
+        let limited = "ulimit -v 1000000 && exec \"$0\" --exact shared::a_script_cannot_fill_memory";
+        let test = std::env::current_exe().unwrap();
+        let mut child = std::process::Command::new("sh");
+        let ended = child.args(["-c", limited]).arg(test).env(VARIABLE, "1").output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stdout);
+        assert!(ended.status.success() && said.contains("1 passed"), "{ended:?}");
+        return;
+    }
     let printed = |config: &str| {
         let mut rig = Rig::new(config).unwrap_or_else(|problems| panic!("{problems}"));
         rig.run();

@@ -113,12 +113,17 @@ fn fragments_wait_for_the_rest() {
 
 #[test]
 fn counts_go_on() {
-    let config =
-        "s :: InfiniteSource(LIMIT 50, BURST 5) -> q :: Queue(20) -> Unqueue(ACTIVE false) -> Discard";
-    let mut rig = swapped(&config.replace("Queue(20)", "SimpleQueue(20)"), (1, 1), |old| step(old, 20));
-    assert_eq!((rig.read("q.drops"), rig.read("q.length")), ("30".into(), "20".into()));
-    assert_eq!(rig.read("q.highwater_length"), "20");
-    drop(swapped(config, (2, 2), |_| {}));
+    // A source waits for a Queue that is full, and nothing is dropped.
+    for (queue, drops) in [("SimpleQueue", "30"), ("Queue", "0")] {
+        let config = format!(
+            "s :: InfiniteSource(LIMIT 50, BURST 5) -> q :: {queue}(20) -> Unqueue(ACTIVE false) -> Discard"
+        );
+        for threads in THREADS {
+            let mut rig = swapped(&config, threads, |old| step(old, 20));
+            let counts = ["q.drops", "q.length", "q.highwater_length"].map(|handler| rig.read(handler));
+            assert_eq!(counts, [drops, "20", "20"], "{queue}, {threads:?}");
+        }
+    }
 }
 
 /// The first router holds packets that its elements have pulled, or that wait for others.
