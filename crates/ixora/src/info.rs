@@ -58,7 +58,7 @@ fn build(json: bool) {
     println!("Losses:");
     for reason in port::Reason::ALL {
         let by: Vec<String> = reason.counted_by().iter().map(ToString::to_string).collect();
-        println!("  {:<18} {} ({})", reason.name(), reason.what(), by.join(", "));
+        println!("  {:<24} {} ({})", reason.name(), reason.what(), by.join(", "));
     }
 }
 

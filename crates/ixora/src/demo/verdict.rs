@@ -109,7 +109,7 @@ impl Evidence<'_> {
         }
         // Those that wait are lost when the device is reset: said already.
         let lost = account.lost.iter().filter(|(name, _)| waiting == 0 || *name != "rx_reset");
-        for (loss, count) in lost.filter(|(loss, _)| !losses::WORKING.contains(&loss.as_str())) {
+        for (loss, count) in lost.filter(|(loss, _)| !losses::is_working(loss)) {
             let seen =
                 format!("{name}: {count} frames were lost as {loss}: a working forwarder loses none so");
             reasons.add(seen, losses::look_at(loss));

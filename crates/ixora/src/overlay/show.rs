@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use control::{Key, Owner};
-use overlay::{Reason, Target, Usage};
+use overlay::{Target, Usage};
+use port::Reason;
 use serde::{Deserialize, Serialize};
 use vtep::{Tellers, describe_target};
 

@@ -3,6 +3,7 @@
 //! behind an error in another: what was received, what became of it in the program,
 //! and what was sent.
 
+use port::Reason;
 use serde_json::Value;
 use testbed::serve::Report;
 
@@ -99,12 +100,12 @@ impl Program {
         let value: Value = serde_json::from_str(text).ok()?;
         let summary = value.get("summary").unwrap_or(&value);
         let number = |name: &str| summary[name].as_i64();
-        let lost = |name: &str| summary["losses"][name].as_i64().unwrap_or(0);
+        let lost = |reason: Reason| summary["losses"][reason.name()].as_i64().unwrap_or(0);
         Some(Program {
             rx: number("rx_packets")?,
-            bad: lost("rx_bad_descriptor"),
+            bad: lost(Reason::RxBadDescriptor),
             tx: number("tx_packets")?,
-            dropped: lost("tx_ring_full") + lost("tx_unsendable"),
+            dropped: lost(Reason::TxRingFull) + lost(Reason::TxUnsendable),
             missing: number("missing_buffers")?,
             packets: number("packets")?,
             error: summary["error"].as_str().map(str::to_owned),

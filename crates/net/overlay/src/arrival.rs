@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use memory::{Checksum, Packet};
+use port::Reason;
 use wire::ethernet::{self, EtherType};
 use wire::flow::MAX_TAGS;
 use wire::ip::{Addresses, Protocol as IpProtocol};
@@ -11,7 +12,6 @@ use wire::{checksum, ipv4, ipv6, udp, vlan};
 
 use crate::end::End;
 use crate::protocol::{Carrier, Refusal};
-use crate::reason::Reason;
 
 /// An IP header in front of a tunnel's, and what it says that follows; not checked yet.
 pub(crate) struct Outer {
@@ -110,7 +110,7 @@ fn carrier(protocol: IpProtocol, payload: Option<&[u8]>, is_later_fragment: bool
 /// Checks the outer headers of a packet that is a tunnel's which ends here.
 #[inline(always)]
 pub(crate) fn check_outer(packet: &Packet, outer: &Outer) -> Result<(), Refusal> {
-    let malformed = Refusal::Drop(Reason::OuterMalformed);
+    let malformed = Refusal::Drop(Reason::OverlayOuterMalformed);
     let there = packet.total_len();
     if outer.payload.start > outer.payload.end || outer.payload.end > there {
         return Err(malformed);
@@ -121,11 +121,11 @@ pub(crate) fn check_outer(packet: &Packet, outer: &Outer) -> Result<(), Refusal>
         }
         let header = packet.get(outer.network..outer.payload.start).ok_or(malformed)?;
         if packet.ip_checksum() != Checksum::Good && !is_summed_right(header) {
-            return Err(Refusal::Drop(Reason::OuterChecksum));
+            return Err(Refusal::Drop(Reason::OverlayOuterChecksum));
         }
     }
     if outer.is_fragment {
-        return Err(Refusal::Drop(Reason::OuterFragment));
+        return Err(Refusal::Drop(Reason::OverlayOuterFragment));
     }
     if let Carrier::Udp(_) = outer.carrier {
         let header = packet.get(outer.payload.start..).and_then(udp::Header::of).ok_or(malformed)?;
@@ -158,13 +158,13 @@ pub(crate) fn check_udp(
 ) -> Result<(), Refusal> {
     let start = payload.start - udp::HEADER_LEN;
     let header = packet.get(start..).and_then(udp::Header::of);
-    let header = header.ok_or(Refusal::Drop(Reason::OuterMalformed))?;
+    let header = header.ok_or(Refusal::Drop(Reason::OverlayOuterMalformed))?;
     if end.port != Some(header.dst_port()) {
-        return Err(Refusal::Drop(Reason::UnknownEnd));
+        return Err(Refusal::Drop(Reason::OverlayUnknownEnd));
     }
     match header.checksum() {
         0 if end.zero_checksum || end.local.is_ipv4() => Ok(()),
-        0 => Err(Refusal::Drop(Reason::ZeroChecksum)),
+        0 => Err(Refusal::Drop(Reason::OverlayZeroChecksum)),
         _ if packet.l4_checksum() == Checksum::Good => Ok(()),
         _ => verify_udp(packet, network, payload),
     }
@@ -174,11 +174,11 @@ pub(crate) fn check_udp(
 #[inline(never)]
 fn verify_udp(packet: &Packet, network: usize, payload: Range<usize>) -> Result<(), Refusal> {
     let start = payload.start - udp::HEADER_LEN;
-    let outer = outer(packet, network).ok_or(Refusal::Drop(Reason::OuterMalformed))?;
+    let outer = outer(packet, network).ok_or(Refusal::Drop(Reason::OverlayOuterMalformed))?;
     let pseudo = outer.addresses.pseudo_header(IpProtocol::UDP, payload.end - start);
     match checksum::is_right(sum(packet, start..payload.end, pseudo)) {
         true => Ok(()),
-        false => Err(Refusal::Drop(Reason::OuterChecksum)),
+        false => Err(Refusal::Drop(Reason::OverlayOuterChecksum)),
     }
 }
 

@@ -7,15 +7,16 @@ use std::ops::Range;
 use fib::exact::{Exact, Key};
 use fib::{Fib, MISS, Reader};
 use memory::Packet;
+use port::Reason;
 use wire::{checksum, ecn, ipv4, ipv6, udp};
 
 use crate::arrival::{Outer, check_outer, check_udp, network_offset, outer, sum};
+use crate::drops::Drops;
 use crate::end::{End, Local, LocalView};
 use crate::hop::look_unhashed;
 use crate::learn::{Heard, Notes};
 use crate::network::Layer;
 use crate::protocol::{Carrier, PROTOCOLS, Payload, Recognized, Refusal, candidates, recognize_segments};
-use crate::reason::{Drops, Reason};
 
 /// Packets whose ends are looked up together.
 const LANES: usize = 32;
@@ -205,7 +206,7 @@ fn recognize(
     protocols: &mut u32,
 ) -> Result<(Key, Recognized), Refusal> {
     let bytes = packet.get(outer.payload.start + behind..outer.payload.end.min(packet.len()));
-    let bytes = bytes.ok_or(Refusal::Drop(Reason::OuterMalformed))?;
+    let bytes = bytes.ok_or(Refusal::Drop(Reason::OverlayOuterMalformed))?;
     let mut refused = Refusal::NotMine;
     while let Some(protocol) = PROTOCOLS.get(protocols.trailing_zeros() as usize) {
         *protocols &= *protocols - 1;
@@ -218,7 +219,7 @@ fn recognize(
                 if protocol.carrier == Carrier::Payload
                     && recognized.payload.ip_protocol() != Some(outer.protocol) =>
             {
-                refused = Refusal::Drop(Reason::WrongPayload);
+                refused = Refusal::Drop(Reason::OverlayWrongPayload);
             }
             Ok(recognized) => {
                 let src = outer.addresses.src();
@@ -255,10 +256,10 @@ fn finish(
     let (start, end_of_outer) = (arrival.start as usize, arrival.end as usize);
     let end_of_tunnel = recognized.len.map_or(end_of_outer, |len| start + len);
     if end_of_tunnel > end_of_outer {
-        return Err(Refusal::Drop(Reason::TunnelMalformed));
+        return Err(Refusal::Drop(Reason::OverlayTunnelMalformed));
     }
     if recognized.is_summed && !checksum::is_right(sum(packet, start..end_of_tunnel, 0)) {
-        return Err(Refusal::Drop(Reason::OuterChecksum));
+        return Err(Refusal::Drop(Reason::OverlayOuterChecksum));
     }
     let inner = start + recognized.header_len..end_of_tunnel;
     check_payload(packet, &inner, recognized.payload, end.layer)?;
@@ -295,7 +296,7 @@ fn another<'a>(
             return Ok((end, recognized));
         }
     }
-    Err(Refusal::Drop(Reason::UnknownEnd))
+    Err(Refusal::Drop(Reason::OverlayUnknownEnd))
 }
 
 /// Whether a network has such packets, and this is one: of the version that was said, with
@@ -315,7 +316,7 @@ fn check_payload(
     let bytes = packet.get(inner.start..inner.end.min(packet.len()));
     match is_right && bytes.is_some_and(|bytes| payload.is_whole(bytes)) {
         true => Ok(()),
-        false => Err(Refusal::Drop(Reason::WrongPayload)),
+        false => Err(Refusal::Drop(Reason::OverlayWrongPayload)),
     }
 }
 
@@ -335,7 +336,8 @@ fn carry_met_congestion(packet: &mut Packet, inner: usize, outer: u8, layer: Lay
     let Some(bytes) = packet.get_mut(inner..) else { return Ok(()) };
     let Some(known) = look_unhashed(bytes, layer) else { return Ok(()) };
     let Some(at) = known.network_offset else { return Ok(()) }; // no IP, and nobody to tell
-    let class = ecn::decapsulate(known.traffic_class, outer).ok_or(Refusal::Drop(Reason::Congestion))?;
+    let class =
+        ecn::decapsulate(known.traffic_class, outer).ok_or(Refusal::Drop(Reason::OverlayCongestion))?;
     if class == known.traffic_class {
         return Ok(());
     }
@@ -355,7 +357,7 @@ fn carry_met_congestion(packet: &mut Packet, inner: usize, outer: u8, layer: Lay
 /// said of the packet that had them.
 #[inline(always)]
 fn strip(packet: &mut Packet, inner: Range<usize>) -> Result<(), Refusal> {
-    let malformed = |_| Refusal::Drop(Reason::TunnelMalformed);
+    let malformed = |_| Refusal::Drop(Reason::OverlayTunnelMalformed);
     if packet.next().is_some() {
         cut_chain(packet, inner.end);
     } else if inner.end < packet.len() {

@@ -7,16 +7,16 @@ use std::time::Duration;
 use fib::exact::{Exact, Key};
 use fib::{Fib, MISS, Reader};
 use memory::{Packet, TxOffload};
-use port::{Capabilities, Feature, software};
+use port::{Capabilities, Feature, Reason, software};
 use wire::Inner;
 use wire::tunnel::nsh;
 
 use crate::answer::{self, Answers, Limit};
 use crate::count::{Counting, OwnCounts};
+use crate::drops::Drops;
 use crate::group::Members;
 use crate::hop::{Hop, Ready, State, look};
 use crate::network::{Layer, Match, Network, Unknown};
-use crate::reason::{Drops, Reason};
 use crate::routes::{self, Routing};
 use crate::table::{Published, flood_key, network_key};
 use crate::trace::{Note, Noted};
@@ -136,7 +136,7 @@ impl Encapsulator {
             self.networks.fib().lookup(network_key(network))
         else {
             for sent in &mut sent[..packets.len()] {
-                *sent = dropped(&mut self.drops, Reason::UnknownNetwork);
+                *sent = dropped(&mut self.drops, Reason::OverlayUnknownNetwork);
             }
             return;
         };
@@ -188,7 +188,7 @@ impl Encapsulator {
         let Encapsulator { routing, drops, tunnels, summing, number: next, .. } = self;
         let Some(readers) = routing.of(birth) else {
             // The network was removed a moment ago.
-            sent.iter_mut().for_each(|sent| *sent = dropped(drops, Reason::UnknownNetwork));
+            sent.iter_mut().for_each(|sent| *sent = dropped(drops, Reason::OverlayUnknownNetwork));
             return;
         };
         for (packets, sent) in packets.chunks_mut(LANES).zip(sent.chunks_mut(LANES)) {
@@ -207,7 +207,7 @@ impl Encapsulator {
         }
     }
 
-    /// Puts the answer to a packet that was dropped as [`Reason::TooLong`] in its place: what is
+    /// Puts the answer to a packet that was dropped as [`Reason::OverlayTooLong`] in its place: what is
     /// to be sent back into the network, so that the sender makes shorter packets. False, and
     /// the packet as it was, when nobody is to be told or too many were. `now` is the time since
     /// any moment, the same for all calls. The answer comes from the address to which the
@@ -243,7 +243,7 @@ impl Encapsulator {
     pub fn flood(&mut self, network: u32, place: u32, packet: &mut Packet) -> Sent {
         let settings = self.networks.fib().lookup(network_key(network));
         let Some(&Published { network: settings, birth, .. }) = settings else {
-            return dropped(&mut self.drops, Reason::UnknownNetwork);
+            return dropped(&mut self.drops, Reason::OverlayUnknownNetwork);
         };
         self.number = self.number.wrapping_add(1);
         let hop = self.floods.fib().lookup(flood_key(birth, place));
@@ -252,7 +252,7 @@ impl Encapsulator {
                 let counts = (&*self.tunnels.own, None);
                 send(hop, packet, &settings, self.number, &self.summing, counts, &mut ())
             }
-            None => Sent::Drop(Reason::UnknownKey), // the list became shorter meanwhile
+            None => Sent::Drop(Reason::OverlayUnknownKey), // the list became shorter meanwhile
         };
         if let Sent::Drop(reason) = sent {
             self.drops.count(reason);
@@ -381,10 +381,10 @@ fn put_in_unfinished(
     let asked = packet.tx_offload();
     let tags = asked.has(TxOffload::VLAN);
     if tags && ready.layer != Layer::Ethernet {
-        return Err(Reason::Offload);
+        return Err(Reason::OverlayOffload);
     }
     if tags && !software::insert_tag(packet) {
-        return Err(Reason::NoHeadroom);
+        return Err(Reason::OverlayNoHeadroom);
     }
     let asked = packet.tx_offload();
     if asked.has(TxOffload::SEGMENT) {
@@ -396,10 +396,10 @@ fn put_in_unfinished(
             TxOffload { flags: asked.flags | TxOffload::TUNNEL, l2_len, ..asked }
         }
         _ if software::fill_checksums(packet) => TxOffload::default(),
-        _ => return Err(Reason::Offload),
+        _ => return Err(Reason::OverlayOffload),
     };
     // A tag moved what is known of the packet.
-    let inner = look(packet, ready.layer).ok_or(Reason::NoIp)?;
+    let inner = look(packet, ready.layer).ok_or(Reason::OverlayNoIp)?;
     put_in(ready, packet, &inner, number)?;
     packet.set_tx_offload(left);
     Ok(())
@@ -410,9 +410,9 @@ fn put_in_unfinished(
 /// with more in their headers than lengths are refused.
 fn put_in_long(ready: &Ready, packet: &mut Packet, number: u32) -> Result<(), Reason> {
     let asked = packet.tx_offload();
-    let inner = look(packet, ready.layer).ok_or(Reason::NoIp)?;
+    let inner = look(packet, ready.layer).ok_or(Reason::OverlayNoIp)?;
     let l2_len = u8::try_from(ready.header_len(&inner) + usize::from(asked.l2_len));
-    let l2_len = l2_len.map_err(|_| Reason::Offload)?;
+    let l2_len = l2_len.map_err(|_| Reason::OverlayOffload)?;
     ready.encapsulate_long(packet, &inner, number)?;
     packet.set_tx_offload(TxOffload { flags: asked.flags | TxOffload::TUNNEL, l2_len, ..asked });
     Ok(())
@@ -421,11 +421,11 @@ fn put_in_long(ready: &Ready, packet: &mut Packet, number: u32) -> Result<(), Re
 /// Sends a packet with a network service header, a hop of whose path this is: before outer
 /// checksums are made, and not if it is not sent.
 fn send_service(ready: &Ready, packet: &mut Packet, inner: &Inner, number: u32) -> Result<(), Reason> {
-    let before = service_ttl(packet).ok_or(Reason::NoKey)?;
+    let before = service_ttl(packet).ok_or(Reason::OverlayNoKey)?;
     // RFC 8300, section 2.2: 0 is taken for one more than the largest.
     let ttl = before.checked_sub(1).unwrap_or(nsh::DEFAULT_TTL);
     if ttl == 0 {
-        return Err(Reason::ServiceTtl);
+        return Err(Reason::OverlayServiceTtl);
     }
     set_service_ttl(packet, ttl);
     let sent = ready.encapsulate(packet, inner, Layer::Service, number);
@@ -449,13 +449,13 @@ fn set_service_ttl(packet: &mut [u8], ttl: u8) {
 #[inline(always)]
 fn way<'a>(hop: &'a Hop, packet: &[u8], settings: &Network) -> Result<(&'a Ready, Inner), Reason> {
     let (ready, inner) = match &hop.state {
-        State::Ready(ready) => (ready, ready.look(packet, settings.layer).ok_or(Reason::NoIp)?),
+        State::Ready(ready) => (ready, ready.look(packet, settings.layer).ok_or(Reason::OverlayNoIp)?),
         State::Group(members) => way_of_group(members, packet, settings)?,
         State::Closed(reason) => return Err(*reason),
     };
     match ready.layer == settings.layer {
         true => Ok((ready, inner)),
-        false => Err(Reason::BadTunnel), // of a network that has another layer by now
+        false => Err(Reason::OverlayBadTunnel), // of a network that has another layer by now
     }
 }
 
@@ -466,11 +466,11 @@ fn way_of_group<'a>(
     packet: &[u8],
     settings: &Network,
 ) -> Result<(&'a Ready, Inner), Reason> {
-    let inner = look(packet, settings.layer).ok_or(Reason::NoIp)?;
-    match &members.of(inner.hash).ok_or(Reason::BadTunnel)?.state {
+    let inner = look(packet, settings.layer).ok_or(Reason::OverlayNoIp)?;
+    match &members.of(inner.hash).ok_or(Reason::OverlayBadTunnel)?.state {
         State::Ready(ready) => Ok((ready, inner)),
         State::Closed(reason) => Err(*reason),
-        State::Group(_) => Err(Reason::BadTunnel),
+        State::Group(_) => Err(Reason::OverlayBadTunnel),
     }
 }
 
@@ -482,7 +482,7 @@ fn unknown(settings: &Network, network: u32, packet: &[u8]) -> Sent {
     };
     match (has_key, settings.unknown) {
         (Err(reason), _) => Sent::Drop(reason),
-        (Ok(_), Unknown::Drop) => Sent::Drop(Reason::UnknownKey),
+        (Ok(_), Unknown::Drop) => Sent::Drop(Reason::OverlayUnknownKey),
         (Ok(_), Unknown::Punt) => Sent::Punt,
         (Ok(_), Unknown::Flood) => Sent::Flood,
     }

@@ -7,8 +7,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use port::Reason;
+
 use crate::hop::{Hop, State, TunnelId};
-use crate::reason::Reason;
 use crate::tunnel::Tunnel;
 
 /// Buckets of a group: a power of two.
@@ -98,7 +99,7 @@ impl Group {
             (0..hops.len()).filter(|n| matches!(hops[*n].state, State::Ready(_))).map(|n| n as u8).collect();
         if alive.is_empty() {
             return State::Closed(
-                hops.first().and_then(|hop| hop.state.problem()).unwrap_or(Reason::NoRoute),
+                hops.first().and_then(|hop| hop.state.problem()).unwrap_or(Reason::OverlayNoRoute),
             );
         }
         let mut buckets = self.buckets;

@@ -4,6 +4,7 @@
 use std::hash::{Hash, Hasher};
 
 use memory::Packet;
+use port::Reason;
 use wire::outer::PerPacket;
 use wire::tunnel::{gre, nsh};
 use wire::{Inner, checksum, ecn, ipv4, ipv6, udp};
@@ -11,7 +12,6 @@ use wire::{Inner, checksum, ecn, ipv4, ipv6, udp};
 use crate::group::Members;
 use crate::network::Layer;
 use crate::protocol::Carrier;
-use crate::reason::Reason;
 use crate::template::{self, Bytes, Shape, Template};
 use crate::tunnel::{Dscp, Link, Tunnel};
 
@@ -114,10 +114,10 @@ impl Ready {
     /// The headers of a tunnel by this way, for packets of a layer.
     pub(crate) fn new(id: TunnelId, tunnel: &Tunnel, link: &Link, layer: Layer) -> Result<Ready, Reason> {
         let headers = layer.payloads().map(|payload| tunnel.headers(link, payload));
-        let [Some(first), Some(second)] = headers else { return Err(Reason::BadTunnel) };
+        let [Some(first), Some(second)] = headers else { return Err(Reason::OverlayBadTunnel) };
         let len = first.len().max(second.len());
         let room = usize::from(link.mtu) + link.header_len();
-        let network = first.network_offset().ok_or(Reason::BadTunnel)?;
+        let network = first.network_offset().ok_or(Reason::OverlayBadTunnel)?;
         let network_len = if tunnel.remote.is_ipv4() { ipv4::HEADER_LEN } else { ipv6::HEADER_LEN };
         let behind_ip = network + network_len;
         let shim = match tunnel.protocol.carrier {
@@ -131,7 +131,7 @@ impl Ready {
             udp_checksum: tunnel.udp_checksum && matches!(tunnel.protocol.carrier, Carrier::Udp(_)),
         };
         let [Some(first), Some(second)] = [&first, &second].map(template::parts) else {
-            return Err(Reason::BadTunnel);
+            return Err(Reason::OverlayBadTunnel);
         };
         Ok(Ready {
             headers: [first.0, second.0],
@@ -186,7 +186,7 @@ impl Ready {
     ) -> Result<(), Reason> {
         let len = packet.total_len();
         if len > usize::from(self.max_len) {
-            return Err(Reason::TooLong);
+            return Err(Reason::OverlayTooLong);
         }
         let (headers, values) = self.headers_for(inner, layer, number);
         headers.push(packet, len, values)?;
@@ -206,10 +206,10 @@ impl Ready {
     ) -> Result<(), Reason> {
         let asked = packet.tx_offload();
         if asked.header_len() + u64::from(asked.segment_size) > u64::from(self.max_len) {
-            return Err(Reason::TooLong);
+            return Err(Reason::OverlayTooLong);
         }
         if !self.is_for_long || self.layer == Layer::Service {
-            return Err(Reason::Offload);
+            return Err(Reason::OverlayOffload);
         }
         let (headers, values) = self.headers_for(inner, self.layer, number);
         headers.push(packet, packet.total_len(), values)

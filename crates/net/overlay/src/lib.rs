@@ -11,7 +11,7 @@
 //! to the threads in one publication that stops none of them.
 //!
 //! Tunnel protocols are rows of [`PROTOCOLS`]. What reaches the far end and what does not is
-//! said by [`Reason`]s.
+//! said by [`port::Reason`]s.
 //!
 //! Not here: who tells of entries (files, the kernel, a routing daemon), the elements of a
 //! router. GRE's sequence numbers are each thread's own: a tunnel that has them is for one.
@@ -21,6 +21,7 @@ mod answer;
 mod arrival;
 mod count;
 mod decap;
+mod drops;
 mod encap;
 mod end;
 mod error;
@@ -31,7 +32,6 @@ mod local_ends;
 mod network;
 mod owner;
 mod protocol;
-mod reason;
 mod routes;
 mod show;
 mod table;
@@ -44,6 +44,7 @@ mod underlay;
 pub use answer::Answers;
 pub use count::{Count, Usage};
 pub use decap::{Decapsulator, Received};
+pub use drops::Drops;
 pub use encap::{Encapsulator, Sent};
 pub use error::{Error, Result};
 pub use group::{MAX_MEMBERS, MAX_WEIGHT, Member};
@@ -52,7 +53,6 @@ pub use learn::{Heard, Learning, LearningCounts};
 pub use network::{Layer, Match, Network, Unknown};
 pub use owner::{Owner, Target};
 pub use protocol::{Carrier, MAX_HEADERS, PROTOCOLS, Payload, Protocol, Recognized, Refusal};
-pub use reason::{Drops, Reason};
 pub use routes::{MAX_ROUTED, PrefixEntry};
 pub use show::{Entry, FarEnd, LocalEnd};
 pub use table::{MAX_FLOOD, Overlay};

@@ -2,9 +2,9 @@
 //! is read.
 
 use fib::exact::{Extractor, Key};
+use port::Reason;
 
 use crate::protocol::Payload;
-use crate::reason::Reason;
 use crate::tunnel::Tunnel;
 
 /// What packets of a virtual network are.
@@ -38,7 +38,7 @@ impl Layer {
 /// What becomes of a packet whose identifier no entry has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Unknown {
-    /// It is dropped, as [`Reason::UnknownKey`].
+    /// It is dropped, as [`Reason::OverlayUnknownKey`].
     Drop,
     /// It is given back as it is, to whoever decides.
     Punt,
@@ -99,6 +99,6 @@ impl Network {
     /// The key of a packet in a network of this birth.
     #[inline]
     pub(crate) fn key(&self, birth: u32, packet: &[u8]) -> Result<Key, Reason> {
-        self.extractor.key(birth, packet).ok_or(Reason::NoKey)
+        self.extractor.key(birth, packet).ok_or(Reason::OverlayNoKey)
     }
 }

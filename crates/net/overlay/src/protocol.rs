@@ -6,12 +6,12 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
+use port::Reason;
 use wire::ethernet::EtherType;
 use wire::ip::Protocol as IpProtocol;
 use wire::outer::Outer;
 use wire::tunnel::{geneve, gre, gtpu, lisp, mpls, nsh, srv6, vxlan};
 
-use crate::reason::Reason;
 use crate::tunnel::Tunnel;
 use own::{
     add_gre, add_gre_header, add_label, recognize_geneve, recognize_gpe, recognize_gre, recognize_label,
@@ -121,7 +121,7 @@ impl Payload {
         match bytes.first().map(|first| wire::ipv4::version(*first)) {
             Some(4) => Ok(Payload::Ipv4),
             Some(6) => Ok(Payload::Ipv6),
-            _ => Err(Refusal::Drop(Reason::WrongPayload)),
+            _ => Err(Refusal::Drop(Reason::OverlayWrongPayload)),
         }
     }
 }
@@ -176,7 +176,7 @@ pub enum Refusal {
 
 impl From<wire::Error> for Refusal {
     fn from(_: wire::Error) -> Refusal {
-        Refusal::Drop(Reason::TunnelMalformed)
+        Refusal::Drop(Reason::OverlayTunnelMalformed)
     }
 }
 
@@ -362,7 +362,7 @@ pub static PROTOCOLS: &[Protocol; COUNT] = &[
             let header = vxlan::Header::of(bytes).ok_or(wire::Error::Truncated)?;
             // RFC 7348, section 5: the flag I must be set, the other bits are ignored.
             if header.flags() & vxlan::flag::VNI == 0 {
-                return Err(Refusal::Drop(Reason::TunnelMalformed));
+                return Err(Refusal::Drop(Reason::OverlayTunnelMalformed));
             }
             Ok(Recognized::plain(Some(header.vni()), vxlan::HEADER_LEN, Payload::Ethernet))
         },
@@ -456,7 +456,7 @@ pub static PROTOCOLS: &[Protocol; COUNT] = &[
         recognize: |bytes| {
             let header = lisp::Header::of(bytes).ok_or(wire::Error::Truncated)?;
             if header.flags() & lisp::flag::KEY != 0 {
-                return Err(Refusal::Drop(Reason::TunnelMalformed)); // encrypted (RFC 8061)
+                return Err(Refusal::Drop(Reason::OverlayTunnelMalformed)); // encrypted (RFC 8061)
             }
             let payload = Payload::of_ip(&bytes[lisp::HEADER_LEN..])?;
             let identifier = Some(header.instance().unwrap_or(0));

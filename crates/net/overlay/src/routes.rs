@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fib::{Reader, Rib};
 use memory::Packet;
+use port::Reason;
 use wire::{ipv4, ipv6};
 
 use crate::error::{Error, Result};
 use crate::hop::{Hop, TunnelId};
 use crate::network::{Match, Network};
 use crate::owner::{Owner, Target};
-use crate::reason::Reason;
 use crate::table::Overlay;
 use crate::tunnels::Use;
 use crate::underlay::Prefix;
@@ -206,7 +206,7 @@ pub(crate) fn look_up_one<'a>((v4, v6): &'a mut Readers, packet: &[u8]) -> Optio
 
 /// Why a packet that no prefix has is not sent.
 pub(crate) fn check(packet: &[u8]) -> std::result::Result<(), Reason> {
-    destination(packet).map(drop).ok_or(Reason::NoIp)
+    destination(packet).map(drop).ok_or(Reason::OverlayNoIp)
 }
 
 /// A prefix of a network, as changed last.

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use fib::exact::Key;
+use port::Reason;
 
 use crate::count::{Count, Usage};
 use crate::end::End;
@@ -10,7 +11,6 @@ use crate::group::Member;
 use crate::hop::{Hop, TunnelId};
 use crate::network::Network;
 use crate::owner::{Owner, Target};
-use crate::reason::Reason;
 use crate::table::{Overlay, flood_key};
 use crate::tunnel::Tunnel;
 use crate::underlay::Port;

@@ -3,12 +3,12 @@
 //! header lies in headroom that nobody reads; and what differs between packets.
 
 use memory::Packet;
+use port::Reason;
 use wire::ip::Addresses;
 use wire::outer::PerPacket;
 use wire::{flow, ipv4, ipv6, udp};
 
 use crate::protocol::{Headers, MAX_HEADERS};
-use crate::reason::Reason;
 
 /// Bytes that are copied for headers of no more than these; for others all of
 /// [`MAX_HEADERS`].
@@ -110,13 +110,13 @@ impl<'a> Template<'a> {
         };
         *room = *bytes;
         self.complete(room, len, values);
-        packet.pull_front(N - self.len()).map_err(|_| Reason::NoHeadroom)
+        packet.pull_front(N - self.len()).map_err(|_| Reason::OverlayNoHeadroom)
     }
 
     /// For packets with no more headroom than the headers need.
     #[cold]
     fn push_exactly(self, packet: &mut Packet, len: usize, values: PerPacket) -> Result<(), Reason> {
-        let room = packet.push_front(self.len()).map_err(|_| Reason::NoHeadroom)?;
+        let room = packet.push_front(self.len()).map_err(|_| Reason::OverlayNoHeadroom)?;
         room.copy_from_slice(&self.bytes[MAX_HEADERS - self.len()..]);
         self.complete(room, len, values);
         Ok(())

@@ -272,7 +272,7 @@ impl Tunnels {
     }
 
     /// Why packets cannot go by a tunnel or group now.
-    pub(crate) fn problem(&self, id: TunnelId) -> Option<crate::Reason> {
+    pub(crate) fn problem(&self, id: TunnelId) -> Option<port::Reason> {
         self.used(id).and_then(|_| self.hop(id).state.problem())
     }
 
@@ -291,9 +291,9 @@ impl Tunnels {
                 let hops = members.iter().map(|member| self.hop(*member)).collect();
                 self.groups
                     .get(number)
-                    .map_or(State::Closed(crate::Reason::BadTunnel), |group| group.state(hops))
+                    .map_or(State::Closed(port::Reason::OverlayBadTunnel), |group| group.state(hops))
             }
-            _ => State::Closed(crate::Reason::BadTunnel),
+            _ => State::Closed(port::Reason::OverlayBadTunnel),
         };
         Hop { id, state }
     }
@@ -332,7 +332,7 @@ impl Tunnels {
         let is_unresolved = |id: &TunnelId| {
             let slot = self.slots[id.number as usize].as_ref();
             slot.is_some_and(|slot| match &slot.kind {
-                Kind::Tunnel(way) => way.link == Err(crate::Reason::NoNeighbor),
+                Kind::Tunnel(way) => way.link == Err(port::Reason::OverlayNoNeighbor),
                 Kind::Group(_) => false,
             })
         };

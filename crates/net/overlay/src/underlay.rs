@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use fib::Rib;
+use port::Reason;
 use wire::MacAddress;
 
-use crate::reason::Reason;
 use crate::tunnel::Link;
 
 /// A port of the underlay.
@@ -92,14 +92,14 @@ impl Underlay {
             IpAddr::V4(remote) => self.v4.route(remote.to_bits()).map(|entry| *entry.hop),
             IpAddr::V6(remote) => self.v6.route(remote.to_bits()).map(|entry| *entry.hop),
         };
-        let Some(route) = route else { return Way { neighbor: None, link: Err(Reason::NoRoute) } };
+        let Some(route) = route else { return Way { neighbor: None, link: Err(Reason::OverlayNoRoute) } };
         let neighbor = (route.port, route.gateway.unwrap_or(remote));
         Way { neighbor: Some(neighbor), link: self.link(neighbor) }
     }
 
     fn link(&self, neighbor: Neighbor) -> Result<Link, Reason> {
-        let port = self.ports.get(&neighbor.0).filter(|port| port.is_up).ok_or(Reason::LinkDown)?;
-        let dst = *self.neighbors.get(&neighbor).ok_or(Reason::NoNeighbor)?;
+        let port = self.ports.get(&neighbor.0).filter(|port| port.is_up).ok_or(Reason::OverlayLinkDown)?;
+        let dst = *self.neighbors.get(&neighbor).ok_or(Reason::OverlayNoNeighbor)?;
         Ok(Link { port: neighbor.0, dst, src: port.mac, vlan: port.vlan, mtu: port.mtu })
     }
 }

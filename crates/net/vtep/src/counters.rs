@@ -4,45 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use overlay::Reason;
+use port::Reason;
 use serde::Serialize;
-
-macro_rules! losses {
-    ($($loss:ident $name:literal $what:literal;)*) => {
-        /// Why a lane drops a frame, beside the table's own [`Reason`]s.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Loss { $(#[doc = $what] $loss),* }
-
-        impl Loss {
-            /// All of them.
-            pub const ALL: &[Loss] = &[$(Loss::$loss),*];
-
-            /// The stable name, as in `--json` and metrics.
-            pub const fn name(self) -> &'static str {
-                match self { $(Loss::$loss => $name),* }
-            }
-
-            /// What happened, in a sentence's words.
-            pub const fn what(self) -> &'static str {
-                match self { $(Loss::$loss => $what),* }
-            }
-        }
-    };
-}
-
-losses! {
-    Punted "overlay_punted" "packets to send that no entry has, of a network that gives them back: nobody takes them here";
-    NoCopy "overlay_no_copy" "packets to send to all of a flood list that is empty, or for whose copies there was no buffer";
-    NotForUs "overlay_not_for_us" "received frames that are no tunnel's and for nobody here";
-    NoInner "overlay_no_inner" "received packets of a network that has no port here";
-    NotRouted "overlay_not_routed" "frames of a network of packets that are not for its gateway, or carry something else";
-    InnerMalformed "overlay_inner_malformed" "packets to send that are shorter than their IP header says, or whose IPv4 header has a wrong checksum";
-    Expired "overlay_ttl_expired" "packets to send that may take no further hop";
-    ControlFull "overlay_control_full" "answers of neighbours that came faster than they are looked at";
-    NotAsked "overlay_not_asked" "requests for neighbours for which there was no buffer";
-    NotCut "overlay_not_cut" "long segments to send that could not be cut, or not to the end, for there was no buffer";
-    NoPort "overlay_no_port" "packets for a port of the underlay that is not there";
-}
 
 /// A way through a lane: from the port of a network, or from one of the underlay.
 #[derive(Debug)]
@@ -59,13 +22,13 @@ pub struct Side {
     answered: AtomicU64,
     /// Answers of neighbours, which the control took.
     taken: AtomicU64,
-    /// Dropped frames: the table's reasons, then the losses of lanes.
+    /// Dropped frames, by reason.
     drops: Vec<AtomicU64>,
 }
 
 impl Default for Side {
     fn default() -> Side {
-        let drops = (0..Reason::ALL.len() + Loss::ALL.len()).map(|_| AtomicU64::new(0)).collect();
+        let drops = Reason::ALL.iter().map(|_| AtomicU64::new(0)).collect();
         Side {
             received: AtomicU64::new(0),
             received_bytes: AtomicU64::new(0),
@@ -107,12 +70,8 @@ impl Side {
         add(&self.taken, 1);
     }
 
-    pub(crate) fn drop(&self, reason: Reason) {
+    pub(crate) fn lose(&self, reason: Reason) {
         add(&self.drops[reason as usize], 1);
-    }
-
-    pub(crate) fn lose(&self, loss: Loss) {
-        add(&self.drops[Reason::ALL.len() + loss as usize], 1);
     }
 }
 
@@ -173,11 +132,10 @@ impl Totals {
         self.copies += load(&side.copies);
         self.answered += load(&side.answered);
         self.taken += load(&side.taken);
-        let names = Reason::ALL.iter().map(|reason| reason.name());
-        let names = names.chain(Loss::ALL.iter().map(|loss| loss.name()));
-        for (name, count) in names.zip(&side.drops).map(|(name, count)| (name, load(count))) {
+        for (reason, count) in Reason::ALL.iter().zip(&side.drops) {
+            let count = load(count);
             if count > 0 {
-                *self.drops.entry(name).or_default() += count;
+                *self.drops.entry(reason.name()).or_default() += count;
             }
         }
     }
@@ -190,7 +148,7 @@ impl Totals {
     /// Whether every received frame, and every copy, went on, was answered, taken or is lost by
     /// name. Requests that were not sent were not received either.
     pub fn balances(&self) -> bool {
-        let not_asked = self.drops.get(Loss::NotAsked.name()).copied().unwrap_or(0);
+        let not_asked = self.drops.get(Reason::OverlayNotAsked.name()).copied().unwrap_or(0);
         let ended = self.forwarded + self.answered + self.taken + self.dropped();
         self.received + self.copies + not_asked == ended
     }

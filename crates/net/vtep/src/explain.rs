@@ -8,13 +8,13 @@ use control::Key;
 use memory::Packet;
 use neighbor::Responder;
 use overlay::{Encapsulator, Layer, Overlay, Owner, Sent, Target, Tunnel};
+use port::Reason;
 use serde::{Deserialize, Serialize};
 use wire::ethernet::{self, EtherType};
 use wire::ip::Protocol as IpProtocol;
 use wire::{MacAddress, ipv4, ipv6, udp, vlan};
 
 use crate::config::Inner;
-use crate::counters::Loss;
 use crate::gateway::{Entered, Gateway};
 
 /// What becomes of a packet.
@@ -101,8 +101,8 @@ impl FrameExplainer {
         }
         let (mut explained, sent) = explain_sent(table, &mut self.sender, network, packet);
         let lost = match sent {
-            Sent::Punt => Some(Loss::Punted),
-            Sent::Flood if explained.copies.is_empty() => Some(Loss::NoCopy),
+            Sent::Punt => Some(Reason::OverlayPunted),
+            Sent::Flood if explained.copies.is_empty() => Some(Reason::OverlayNoCopy),
             _ => None,
         };
         if let Some(loss) = lost {
@@ -230,7 +230,7 @@ fn copies(
             Sent::Port(port) => ("sent", "its tunnel takes it", Some(port)),
             Sent::Drop(reason) => (reason.name(), reason.what(), None),
             // Which a place never gives.
-            Sent::Punt | Sent::Flood => (Loss::NoCopy.name(), Loss::NoCopy.what(), None),
+            Sent::Punt | Sent::Flood => (Reason::OverlayNoCopy.name(), Reason::OverlayNoCopy.what(), None),
         };
         copies.push(FloodCopy { tunnel, outcome: outcome.to_owned(), why: why.to_owned(), port });
         let headers = packet.total_len() - bytes.len();

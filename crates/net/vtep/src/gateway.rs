@@ -4,11 +4,11 @@
 use memory::{Packet, TxOffload};
 use neighbor::Responder;
 use overlay::Layer;
+use port::Reason;
 use wire::ethernet::{self, EtherType};
 use wire::{MacAddress, checksum, ipv4, ipv6};
 
 use crate::config::Inner;
-use crate::counters::Loss;
 
 /// One network's edge.
 #[derive(Debug, Clone)]
@@ -28,7 +28,7 @@ pub(crate) enum Entered {
     /// It is the answer to what it asked.
     Answer,
     /// It goes no further.
-    Lost(Loss),
+    Lost(Reason),
 }
 
 impl Gateway {
@@ -48,7 +48,7 @@ impl Gateway {
         }
         match ethernet::Header::of(&packet[..]).is_some_and(|header| header.dst() == self.host.mac) {
             true => unwrap(packet, self.layer),
-            false => Entered::Lost(Loss::NotRouted),
+            false => Entered::Lost(Reason::OverlayNotRouted),
         }
     }
 
@@ -76,13 +76,13 @@ impl Gateway {
 /// Takes the Ethernet header off a frame that is for the gateway.
 fn unwrap(packet: &mut Packet, layer: Layer) -> Entered {
     let ethertype = ethernet::Header::of(&packet[..]).map(|header| header.ethertype());
-    let Some(ethertype) = ethertype else { return Entered::Lost(Loss::NotRouted) };
+    let Some(ethertype) = ethertype else { return Entered::Lost(Reason::OverlayNotRouted) };
     let is_right = match layer {
         Layer::Service => ethertype == EtherType::NSH,
         _ => matches!(ethertype, EtherType::IPV4 | EtherType::IPV6),
     };
     if !is_right || packet.pull_front(ethernet::HEADER_LEN).is_err() {
-        return Entered::Lost(Loss::NotRouted);
+        return Entered::Lost(Reason::OverlayNotRouted);
     }
     let asked = packet.tx_offload();
     if !asked.is_empty() {
@@ -99,11 +99,11 @@ fn unwrap(packet: &mut Packet, layer: Layer) -> Entered {
     match len.filter(|len| *len <= packet.total_len()) {
         // Ethernet fills short frames up, and what is behind a packet is no part of it.
         Some(len) => packet.truncate(len),
-        None => return Entered::Lost(Loss::InnerMalformed),
+        None => return Entered::Lost(Reason::OverlayInnerMalformed),
     }
     match hop(packet, ethertype) {
         true => Entered::Packet,
-        false => Entered::Lost(Loss::Expired),
+        false => Entered::Lost(Reason::OverlayTtlExpired),
     }
 }
 

@@ -8,12 +8,12 @@ use std::time::Duration;
 use memory::{Batch, DATA_ROOM, Packet, Pool, TxOffload};
 use neighbor::Responder;
 use overlay::{Decapsulator, Encapsulator, Heard, Layer, Overlay, Received, Sent};
-use port::{Capabilities, RxQueue, TxQueue};
+use port::{Capabilities, Reason, RxQueue, TxQueue};
 use runtime::{Instant, Poller, Queue};
 use wire::{MacAddress, ethernet, vlan};
 
 use crate::config::{Inner, UnderlayPort};
-use crate::counters::{Counters, Loss};
+use crate::counters::Counters;
 use crate::gateway::{Entered, Gateway};
 use crate::mail::{Frame, ToControl};
 use send::Sending;
@@ -180,11 +180,11 @@ impl Lane {
             let Some(port) = self.underlay.get_mut(place) else { continue };
             let counters = &self.counters.underlay[place];
             let Some(mut packet) = pool.alloc() else {
-                counters.lose(Loss::NotAsked);
+                counters.lose(Reason::OverlayNotAsked);
                 continue;
             };
             if packet.copy_from(frame.bytes()).is_err() || !tag(&mut packet, port.vlan) {
-                counters.lose(Loss::NotAsked);
+                counters.lose(Reason::OverlayNotAsked);
                 pool.free(packet);
                 continue;
             }
@@ -257,7 +257,7 @@ impl Lane {
         for (mut packet, became) in batch.drain().zip(became) {
             let lost = match became {
                 Received::Drop(reason) => {
-                    counters.drop(reason);
+                    counters.lose(reason);
                     pool.free(packet);
                     continue;
                 }
@@ -271,10 +271,10 @@ impl Lane {
                                     inner.ends.push(packet, pool);
                                     continue;
                                 }
-                                false => Loss::NotRouted,
+                                false => Reason::OverlayNotRouted,
                             }
                         }
-                        Err(_) => Loss::NoInner,
+                        Err(_) => Reason::OverlayNoInner,
                     }
                 }
                 Received::Other => {
@@ -334,29 +334,29 @@ enum Own {
     Answer,
     /// The control has it.
     Taken,
-    Lost(Loss),
+    Lost(Reason),
 }
 
 /// Looks at a frame that is no tunnel's.
 #[cold]
 fn own(port: &mut UnderlayQueues, packet: &mut Packet, number: u16, control: &SyncSender<Frame>) -> Own {
     if !untag(packet, port.vlan) {
-        return Own::Lost(Loss::NotForUs);
+        return Own::Lost(Reason::OverlayNotForUs);
     }
     let is_answer = neighbor::arp::parse(packet)
         .is_some_and(|arp| arp.operation == wire::arp::Operation::REPLY)
         || neighbor::nd::advertisement(packet).is_some();
     if is_answer {
         let frame = Frame::new(number, &packet[..packet.len().min(neighbor::nd::FRAME_LEN)]);
-        let Some(frame) = frame else { return Own::Lost(Loss::NotForUs) };
+        let Some(frame) = frame else { return Own::Lost(Reason::OverlayNotForUs) };
         return match control.try_send(frame) {
             Ok(()) => Own::Taken,
-            Err(_) => Own::Lost(Loss::ControlFull),
+            Err(_) => Own::Lost(Reason::OverlayControlFull),
         };
     }
     match port.host.answer(packet) && tag(packet, port.vlan) {
         true => Own::Answer,
-        false => Own::Lost(Loss::NotForUs),
+        false => Own::Lost(Reason::OverlayNotForUs),
     }
 }
 

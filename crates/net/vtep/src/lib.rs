@@ -7,7 +7,7 @@
 //! A lane is what one thread polls: queues of all ports, a sender and a receiver of the
 //! table. The control is one for all lanes: frames that concern it (answers of ARP and
 //! neighbour discovery) come to it over a bounded channel, and its own requests leave by the
-//! first lane. Every frame that goes no further is counted by name ([`Loss`]).
+//! first lane. Every frame that goes no further is counted by name ([`port::Reason`]).
 #![forbid(unsafe_code)]
 
 mod config;
@@ -25,7 +25,7 @@ pub use config::{
     Api, Config, Error, Follow, FpmPort, Inner, Learn, Listen, UnderlayPort, parse_key, parse_prefix,
 };
 pub use control::Control;
-pub use counters::{Counters, Loss, Side, Totals};
+pub use counters::{Counters, Side, Totals};
 pub use desired::{Desired, End, EndKey, Way};
 pub use explain::{Explanation, FloodCopy, FrameExplainer, describe_target, describe_tunnel, explain};
 pub use held::{At, Changes, Held};

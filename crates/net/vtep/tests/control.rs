@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use control::{Change, Far, Key, Owner, Value};
 use neighbor::arp;
-use overlay::{Heard, Reason};
+use overlay::Heard;
+use port::Reason;
 use vtep::{Config, Control, Frame, ToControl, post};
 use wire::MacAddress;
 
@@ -181,17 +182,17 @@ fn a_link_that_goes_down_is_in_the_table_at_once() {
     let before = control.state().0.rewritten();
     assert_eq!(problems(&control), [None; 3]);
     control.set_link(0, false, 1);
-    assert_eq!(problems(&control), [Some(Reason::LinkDown), None, None]);
+    assert_eq!(problems(&control), [Some(Reason::OverlayLinkDown), None, None]);
     assert_eq!(control.state().0.rewritten() - before, 3, "two tunnels and the group");
     control.set_link(0, false, 2);
     assert_eq!(control.state().0.rewritten() - before, 3, "it was down");
     // The file knows nothing of links.
     control.apply(desired(), 3).unwrap();
-    assert_eq!(problems(&control), [Some(Reason::LinkDown), None, None]);
+    assert_eq!(problems(&control), [Some(Reason::OverlayLinkDown), None, None]);
     control.set_link(1, false, 4);
-    assert_eq!(problems(&control), [Some(Reason::LinkDown); 3]);
+    assert_eq!(problems(&control), [Some(Reason::OverlayLinkDown); 3]);
     control.set_link(0, true, 5);
-    assert_eq!(problems(&control), [None, Some(Reason::LinkDown), None]);
+    assert_eq!(problems(&control), [None, Some(Reason::OverlayLinkDown), None]);
     control.set_link(7, false, 6);
 }
 

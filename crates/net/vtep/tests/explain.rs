@@ -6,7 +6,8 @@ use std::net::Ipv4Addr;
 use memory::{Backing, Dma, Options, Pool};
 use neighbor::Resolver;
 use overlay::Overlay;
-use vtep::{Config, Explanation, FrameExplainer, Held, Loss};
+use port::Reason;
+use vtep::{Config, Explanation, FrameExplainer, Held};
 use wire::ethernet::{self, EtherType};
 use wire::ip::Protocol;
 use wire::{MacAddress, ipv4};
@@ -67,24 +68,24 @@ fn what_a_port_does_not_route_or_answers_itself_is_told_as_that() {
     let mut rig = Rig::new(Some(PORT));
     let sent = rig.explain(5, &frame(PORT));
     assert_eq!((sent.outcome.as_str(), sent.port), ("sent", Some(0)), "{sent}");
-    assert_eq!(rig.outcome(5, &frame(OTHER)), Loss::NotRouted.name());
+    assert_eq!(rig.outcome(5, &frame(OTHER)), Reason::OverlayNotRouted.name());
     let asks = |address| Resolver::new(HOST, Ipv4Addr::new(10, 0, 0, 2)).request(address, None).to_vec();
     assert_eq!(rig.outcome(5, &asks(Ipv4Addr::new(10, 0, 0, 1))), "answered");
-    assert_eq!(rig.outcome(5, &asks(Ipv4Addr::new(10, 0, 0, 3))), Loss::NotRouted.name());
+    assert_eq!(rig.outcome(5, &asks(Ipv4Addr::new(10, 0, 0, 3))), Reason::OverlayNotRouted.name());
     // A network of frames has a gateway, too; what is not for that is the table's to say.
     assert_eq!(rig.outcome(8, &asks(Ipv4Addr::new(10, 0, 0, 1))), "answered");
-    assert_eq!(rig.outcome(8, &asks(Ipv4Addr::new(10, 0, 0, 3))), Loss::NoCopy.name());
+    assert_eq!(rig.outcome(8, &asks(Ipv4Addr::new(10, 0, 0, 3))), Reason::OverlayNoCopy.name());
     // Without a port's address any one station is taken for it, and no group of stations.
     let mut rig = Rig::new(None);
     assert_eq!(rig.outcome(5, &frame(OTHER)), "sent");
-    assert_eq!(rig.outcome(5, &frame(MacAddress::BROADCAST)), Loss::NotRouted.name());
+    assert_eq!(rig.outcome(5, &frame(MacAddress::BROADCAST)), Reason::OverlayNotRouted.name());
     assert_eq!(rig.outcome(5, &asks(Ipv4Addr::new(10, 0, 0, 1))), "answered");
 }
 
 #[test]
 fn packets_that_no_entry_has_end_as_in_a_lane() {
     let mut rig = Rig::new(Some(PORT));
-    assert_eq!(rig.outcome(7, &frame(OTHER)), Loss::Punted.name());
+    assert_eq!(rig.outcome(7, &frame(OTHER)), Reason::OverlayPunted.name());
     let told = rig.explain(6, &frame(OTHER));
     let copies: Vec<_> = told.copies.iter().map(|copy| (copy.outcome.as_str(), copy.port)).collect();
     assert_eq!(
@@ -94,7 +95,7 @@ fn packets_that_no_entry_has_end_as_in_a_lane() {
     let text = told.to_string();
     assert!(text.contains("> 192.0.2.2, identifier 6, by port 0"), "{text}");
     assert!(text.contains("> 192.0.2.3, identifier 6: overlay_no_neighbor: "), "{text}");
-    assert_eq!(rig.outcome(8, &frame(OTHER)), Loss::NoCopy.name());
+    assert_eq!(rig.outcome(8, &frame(OTHER)), Reason::OverlayNoCopy.name());
     // A copy that left is no part of the next one, nor of the next packet.
     assert_eq!(rig.explain(6, &frame(OTHER)), told);
 }

@@ -17,6 +17,10 @@ pub enum CountedBy {
     Interface,
     /// The application, between its ports.
     Application,
+    /// A TCP stack, of the segments that come to it.
+    Tcp,
+    /// An overlay: its table, or the endpoint or the elements around it.
+    Overlay,
 }
 
 impl fmt::Display for CountedBy {
@@ -26,6 +30,8 @@ impl fmt::Display for CountedBy {
             CountedBy::Driver => "driver",
             CountedBy::Interface => "interface",
             CountedBy::Application => "application",
+            CountedBy::Tcp => "TCP",
+            CountedBy::Overlay => "overlay",
         })
     }
 }
@@ -37,12 +43,17 @@ macro_rules! reasons {
         pub enum Reason { $(#[doc = $what] $reason),* }
 
         impl Reason {
-            /// All reasons, those of reception first.
+            /// All reasons: of ports and hosts those of reception first, then those of overlays.
             pub const ALL: &[Reason] = &[$(Reason::$reason),*];
 
             /// The stable name, as in `--json` and metrics.
             pub const fn name(self) -> &'static str {
                 match self { $(Reason::$reason => $name),* }
+            }
+
+            /// The reason of this name.
+            pub fn named(name: &str) -> Option<Reason> {
+                Reason::ALL.iter().copied().find(|reason| reason.name() == name)
             }
 
             /// What happened, in a sentence's words.
@@ -86,20 +97,20 @@ reasons! {
     RxUdpMalformed "rx_udp_malformed" Application "UDP datagrams whose length made no sense";
     RxUdpChecksum "rx_udp_checksum" Application "UDP datagrams with a wrong checksum";
     RxUdpNoPort "rx_udp_no_port" Application "UDP datagrams to a port that nobody has";
-    RxTcpMalformed "rx_tcp_malformed" Application "TCP segments whose header or options made no sense";
-    RxTcpChecksum "rx_tcp_checksum" Application "TCP segments with a wrong checksum";
-    RxTcpNoConnection "rx_tcp_no_connection" Application "TCP segments to a port without a connection or a listener";
-    RxTcpSequence "rx_tcp_sequence" Application "TCP segments outside of the window";
-    RxTcpTimestamp "rx_tcp_timestamp" Application "TCP segments with an old timestamp, or without one";
-    RxTcpAcknowledgement "rx_tcp_acknowledgement" Application "TCP segments that acknowledge nothing, or what was never sent";
-    RxTcpDuplicate "rx_tcp_duplicate" Application "TCP segments whose data had come before";
-    RxTcpNoRoom "rx_tcp_no_room" Application "TCP segments ahead of others for which there was no room";
-    RxTcpGap "rx_tcp_gap" Application "TCP segments ahead of others that did not come for long";
-    RxTcpBuffers "rx_tcp_buffers" Application "TCP segments with data while connections keep as many packets as they may";
-    RxTcpClosed "rx_tcp_closed" Application "TCP segments with data for a connection that the application had closed";
-    RxTcpControl "rx_tcp_control" Application "TCP segments with a SYN or a reset that does not fit the connection";
-    RxTcpLimit "rx_tcp_limit" Application "TCP connections for which there was no room, answered with a cookie";
-    RxTcpSynData "rx_tcp_syn_data" Application "data of TCP SYNs that were not taken with them, and have to be sent again";
+    RxTcpMalformed "rx_tcp_malformed" Tcp "TCP segments whose header or options made no sense";
+    RxTcpChecksum "rx_tcp_checksum" Tcp "TCP segments with a wrong checksum";
+    RxTcpNoConnection "rx_tcp_no_connection" Tcp "TCP segments to a port without a connection or a listener";
+    RxTcpSequence "rx_tcp_sequence" Tcp "TCP segments outside of the window";
+    RxTcpTimestamp "rx_tcp_timestamp" Tcp "TCP segments with an old timestamp, or without one";
+    RxTcpAcknowledgement "rx_tcp_acknowledgement" Tcp "TCP segments that acknowledge nothing, or what was never sent";
+    RxTcpDuplicate "rx_tcp_duplicate" Tcp "TCP segments whose data had come before";
+    RxTcpNoRoom "rx_tcp_no_room" Tcp "TCP segments ahead of others for which there was no room";
+    RxTcpGap "rx_tcp_gap" Tcp "TCP segments ahead of others that did not come for long";
+    RxTcpBuffers "rx_tcp_buffers" Tcp "TCP segments with data while connections keep as many packets as they may";
+    RxTcpClosed "rx_tcp_closed" Tcp "TCP segments with data for a connection that the application had closed";
+    RxTcpControl "rx_tcp_control" Tcp "TCP segments with a SYN or a reset that does not fit the connection";
+    RxTcpLimit "rx_tcp_limit" Tcp "TCP connections for which there was no room, answered with a cookie";
+    RxTcpSynData "rx_tcp_syn_data" Tcp "data of TCP SYNs that were not taken with them, and have to be sent again";
     RxNotWritten "rx_not_written" Application "packets of a capture that its file did not take";
     TxOversize "tx_oversize" Interface "frames longer than the interface sends";
     TxRunt "tx_runt" Interface "frames shorter than an Ethernet header";
@@ -110,8 +121,41 @@ reasons! {
     TxNoNeighbor "tx_no_neighbor" Application "packets of a host whose next hop did not answer";
     TxIcmpLimit "tx_icmp_limit" Application "ICMP errors that a host did not send because there were too many";
     TxUdpUnsent "tx_udp_unsent" Application "UDP datagrams for which there was no room, or that an application would not send";
-    TxTcpReply "tx_tcp_reply" Application "TCP resets and cookies for which there was no room";
+    TxTcpReply "tx_tcp_reply" Tcp "TCP resets and cookies for which there was no room";
     TxRingFull "tx_ring_full" Application "packets an application gave up because a transmit ring was full";
+    OverlayUnknownNetwork "overlay_unknown_network" Overlay "packets to send of a virtual network that does not exist";
+    OverlayNoKey "overlay_no_key" Overlay "packets to send that end before the identifier of their network";
+    OverlayUnknownKey "overlay_unknown_key" Overlay "packets to send whose identifier no entry of their network has";
+    OverlayNoIp "overlay_no_ip" Overlay "packets to send that are no IP packets, in a network of IP packets";
+    OverlayNoRoute "overlay_no_route" Overlay "packets to a tunnel's end to which there is no route";
+    OverlayNoNeighbor "overlay_no_neighbor" Overlay "packets to a tunnel's end whose next hop has no known Ethernet address";
+    OverlayLinkDown "overlay_link_down" Overlay "packets to a tunnel's end by a port that is down";
+    OverlayBadTunnel "overlay_bad_tunnel" Overlay "packets to a tunnel whose headers cannot be made";
+    OverlayTooLong "overlay_too_long" Overlay "packets that are too long for the underlay with the tunnel's headers";
+    OverlayNoHeadroom "overlay_no_headroom" Overlay "packets whose buffers have no room for the tunnel's headers";
+    OverlayServiceTtl "overlay_service_ttl" Overlay "packets to send that have visited as many service functions as they may";
+    OverlayOffload "overlay_offload" Overlay "packets to send that wait for what cannot be done in their tunnel, or whose headers are not where they say";
+    OverlayOuterMalformed "overlay_outer_malformed" Overlay "received packets whose outer headers contradict themselves";
+    OverlayOuterChecksum "overlay_outer_checksum" Overlay "received packets with a wrong checksum in an outer header";
+    OverlayOuterFragment "overlay_outer_fragment" Overlay "received fragments of tunnels' packets";
+    OverlayZeroChecksum "overlay_zero_checksum" Overlay "received packets over IPv6 without a UDP checksum, from a tunnel that must have one";
+    OverlayTunnelMalformed "overlay_tunnel_malformed" Overlay "received packets whose tunnel's header contradicts itself or must not be ignored";
+    OverlayCriticalOption "overlay_critical_option" Overlay "received packets with an option that must be known and is not";
+    OverlayUnknownEnd "overlay_unknown_end" Overlay "received packets of a tunnel that does not end here";
+    OverlayWrongPayload "overlay_wrong_payload" Overlay "received packets that carry what their network does not have";
+    OverlayCongestion "overlay_congestion" Overlay "received packets that met congestion and whose senders cannot be told";
+    OverlayPunted "overlay_punted" Overlay "packets to send that no entry has, of a network that gives them back: nobody takes them here";
+    OverlayNoCopy "overlay_no_copy" Overlay "packets to send to all of a flood list that is empty, or for whose copies there was no buffer";
+    OverlayNoOutput "overlay_no_output" Overlay "packets for a port of the underlay that a router's element has no output for";
+    OverlayNotForUs "overlay_not_for_us" Overlay "received frames that are no tunnel's and for nobody here";
+    OverlayNoInner "overlay_no_inner" Overlay "received packets of a network that has no port here";
+    OverlayNotRouted "overlay_not_routed" Overlay "frames of a network of packets that are not for its gateway, or carry something else";
+    OverlayInnerMalformed "overlay_inner_malformed" Overlay "packets to send that are shorter than their IP header says, or whose IPv4 header has a wrong checksum";
+    OverlayTtlExpired "overlay_ttl_expired" Overlay "packets to send that may take no further hop";
+    OverlayControlFull "overlay_control_full" Overlay "answers of neighbours that came faster than they are looked at";
+    OverlayNotAsked "overlay_not_asked" Overlay "requests for neighbours for which there was no buffer";
+    OverlayNotCut "overlay_not_cut" Overlay "long segments to send that could not be cut, or not to the end, for there was no buffer";
+    OverlayNoPort "overlay_no_port" Overlay "packets for a port of the underlay that is not there";
 }
 
 impl fmt::Display for Reason {
@@ -125,10 +169,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_different_and_tell_the_direction() {
+    fn names_are_different_and_tell_the_direction_or_the_overlay() {
         for (n, reason) in Reason::ALL.iter().enumerate() {
             let name = reason.name();
-            assert!(name.starts_with("rx_") || name.starts_with("tx_"), "{name}");
+            match reason.counted_by() == [CountedBy::Overlay] {
+                true => assert!(name.starts_with("overlay_"), "{name}"),
+                false => assert!(name.starts_with("rx_") || name.starts_with("tx_"), "{name}"),
+            }
+            assert_eq!(Reason::named(name), Some(*reason));
             assert!(Reason::ALL[..n].iter().all(|other| other.name() != name), "{name} stands twice");
         }
     }

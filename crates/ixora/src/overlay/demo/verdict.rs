@@ -1,5 +1,6 @@
 //! Whether the endpoints did what working ones do.
 
+use port::Reason;
 use serde::Serialize;
 
 use super::account::Direction;
@@ -8,7 +9,15 @@ use crate::Failure;
 use crate::summary::Summary;
 
 /// Losses that come of offering more than the machine can carry; all others are a fault.
-const OVERLOAD: &[&str] = &["rx_fifo_full", "rx_no_descriptor", "tx_ring_full", "peer's queue full"];
+const OVERLOAD: [Reason; 3] = [Reason::RxFifoFull, Reason::RxNoDescriptor, Reason::TxRingFull];
+
+/// What a wire calls the same.
+const WIRE_OVERLOAD: &str = "peer's queue full";
+
+/// Whether packets that are lost by this name are a fault.
+fn is_fault(name: &str) -> bool {
+    name != WIRE_OVERLOAD && !Reason::named(name).is_some_and(|reason| OVERLOAD.contains(&reason))
+}
 
 /// Passed, or all reasons why not.
 #[derive(Debug, Clone, Serialize)]
@@ -34,7 +43,7 @@ impl Verdict {
             if direction.wrong > 0 {
                 reasons.push(format!("{name}: {} frames came wrong", direction.wrong));
             }
-            let faults = direction.lost.iter().filter(|(name, _)| !OVERLOAD.contains(&name.as_str()));
+            let faults = direction.lost.iter().filter(|(name, _)| is_fault(name));
             reasons.extend(faults.map(|(loss, count)| format!("{name}: {count} lost by {loss}")));
         }
         if summary.missing_buffers > 0 {

@@ -6,7 +6,7 @@ use graph::{Class, Cx, Element, Fault, Next};
 use memory::Batch;
 use overlay::{Decapsulator, Received};
 
-use super::fib::{DROPS, NO_OUTPUT, SharedFib};
+use super::fib::{DROPS, NO_OUTPUT, SharedFib, index};
 use crate::kernels;
 
 /// The class.
@@ -77,7 +77,7 @@ impl Element for OverlayDecap {
                     }
                 }
                 Received::Drop(_) if dropped < cx.outputs() => cx.emit(dropped, packet),
-                Received::Drop(reason) => cx.drop(reason as usize, packet),
+                Received::Drop(reason) => cx.drop(index(reason), packet),
             }
         }
         Next::Done

@@ -6,7 +6,7 @@ use graph::{Class, Cx, Element, Next};
 use memory::{Batch, Packet};
 use overlay::{Encapsulator, Sent};
 
-use super::fib::{DROPS, NO_COPY, NO_OUTPUT, PUNTED, SharedFib};
+use super::fib::{DROPS, NO_COPY, NO_OUTPUT, PUNTED, SharedFib, index};
 use crate::kernels;
 
 /// The class.
@@ -83,7 +83,7 @@ impl OverlayEncap {
             };
             match sender.flood(self.network, place, &mut copy) {
                 Sent::Port(port) => self.leave(cx, port, copy),
-                Sent::Drop(reason) => self.give_back(cx, 1, reason as usize, copy),
+                Sent::Drop(reason) => self.give_back(cx, 1, index(reason), copy),
                 Sent::Punt | Sent::Flood => cx.drop(NO_COPY, copy), // which a place never gives
             }
         }
@@ -129,7 +129,7 @@ impl Element for OverlayEncap {
             match self.sent[place] {
                 Sent::Port(port) => self.leave(cx, port, packet),
                 Sent::Punt => self.give_back(cx, 0, PUNTED, packet),
-                Sent::Drop(reason) => self.give_back(cx, 1, reason as usize, packet),
+                Sent::Drop(reason) => self.give_back(cx, 1, index(reason), packet),
                 Sent::Flood => self.flood(cx, packet),
             }
         }

@@ -9,28 +9,34 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use graph::class::{Handlers, SystemUse, ask, keyword, read, write};
 use graph::{Class, Cx, Element, Refused};
-use overlay::{Encapsulator, Match, Prefix, Reason, Tunnel};
+use overlay::{Encapsulator, Match, Prefix, Tunnel};
+use port::Reason;
 use vtep::{At, Config, Desired, Held, Way, describe_target, explain, parse_key, parse_prefix};
 use wire::MacAddress;
 
-/// Reasons for which packets to or from tunnels are dropped, and those of elements alone.
-pub(super) const DROPS: [&str; Reason::ALL.len() + 3] = {
-    let mut names = ["overlay_punted"; Reason::ALL.len() + 3];
+/// The registry's reasons for which elements drop packets to or from tunnels: those of the table,
+/// and those of elements.
+pub(super) const DROPS: [&str; index(Reason::OverlayNoOutput) + 1] = {
+    let mut names = [""; index(Reason::OverlayNoOutput) + 1];
     let mut n = 0;
-    while n < Reason::ALL.len() {
-        names[n] = Reason::ALL[n].name();
+    while n < names.len() {
+        names[n] = Reason::ALL[Reason::OverlayUnknownNetwork as usize + n].name();
         n += 1;
     }
-    names[n + 1] = "overlay_no_copy";
-    names[n + 2] = "overlay_no_output";
     names
 };
+
+/// Where a reason stands among [`DROPS`].
+pub(super) const fn index(reason: Reason) -> usize {
+    reason as usize - Reason::OverlayUnknownNetwork as usize
+}
+
 /// No entry has the packet's identifier, and nobody takes such packets.
-pub(super) const PUNTED: usize = Reason::ALL.len();
+pub(super) const PUNTED: usize = index(Reason::OverlayPunted);
 /// The flood list is empty, or there was no buffer for a copy.
-pub(super) const NO_COPY: usize = PUNTED + 1;
+pub(super) const NO_COPY: usize = index(Reason::OverlayNoCopy);
 /// No output leads on.
-pub(super) const NO_OUTPUT: usize = PUNTED + 2;
+pub(super) const NO_OUTPUT: usize = index(Reason::OverlayNoOutput);
 
 /// The class.
 pub static CLASS: Class = Class {

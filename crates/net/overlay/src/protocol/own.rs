@@ -1,11 +1,11 @@
 //! What tunnels have of their own in front of packets: written into templates, and read from
 //! received packets.
 
+use port::Reason;
 use wire::ip::Protocol as IpProtocol;
 use wire::tunnel::{geneve, gre, mpls, nsh, srv6, vxlan};
 
 use super::{Headers, Payload, Recognized, Refusal};
-use crate::reason::Reason;
 use crate::tunnel::Tunnel;
 
 pub(super) fn add_gre_header(repr: &gre::Repr, headers: Headers) -> Option<Headers> {
@@ -37,7 +37,7 @@ pub(super) fn recognize_gpe(bytes: &[u8]) -> Result<Recognized, Refusal> {
     let header = vxlan::Header::of(bytes).ok_or(wire::Error::Truncated)?;
     let flags = header.flags();
     if flags & vxlan::flag::VERSION != 0 || flags & vxlan::flag::VNI == 0 {
-        return Err(Refusal::Drop(Reason::TunnelMalformed));
+        return Err(Refusal::Drop(Reason::OverlayTunnelMalformed));
     }
     if flags & vxlan::flag::OAM != 0 {
         return Err(Refusal::Control);
@@ -46,7 +46,7 @@ pub(super) fn recognize_gpe(bytes: &[u8]) -> Result<Recognized, Refusal> {
         0 => Some(Payload::Ethernet),
         _ => Payload::of_next_protocol(header.next_protocol()),
     };
-    let payload = payload.ok_or(Refusal::Drop(Reason::WrongPayload))?;
+    let payload = payload.ok_or(Refusal::Drop(Reason::OverlayWrongPayload))?;
     Ok(Recognized::plain(Some(header.vni()), vxlan::HEADER_LEN, payload))
 }
 
@@ -54,12 +54,13 @@ pub(super) fn recognize_geneve(bytes: &[u8]) -> Result<Recognized, Refusal> {
     let packet = geneve::Packet::new_checked(bytes)?;
     // RFC 8926, section 3.5: no option is known here, so that a critical one cannot be.
     if packet.options().any(|option| option.is_critical()) {
-        return Err(Refusal::Drop(Reason::CriticalOption));
+        return Err(Refusal::Drop(Reason::OverlayCriticalOption));
     }
     if packet.flags() & geneve::flag::CONTROL != 0 {
         return Err(Refusal::Control);
     }
-    let payload = Payload::of_ethertype(packet.protocol()).ok_or(Refusal::Drop(Reason::WrongPayload))?;
+    let payload =
+        Payload::of_ethertype(packet.protocol()).ok_or(Refusal::Drop(Reason::OverlayWrongPayload))?;
     Ok(Recognized::plain(Some(packet.vni()), packet.header_len(), payload))
 }
 
@@ -73,7 +74,7 @@ pub(super) fn add_label(tunnel: &Tunnel, headers: Headers) -> Option<Headers> {
 pub(super) fn recognize_label(bytes: &[u8]) -> Result<Recognized, Refusal> {
     let label = mpls::Header::of(bytes).ok_or(wire::Error::Truncated)?;
     if !label.is_last() {
-        return Err(Refusal::Drop(Reason::WrongPayload)); // a tunnel in this one
+        return Err(Refusal::Drop(Reason::OverlayWrongPayload)); // a tunnel in this one
     }
     let payload = Payload::of_ip(&bytes[mpls::HEADER_LEN..])?;
     Ok(Recognized::plain(Some(label.label()), mpls::HEADER_LEN, payload))

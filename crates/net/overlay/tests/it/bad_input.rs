@@ -1,6 +1,7 @@
 //! Frames from anyone: nothing panics, what is refused has a name and is left as it was.
 
-use overlay::{Decapsulator, Layer, Network, PROTOCOLS, Payload, Reason, Received, Sent};
+use overlay::{Decapsulator, Layer, Network, PROTOCOLS, Payload, Received, Sent};
+use port::Reason;
 use proptest::prelude::*;
 
 use crate::rig::{Buffers, NETWORK, decapsulate, encapsulate, frame, reversed, table, tunnel, v4};
@@ -117,37 +118,61 @@ fn refusals_have_names() {
     };
     let drop = Received::Drop;
     assert_eq!(outcome("vxlan", &|_| {}), Received::Network(1));
-    assert_eq!(outcome("vxlan", &|bytes| bytes[24] = 0xEE), drop(Reason::OuterChecksum));
-    assert_eq!(outcome("vxlan", &|bytes| bytes[20] = 0x20), drop(Reason::OuterFragment));
-    assert_eq!(outcome("vxlan", &|bytes| bytes[16] = 9), drop(Reason::OuterMalformed), "the total length");
-    assert_eq!(outcome("vxlan", &|bytes| bytes[39] ^= 1), drop(Reason::OuterMalformed), "UDP's length");
-    assert_eq!(outcome("vxlan", &|bytes| bytes[42] = 0), drop(Reason::TunnelMalformed), "no VNI");
-    assert_eq!(outcome("vxlan", &|bytes| bytes[46] = 9), drop(Reason::UnknownEnd), "another VNI");
+    assert_eq!(outcome("vxlan", &|bytes| bytes[24] = 0xEE), drop(Reason::OverlayOuterChecksum));
+    assert_eq!(outcome("vxlan", &|bytes| bytes[20] = 0x20), drop(Reason::OverlayOuterFragment));
+    assert_eq!(
+        outcome("vxlan", &|bytes| bytes[16] = 9),
+        drop(Reason::OverlayOuterMalformed),
+        "the total length"
+    );
+    assert_eq!(
+        outcome("vxlan", &|bytes| bytes[39] ^= 1),
+        drop(Reason::OverlayOuterMalformed),
+        "UDP's length"
+    );
+    assert_eq!(outcome("vxlan", &|bytes| bytes[42] = 0), drop(Reason::OverlayTunnelMalformed), "no VNI");
+    assert_eq!(outcome("vxlan", &|bytes| bytes[46] = 9), drop(Reason::OverlayUnknownEnd), "another VNI");
     assert_eq!(outcome("vxlan", &|bytes| bytes[33] = 9), Received::Other, "another host's");
     assert_eq!(outcome("vxlan", &|bytes| bytes[37] ^= 1), Received::Other, "another port's");
     assert_eq!(outcome("vxlan", &|bytes| bytes[12..14].copy_from_slice(&[8, 6])), Received::Other);
-    assert_eq!(outcome("geneve", &|bytes| bytes[44] = 9), drop(Reason::WrongPayload));
+    assert_eq!(outcome("geneve", &|bytes| bytes[44] = 9), drop(Reason::OverlayWrongPayload));
     assert_eq!(outcome("geneve", &|bytes| bytes[43] = 0x80), Received::Other, "for control");
     assert_eq!(
         outcome("geneve", &|bytes| bytes[42] = 0x3F),
-        drop(Reason::TunnelMalformed),
+        drop(Reason::OverlayTunnelMalformed),
         "options without an end"
     );
     assert_eq!(outcome("gtpu", &|bytes| bytes[43] = 1), Received::Other, "an echo request");
-    assert_eq!(outcome("gtpu", &|bytes| bytes[50] = 0x55), drop(Reason::WrongPayload));
-    assert_eq!(outcome("mpls-udp", &|bytes| bytes[44] &= 0xFE), drop(Reason::WrongPayload), "another label");
-    assert_eq!(outcome("lisp", &|bytes| bytes[42] |= 1), drop(Reason::TunnelMalformed), "encrypted");
-    assert_eq!(outcome("gre", &|bytes| bytes[35] = 1), drop(Reason::TunnelMalformed), "version 1");
-    assert_eq!(outcome("ipip", &|bytes| bytes[29] = 9), drop(Reason::UnknownEnd), "from another host");
-    assert_eq!(outcome("vxlan6", &|bytes| bytes[60..62].fill(0)), drop(Reason::ZeroChecksum));
+    assert_eq!(outcome("gtpu", &|bytes| bytes[50] = 0x55), drop(Reason::OverlayWrongPayload));
+    assert_eq!(
+        outcome("mpls-udp", &|bytes| bytes[44] &= 0xFE),
+        drop(Reason::OverlayWrongPayload),
+        "another label"
+    );
+    assert_eq!(outcome("lisp", &|bytes| bytes[42] |= 1), drop(Reason::OverlayTunnelMalformed), "encrypted");
+    assert_eq!(outcome("gre", &|bytes| bytes[35] = 1), drop(Reason::OverlayTunnelMalformed), "version 1");
+    assert_eq!(outcome("ipip", &|bytes| bytes[29] = 9), drop(Reason::OverlayUnknownEnd), "from another host");
+    assert_eq!(outcome("vxlan6", &|bytes| bytes[60..62].fill(0)), drop(Reason::OverlayZeroChecksum));
     assert_eq!(outcome("vxlan6", &|bytes| bytes[20] = 44), Received::Other, "fragments are the host's");
     assert_eq!(outcome("vxlan", &|bytes| bytes[21] = 1), Received::Other, "a later one has no port");
-    assert_eq!(outcome("ipip", &|bytes| bytes[23] = 41), drop(Reason::WrongPayload), "IPv4 said to be IPv6");
-    assert_eq!(outcome("ipip", &|bytes| bytes[34] = 0x65), drop(Reason::WrongPayload), "and the other way");
+    assert_eq!(
+        outcome("ipip", &|bytes| bytes[23] = 41),
+        drop(Reason::OverlayWrongPayload),
+        "IPv4 said to be IPv6"
+    );
+    assert_eq!(
+        outcome("ipip", &|bytes| bytes[34] = 0x65),
+        drop(Reason::OverlayWrongPayload),
+        "and the other way"
+    );
     let cut = |len: usize| move |bytes: &mut Vec<u8>| bytes[17] = len as u8;
-    assert_eq!(outcome("gretap", &cut(20 + 8 + 13)), drop(Reason::WrongPayload), "no whole Ethernet header");
+    assert_eq!(
+        outcome("gretap", &cut(20 + 8 + 13)),
+        drop(Reason::OverlayWrongPayload),
+        "no whole Ethernet header"
+    );
     // The packet inside says that its sender takes no part, and congestion was met.
-    assert_eq!(outcome("ipip", &|bytes| (bytes[15], bytes[35]) = (3, 0)), drop(Reason::Congestion));
+    assert_eq!(outcome("ipip", &|bytes| (bytes[15], bytes[35]) = (3, 0)), drop(Reason::OverlayCongestion));
 }
 
 /// What the host gets from others by the same address is not the overlay's, however broken.
@@ -167,7 +192,7 @@ fn what_no_tunnel_has_is_left_alone() {
         broken[24] ^= 1; // the header's checksum
         let expected = match expected {
             Received::Other => Received::Other,
-            _ => Received::Drop(Reason::OuterChecksum),
+            _ => Received::Drop(Reason::OverlayOuterChecksum),
         };
         assert_eq!(decapsulate(&mut receiver, &mut buffers.packet(&broken)), expected, "{name}");
     }
@@ -196,7 +221,7 @@ fn what_is_behind_the_packet_does_not_come_out() {
     // The packet's header inside is not whole in the first buffer.
     let mut packet = buffers.packet(&whole[..34 + 19]);
     packet.append(buffers.packet(&whole[34 + 19..]));
-    assert_eq!(decapsulate(&mut receiver, &mut packet), Received::Drop(Reason::WrongPayload));
+    assert_eq!(decapsulate(&mut receiver, &mut packet), Received::Drop(Reason::OverlayWrongPayload));
 }
 
 #[test]
@@ -210,19 +235,19 @@ fn what_is_no_packet_of_its_network_is_not_sent() {
     let mut buffers = Buffers::new();
     for bytes in [&[][..], &[0x45; 19], &[0x60; 39], &[0x50; 60]] {
         let mut packet = buffers.packet(bytes);
-        assert_eq!(encapsulate(&mut sender, &mut packet), Sent::Drop(Reason::NoIp));
+        assert_eq!(encapsulate(&mut sender, &mut packet), Sent::Drop(Reason::OverlayNoIp));
         assert_eq!(packet[..], *bytes);
     }
     let mut sent = [Sent::Punt; 2];
     let mut packets = [buffers.packet(&[2; 5]), buffers.packet(&[2; 6])];
     sender.encapsulate(7, &mut packets, &mut sent);
-    assert_eq!(sent, [Sent::Drop(Reason::NoKey), Sent::Drop(Reason::UnknownKey)]);
+    assert_eq!(sent, [Sent::Drop(Reason::OverlayNoKey), Sent::Drop(Reason::OverlayUnknownKey)]);
     let mut packet = buffers.packet(&v4(0, b"x"));
     packet.push_front(150).unwrap();
     packet.pull_front(150).unwrap();
     let mut narrow = buffers.packet(&[]);
     narrow.copy_at(10, &v4(0, b"x")).unwrap();
-    assert_eq!(encapsulate(&mut sender, &mut narrow), Sent::Drop(Reason::NoHeadroom));
+    assert_eq!(encapsulate(&mut sender, &mut narrow), Sent::Drop(Reason::OverlayNoHeadroom));
     assert_eq!(narrow[..], v4(0, b"x"));
     let reasons: Vec<&str> = sender.drops().iter().map(|(reason, _)| reason.name()).collect();
     assert_eq!(reasons, ["overlay_no_key", "overlay_unknown_key", "overlay_no_ip", "overlay_no_headroom"]);

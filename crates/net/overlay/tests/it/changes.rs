@@ -3,9 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
 
-use overlay::{
-    Error, InvalidTunnel, Layer, Network, Overlay, Port, Protocol, Reason, Received, Route, Sent, Tunnel,
-};
+use overlay::{Error, InvalidTunnel, Layer, Network, Overlay, Port, Protocol, Received, Route, Sent, Tunnel};
+use port::Reason;
 use proptest::prelude::*;
 use wire::MacAddress;
 
@@ -28,14 +27,14 @@ fn the_way_decides() {
     };
     let (_, remote) = ends(false);
     let gateway: IpAddr = Ipv4Addr::new(198, 51, 100, 1).into();
-    assert_eq!(outcome(&mut here).0, Sent::Drop(Reason::NoRoute));
+    assert_eq!(outcome(&mut here).0, Sent::Drop(Reason::OverlayNoRoute));
     let network: IpAddr = Ipv4Addr::new(192, 0, 2, 0).into();
     here.set_route((network, 24), Some(Route { port: 1, gateway: Some(gateway) })).unwrap();
-    assert_eq!(outcome(&mut here).0, Sent::Drop(Reason::LinkDown));
+    assert_eq!(outcome(&mut here).0, Sent::Drop(Reason::OverlayLinkDown));
     here.set_port(1, Some(port()));
-    assert_eq!(outcome(&mut here).0, Sent::Drop(Reason::NoNeighbor));
+    assert_eq!(outcome(&mut here).0, Sent::Drop(Reason::OverlayNoNeighbor));
     assert_eq!(here.unresolved().collect::<Vec<_>>(), [(1, gateway)]);
-    assert_eq!(here.problem(NETWORK, 0), Some(Reason::NoNeighbor));
+    assert_eq!(here.problem(NETWORK, 0), Some(Reason::OverlayNoNeighbor));
     here.set_neighbor(1, gateway, Some(PEER));
     assert_eq!((here.unresolved().count(), here.problem(NETWORK, 0)), (0, None));
     let (sent, packet) = outcome(&mut here);
@@ -54,11 +53,11 @@ fn the_way_decides() {
     here.set_route((remote, 32), None).unwrap();
     assert_eq!(outcome(&mut here).0, Sent::Port(1));
     here.set_port(1, Some(Port { is_up: false, ..port() }));
-    assert_eq!(outcome(&mut here).0, Sent::Drop(Reason::LinkDown));
+    assert_eq!(outcome(&mut here).0, Sent::Drop(Reason::OverlayLinkDown));
     here.set_port(1, Some(Port { mtu: 40, ..port() }));
-    assert_eq!(outcome(&mut here).0, Sent::Drop(Reason::TooLong));
+    assert_eq!(outcome(&mut here).0, Sent::Drop(Reason::OverlayTooLong));
     here.set_port(1, None);
-    assert_eq!(outcome(&mut here).0, Sent::Drop(Reason::LinkDown));
+    assert_eq!(outcome(&mut here).0, Sent::Drop(Reason::OverlayLinkDown));
 }
 
 /// Each change of the underlay makes the headers anew of the tunnels whose way it changes, and of
@@ -91,7 +90,9 @@ fn a_change_of_the_underlay_rewrites_exactly_the_tunnels_concerned() {
     let problems = |here: &Overlay| here.entries_of(NETWORK).filter(|entry| entry.problem.is_some()).count();
     here.set_port(1, Some(Port { is_up: false, ..port() }));
     assert_eq!((rewritten(&here), problems(&here)), (u64::from(EACH) + 2, usize::from(EACH) + 1));
-    assert!(here.entries_of(NETWORK).all(|entry| entry.problem.is_none_or(|why| why == Reason::LinkDown)));
+    assert!(
+        here.entries_of(NETWORK).all(|entry| entry.problem.is_none_or(|why| why == Reason::OverlayLinkDown))
+    );
     here.set_port(1, Some(Port { is_up: false, ..port() }));
     assert_eq!(rewritten(&here), 0, "it was down");
     here.set_port(1, Some(port()));
@@ -119,18 +120,18 @@ fn nothing_is_seen_before_it_is_published() {
     let mut sender = here.encapsulator();
     let mut buffers = Buffers::new();
     let mut outcome = || encapsulate(&mut sender, &mut buffers.packet(&frame(1, 0x0800, &v4(0, b"x"))));
-    assert_eq!(outcome(), Sent::Drop(Reason::UnknownNetwork));
+    assert_eq!(outcome(), Sent::Drop(Reason::OverlayUnknownNetwork));
     here.publish();
-    assert_eq!(outcome(), Sent::Drop(Reason::UnknownKey));
+    assert_eq!(outcome(), Sent::Drop(Reason::OverlayUnknownKey));
     here.insert(NETWORK, 0x0200_0000_0101, tunnel("vxlan", false)).unwrap();
-    assert_eq!(outcome(), Sent::Drop(Reason::UnknownKey));
+    assert_eq!(outcome(), Sent::Drop(Reason::OverlayUnknownKey));
     here.publish();
     assert_eq!(outcome(), Sent::Port(3));
     assert_eq!(here.remove(NETWORK, 0x0200_0000_0101), Ok(true));
     assert_eq!(here.remove(NETWORK, 0x0200_0000_0101), Ok(false));
     assert_eq!(outcome(), Sent::Port(3));
     here.publish();
-    assert_eq!((outcome(), here.tunnels()), (Sent::Drop(Reason::UnknownKey), 0));
+    assert_eq!((outcome(), here.tunnels()), (Sent::Drop(Reason::OverlayUnknownKey), 0));
 }
 
 #[test]
@@ -205,7 +206,7 @@ fn ends_at_udp_ports_of_their_own() {
     assert_eq!(comes(&mut there, &own), Received::Other);
     there.add_end(NETWORK, &reversed(&own), false).unwrap();
     assert_eq!(comes(&mut there, &own), Received::Network(NETWORK));
-    assert_eq!(comes(&mut there, &usual), Received::Drop(Reason::UnknownEnd), "another port");
+    assert_eq!(comes(&mut there, &usual), Received::Drop(Reason::OverlayUnknownEnd), "another port");
     assert_eq!(comes(&mut there, &at(8473, "vxlan")), Received::Other);
     // A port is one protocol's, its own ones too; the same protocol may have more ends there.
     let taken = |port, protocol| Err(Error::Port { port, protocol });
@@ -214,7 +215,7 @@ fn ends_at_udp_ports_of_their_own() {
     let more = reversed(&at(8472, "vxlan").with_identifier(101));
     there.add_end(NETWORK, &more, false).unwrap();
     assert_eq!(there.remove_end(&reversed(&own)), Ok(true));
-    assert_eq!(comes(&mut there, &own), Received::Drop(Reason::UnknownEnd));
+    assert_eq!(comes(&mut there, &own), Received::Drop(Reason::OverlayUnknownEnd));
     assert_eq!(there.remove_end(&more), Ok(true));
     assert_eq!(comes(&mut there, &own), Received::Other, "the port is nobody's again");
     there.add_end(NETWORK, &reversed(&at(8472, "geneve")), false).unwrap();
@@ -290,17 +291,18 @@ struct Told {
 impl Told {
     /// The port and the last byte of the next hop's Ethernet address for an entry.
     fn expected(&self, key: u8) -> Result<(u16, u8), Reason> {
-        let remote = *self.entries.get(&key).ok_or(Reason::UnknownKey)?;
+        let remote = *self.entries.get(&key).ok_or(Reason::OverlayUnknownKey)?;
         let covers = |(prefix, len): &&(u8, u8)| {
             let mask = 0xFFu32 << (32 - u32::from(*len)).min(8);
             u32::from(*prefix) & mask & 0xFF == u32::from(remote) & mask & 0xFF
         };
-        let best = self.routes.keys().filter(covers).max_by_key(|(_, len)| *len).ok_or(Reason::NoRoute)?;
+        let best =
+            self.routes.keys().filter(covers).max_by_key(|(_, len)| *len).ok_or(Reason::OverlayNoRoute)?;
         let (port, gateway) = self.routes[best];
         if !self.ports.get(&port).copied().unwrap_or(false) {
-            return Err(Reason::LinkDown);
+            return Err(Reason::OverlayLinkDown);
         }
-        let mac = self.neighbors.get(&(port, gateway.unwrap_or(remote))).ok_or(Reason::NoNeighbor)?;
+        let mac = self.neighbors.get(&(port, gateway.unwrap_or(remote))).ok_or(Reason::OverlayNoNeighbor)?;
         Ok((port, *mac))
     }
 }

@@ -4,9 +4,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use overlay::{
-    Decapsulator, Encapsulator, Error, Heard, Learning, Network, Overlay, Owner, Reason, Received, Sent,
-    Tunnel,
+    Decapsulator, Encapsulator, Error, Heard, Learning, Network, Overlay, Owner, Received, Sent, Tunnel,
 };
+use port::Reason;
 
 use crate::rig::{Buffers, NETWORK, decapsulate, encapsulate, frame, reversed, table, tunnel, v4};
 
@@ -69,7 +69,7 @@ fn way(here: &mut Overlay, sender: &mut Encapsulator, n: u8) -> Result<IpAddr, S
 #[test]
 fn who_sends_is_found_behind_its_tunnel() {
     let (mut here, mut sender, mut receiver) = learning(10);
-    let unknown = Err(Sent::Drop(Reason::UnknownKey));
+    let unknown = Err(Sent::Drop(Reason::OverlayUnknownKey));
     assert_eq!(way(&mut here, &mut sender, 5), unknown);
     comes(&mut receiver, 20, station(5));
     comes(&mut receiver, 20, station(5));

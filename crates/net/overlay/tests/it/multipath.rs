@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 use overlay::{
-    Encapsulator, Error, Layer, MAX_MEMBERS, MAX_WEIGHT, Member, Network, Overlay, Owner, Reason, Sent,
-    Target, Tunnel,
+    Encapsulator, Error, Layer, MAX_MEMBERS, MAX_WEIGHT, Member, Network, Overlay, Owner, Sent, Target,
+    Tunnel,
 };
+use port::Reason;
 use proptest::prelude::*;
 use wire::ipv4;
 
@@ -105,8 +106,8 @@ fn a_member_without_a_way_moves_only_its_own_flows_and_gets_them_back() {
     here.set_route((end(1), 32), Some(overlay::Route { port: 9, gateway: None })).unwrap();
     here.publish();
     let mut packet = Buffers::new().packet(&packet_of(0));
-    assert_eq!(encapsulate(&mut sender, &mut packet), Sent::Drop(Reason::NoNeighbor));
-    assert_eq!(here.problem(NETWORK, 0x0200_0000_0101), Some(Reason::NoNeighbor));
+    assert_eq!(encapsulate(&mut sender, &mut packet), Sent::Drop(Reason::OverlayNoNeighbor));
+    assert_eq!(here.problem(NETWORK, 0x0200_0000_0101), Some(Reason::OverlayNoNeighbor));
     for back in [1, 2, 3] {
         here.set_neighbor(9, end(back), Some(PEER));
         here.set_route((end(back), 32), None).unwrap();

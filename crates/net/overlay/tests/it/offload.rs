@@ -2,8 +2,8 @@
 //! can does the work, or it is done here, and what comes out at the far end is right.
 
 use memory::{Packet, TxOffload};
-use overlay::{Decapsulator, Encapsulator, Network, Reason, Received, Sent};
-use port::{Capabilities, Feature, Features, Support};
+use overlay::{Decapsulator, Encapsulator, Network, Received, Sent};
+use port::{Capabilities, Feature, Features, Reason, Support};
 use wire::checksum;
 use wire::tcp::{self, Flags};
 
@@ -243,11 +243,11 @@ fn what_nobody_does_is_refused_by_name() {
     // What is cut may have no checksum over it in front, which each piece would have to have anew.
     let cut = TxOffload { flags: SUMS | TxOffload::SEGMENT, segment_size: 100, ..ASKED };
     let (mut summing, _) = ends("vxlan", true);
-    assert_eq!(encapsulate(&mut summing, &mut asking(&open, cut)), Sent::Drop(Reason::Offload));
+    assert_eq!(encapsulate(&mut summing, &mut asking(&open, cut)), Sent::Drop(Reason::OverlayOffload));
     let long = TxOffload { segment_size: 1600, ..cut };
-    assert_eq!(encapsulate(&mut sender, &mut asking(&open, long)), Sent::Drop(Reason::TooLong));
+    assert_eq!(encapsulate(&mut sender, &mut asking(&open, long)), Sent::Drop(Reason::OverlayTooLong));
     sender.set_port(3, &Capabilities::default());
     let far = TxOffload { l3_len: 200, ..ASKED };
-    assert_eq!(encapsulate(&mut sender, &mut asking(&open, far)), Sent::Drop(Reason::Offload));
-    assert_eq!((sender.drops().of(Reason::Offload), sender.drops().total()), (1, 2));
+    assert_eq!(encapsulate(&mut sender, &mut asking(&open, far)), Sent::Drop(Reason::OverlayOffload));
+    assert_eq!((sender.drops().of(Reason::OverlayOffload), sender.drops().total()), (1, 2));
 }

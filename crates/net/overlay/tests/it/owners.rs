@@ -1,6 +1,7 @@
 //! Who changes an entry, and what people are told of it.
 
-use overlay::{Error, Layer, Network, Owner, Reason, Sent, Target, Unknown};
+use overlay::{Error, Layer, Network, Owner, Sent, Target, Unknown};
+use port::Reason;
 
 use crate::rig::{Buffers, NETWORK, encapsulate, frame, table, tunnel, v4};
 
@@ -102,8 +103,8 @@ fn a_packet_is_explained_as_it_is_sent() {
     }
     let mut outcome =
         |network, bytes: &[u8]| here.explain(&mut trial, network, &mut buffers.packet(bytes)).sent;
-    assert_eq!(outcome(8, &v4(0, b"x")), Sent::Drop(Reason::UnknownKey));
-    assert_eq!(outcome(99, &[]), Sent::Drop(Reason::UnknownNetwork));
+    assert_eq!(outcome(8, &v4(0, b"x")), Sent::Drop(Reason::OverlayUnknownKey));
+    assert_eq!(outcome(99, &[]), Sent::Drop(Reason::OverlayUnknownNetwork));
     // What is tried is no usage of an entry.
     assert_eq!(here.usage(NETWORK, 0x0200_0000_0101).unwrap().count.packets, 1);
 }
@@ -119,7 +120,7 @@ fn a_hop_of_a_service_path_is_counted() {
     let service = wire::tunnel::nsh::type_1(7, 9, wire::tunnel::nsh::next_protocol::IPV4);
     let long = [&service[..], &v4(0, b"x"), &[0; 1700]].concat();
     let mut packet = Buffers::new().packet(&long);
-    assert_eq!(encapsulate(&mut sender, &mut packet), Sent::Drop(Reason::TooLong));
+    assert_eq!(encapsulate(&mut sender, &mut packet), Sent::Drop(Reason::OverlayTooLong));
     assert_eq!(packet[..], long, "a hop that is not made is not counted");
     for (came, goes) in [(63, Some(62)), (2, Some(1)), (1, None), (0, Some(63))] {
         let mut service = wire::tunnel::nsh::type_1(7, 9, wire::tunnel::nsh::next_protocol::IPV4);
@@ -136,8 +137,8 @@ fn a_hop_of_a_service_path_is_counted() {
                 assert_eq!(packet[at + 2..], bytes[2..], "nothing else is different");
             }
             None => {
-                assert_eq!((sent, &packet[..]), (Sent::Drop(Reason::ServiceTtl), &bytes[..]));
-                assert_eq!(sender.drops().of(Reason::ServiceTtl), 1);
+                assert_eq!((sent, &packet[..]), (Sent::Drop(Reason::OverlayServiceTtl), &bytes[..]));
+                assert_eq!(sender.drops().of(Reason::OverlayServiceTtl), 1);
             }
         }
     }

@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use overlay::{Encapsulator, Error, Layer, Match, Network, Overlay, Owner, Reason, Sent, Tunnel, Unknown};
+use overlay::{Encapsulator, Error, Layer, Match, Network, Overlay, Owner, Sent, Tunnel, Unknown};
+use port::Reason;
 use proptest::prelude::*;
 use wire::ipv4;
 
@@ -53,7 +54,7 @@ fn the_longest_prefix_decides() {
     {
         here.insert_prefix(Owner::Fpm, NETWORK, prefix(text), to(n)).unwrap();
     }
-    assert_eq!(way(&mut sender, &packet_to([10, 1, 2, 3])), Err(Sent::Drop(Reason::UnknownNetwork)));
+    assert_eq!(way(&mut sender, &packet_to([10, 1, 2, 3])), Err(Sent::Drop(Reason::OverlayUnknownNetwork)));
     here.publish();
     let (mut trial, mut tried) = (here.trial_encapsulator(), Buffers::new());
     here.publish();
@@ -64,17 +65,17 @@ fn the_longest_prefix_decides() {
         assert_eq!((told.tunnel.unwrap().1, told.prefix.unwrap().owner), (&to(n), Owner::Fpm));
     }
     assert_eq!(way(&mut sender, &v6(0, b"x")), Ok(5), "to fefe::");
-    assert_eq!(way(&mut sender, &packet_to([11, 0, 0, 1])), Err(Sent::Drop(Reason::UnknownKey)));
-    assert_eq!(way(&mut sender, &[0x55; 40]), Err(Sent::Drop(Reason::NoIp)));
+    assert_eq!(way(&mut sender, &packet_to([11, 0, 0, 1])), Err(Sent::Drop(Reason::OverlayUnknownKey)));
+    assert_eq!(way(&mut sender, &[0x55; 40]), Err(Sent::Drop(Reason::OverlayNoIp)));
     let told = here.explain(&mut trial, NETWORK, &mut tried.packet(&[0x55; 40]));
-    assert_eq!((told.sent, told.prefix), (Sent::Drop(Reason::NoIp), None));
+    assert_eq!((told.sent, told.prefix), (Sent::Drop(Reason::OverlayNoIp), None));
     // A batch of both versions, in any order.
     let mut buffers = Buffers::new();
     let mut batch =
         [buffers.packet(&v6(0, b"x")), buffers.packet(&packet_to([10, 1, 2, 3])), buffers.packet(&[1])];
     let mut sent = [Sent::Punt; 3];
     sender.encapsulate(NETWORK, &mut batch, &mut sent);
-    assert_eq!(sent, [Sent::Port(3), Sent::Port(3), Sent::Drop(Reason::NoIp)]);
+    assert_eq!(sent, [Sent::Port(3), Sent::Port(3), Sent::Drop(Reason::OverlayNoIp)]);
     assert_eq!((batch[0][33], batch[1][33]), (5, 3));
     assert_eq!(here.remove_prefix(Owner::Fpm, NETWORK, prefix("10.1.2.3/32")), Ok(true));
     here.publish();
@@ -89,14 +90,14 @@ fn changes_of_the_underlay_reach_prefixes() {
     assert_eq!(way(&mut sender, &packet_to([1, 2, 3, 4])), Ok(9));
     here.set_route((to(9).remote, 32), Some(overlay::Route { port: 3, gateway: None })).unwrap();
     here.publish();
-    assert_eq!(way(&mut sender, &packet_to([1, 2, 3, 4])), Err(Sent::Drop(Reason::NoNeighbor)));
-    assert_eq!(here.prefixes_of(NETWORK).next().unwrap().problem, Some(Reason::NoNeighbor));
+    assert_eq!(way(&mut sender, &packet_to([1, 2, 3, 4])), Err(Sent::Drop(Reason::OverlayNoNeighbor)));
+    assert_eq!(here.prefixes_of(NETWORK).next().unwrap().problem, Some(Reason::OverlayNoNeighbor));
     here.set_neighbor(3, to(9).remote, Some(PEER));
     here.publish();
     assert_eq!(way(&mut sender, &packet_to([1, 2, 3, 4])), Ok(9));
     let packet = [packet_to([1, 2, 3, 4]), vec![0; 2000]].concat();
     let mut packet = Buffers::new().packet(&packet);
-    assert_eq!(encapsulate(&mut sender, &mut packet), Sent::Drop(Reason::TooLong));
+    assert_eq!(encapsulate(&mut sender, &mut packet), Sent::Drop(Reason::OverlayTooLong));
     assert!(!sender.answer(NETWORK, &mut packet, std::time::Duration::ZERO), "it may be fragmented");
 }
 
@@ -127,7 +128,7 @@ fn prefixes_and_identifiers_keep_apart() {
     here.remove_network(NETWORK).unwrap();
     assert_eq!(here.tunnels(), 0);
     here.publish();
-    assert_eq!(way(&mut sender, &packet_to([1, 2, 3, 4])), Err(Sent::Drop(Reason::UnknownNetwork)));
+    assert_eq!(way(&mut sender, &packet_to([1, 2, 3, 4])), Err(Sent::Drop(Reason::OverlayUnknownNetwork)));
     here.add_network(NETWORK, Network { unknown: Unknown::Punt, ..Network::routed() }).unwrap();
     here.publish();
     assert_eq!(way(&mut sender, &packet_to([1, 2, 3, 4])), Err(Sent::Punt));

@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use overlay::{Dscp, Layer, Network, Reason, Received, Sent, Tunnel};
+use overlay::{Dscp, Layer, Network, Received, Sent, Tunnel};
+use port::Reason;
 use wire::{ipv4, ipv6};
 
 use crate::rig::{Buffers, NETWORK, decapsulate, encapsulate, frame, port, reversed, table, tunnel, v4, v6};
@@ -90,7 +91,7 @@ fn congestion_both_ways() {
                     let expected = wire::ecn::decapsulate(0xB8 | inner, outer);
                     let out = received_by(&tunnel, Layer::Ip, false, &met);
                     let Some(expected) = expected else {
-                        assert_eq!(out, Err(Reason::Congestion));
+                        assert_eq!(out, Err(Reason::OverlayCongestion));
                         continue;
                     };
                     let mut changed = packet.clone();
@@ -140,7 +141,7 @@ fn what_is_too_long_is_not_sent() {
         let sent = sent_by(&tunnel(protocol, is_v6), layer, &bytes[..longest]).unwrap();
         assert_eq!(sent.len(), 14 + usize::from(port().mtu));
         let longer = sent_by(&tunnel(protocol, is_v6), layer, &bytes[..longest + 1]);
-        assert_eq!(longer, Err(Reason::TooLong), "{protocol}");
+        assert_eq!(longer, Err(Reason::OverlayTooLong), "{protocol}");
     }
 }
 
@@ -159,7 +160,7 @@ fn checksums_of_udp() {
     let sent = sent_by(&without, Layer::Ethernet, &bytes).unwrap();
     assert_eq!(checksum(&sent, 60), 0);
     assert_eq!(received_by(&without, Layer::Ethernet, true, &sent), Ok(bytes.clone()));
-    assert_eq!(received_by(&without, Layer::Ethernet, false, &sent), Err(Reason::ZeroChecksum));
+    assert_eq!(received_by(&without, Layer::Ethernet, false, &sent), Err(Reason::OverlayZeroChecksum));
     for mut sent in [
         over_v6,
         sent_by(&Tunnel { udp_checksum: true, ..tunnel("vxlan", false) }, Layer::Ethernet, &bytes).unwrap(),
@@ -167,7 +168,7 @@ fn checksums_of_udp() {
         let is_v6 = sent[12] == 0x86;
         *sent.last_mut().unwrap() ^= 1;
         let out = received_by(&tunnel("vxlan", is_v6), Layer::Ethernet, false, &sent);
-        assert_eq!(out, Err(Reason::OuterChecksum));
+        assert_eq!(out, Err(Reason::OverlayOuterChecksum));
     }
 }
 
@@ -202,7 +203,7 @@ fn sequence_numbers_and_checksums_of_gre() {
     assert_eq!((numbers[1] - numbers[0], numbers[2] - numbers[1]), (1, 1));
     let mut sent = sent_by(&numbered, Layer::Ip, &v4(0, b"odd")).unwrap();
     *sent.last_mut().unwrap() ^= 1;
-    assert_eq!(received_by(&numbered, Layer::Ip, false, &sent), Err(Reason::OuterChecksum));
+    assert_eq!(received_by(&numbered, Layer::Ip, false, &sent), Err(Reason::OverlayOuterChecksum));
 }
 
 /// A packet in several buffers is summed up and counted whole.

@@ -2,9 +2,8 @@
 //! table of identifiers.
 
 use fib::exact::{Extractor, Key};
-use overlay::{
-    Carrier, Layer, Network, PROTOCOLS, Payload, Protocol, Reason, Received, Sent, Tunnel, Unknown,
-};
+use overlay::{Carrier, Layer, Network, PROTOCOLS, Payload, Protocol, Received, Sent, Tunnel, Unknown};
+use port::Reason;
 use proptest::prelude::*;
 
 use crate::rig::{
@@ -227,7 +226,7 @@ fn a_packet_goes_by_its_own_entry_or_by_the_list() {
         assert_eq!(copy[36..38], port.to_be_bytes());
     }
     let mut copy = buffers.packet(&frame(77, 0x0800, &v4(0, b"any")));
-    assert_eq!(sender.flood(NETWORK, 2, &mut copy), Sent::Drop(Reason::UnknownKey));
+    assert_eq!(sender.flood(NETWORK, 2, &mut copy), Sent::Drop(Reason::OverlayUnknownKey));
     here.set_flood(NETWORK, &others[1..]).unwrap();
     here.publish();
     assert_eq!(sender.flood_len(NETWORK), 1);
@@ -237,7 +236,7 @@ fn a_packet_goes_by_its_own_entry_or_by_the_list() {
     here.set_neighbor(3, remote, None);
     here.publish();
     let mut copy = buffers.packet(&frame(77, 0x0800, &v4(0, b"any")));
-    assert_eq!(sender.flood(NETWORK, 0, &mut copy), Sent::Drop(Reason::NoNeighbor));
+    assert_eq!(sender.flood(NETWORK, 0, &mut copy), Sent::Drop(Reason::OverlayNoNeighbor));
 }
 
 /// The whole of an IPv6 address as the identifier: no bit of it is the flood list's.
@@ -263,7 +262,7 @@ fn identifiers_of_all_bits() {
     assert_eq!(encapsulate(&mut sender, &mut buffers.packet(&packet)), Sent::Port(3));
     assert_eq!((sender.flood_len(NETWORK), here.entries(NETWORK), here.tunnels()), (1, 1, 2));
     let sent = encapsulate(&mut sender, &mut buffers.packet(&packet[..39]));
-    assert_eq!(sent, Sent::Drop(Reason::NoKey), "the address is cut");
+    assert_eq!(sent, Sent::Drop(Reason::OverlayNoKey), "the address is cut");
     here.remove_network(NETWORK).unwrap();
     assert_eq!(here.tunnels(), 0);
 }

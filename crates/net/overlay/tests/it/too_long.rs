@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use overlay::{Encapsulator, Layer, Network, Reason, Sent, Unknown};
+use overlay::{Encapsulator, Layer, Network, Sent, Unknown};
+use port::Reason;
 use wire::ip::Protocol as IpProtocol;
 use wire::{ethernet, icmpv4, icmpv6, ipv4, ipv6};
 
@@ -39,7 +40,7 @@ fn long_v6(len: usize) -> Vec<u8> {
 /// The answer to a packet, if there is one.
 fn answer(sender: &mut Encapsulator, bytes: &[u8], now: Duration) -> Option<Vec<u8>> {
     let mut packet = Buffers::new().packet(bytes);
-    assert_eq!(encapsulate(sender, &mut packet), Sent::Drop(Reason::TooLong));
+    assert_eq!(encapsulate(sender, &mut packet), Sent::Drop(Reason::OverlayTooLong));
     let is_answered = sender.answer(NETWORK, &mut packet, now);
     assert!(is_answered || packet[..] == *bytes, "as it was");
     is_answered.then(|| packet.to_vec())
@@ -107,7 +108,7 @@ fn a_place_of_the_flood_list_is_answered_for() {
     let mut mtu = |place| {
         let mut packet = Buffers::new().packet(&bytes);
         assert_eq!(encapsulate(&mut sender, &mut packet), Sent::Flood);
-        if sender.flood(NETWORK, place, &mut packet) != Sent::Drop(Reason::TooLong) {
+        if sender.flood(NETWORK, place, &mut packet) != Sent::Drop(Reason::OverlayTooLong) {
             return None;
         }
         assert!(sender.answer_flood(NETWORK, place, &mut packet, Duration::ZERO));

@@ -1,6 +1,7 @@
 //! Devices of the kernel's that are the end of one tunnel.
 
-use overlay::{Layer, Protocol, Reason, Tunnel};
+use overlay::{Layer, Protocol, Tunnel};
+use port::Reason;
 
 use crate::traffic::exchange;
 use crate::wire_between::Hosts;
@@ -55,7 +56,7 @@ fn meets(device: &Device) {
 /// What should not be dropped. A device of one version of IP says that of the other's
 /// packets, such as the kernel's questions for routers, that there is no such way.
 fn is_strange((reason, _): &(Reason, u64)) -> bool {
-    *reason != Reason::WrongPayload
+    *reason != Reason::OverlayWrongPayload
 }
 
 fn numbered(tunnel: Tunnel) -> Tunnel {

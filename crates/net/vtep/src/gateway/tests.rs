@@ -72,7 +72,7 @@ fn what_fills_a_frame_up_does_not_go_into_tunnels() {
     let (became, packet) = entered(&mut pool, &v6, 2000);
     assert_eq!((became, packet.len()), (Entered::Packet, ipv6::HEADER_LEN + PAYLOAD));
     let cut = &v6[..v6.len() - 21];
-    assert_eq!(entered(&mut pool, cut, 2000).0, Entered::Lost(Loss::InnerMalformed));
+    assert_eq!(entered(&mut pool, cut, 2000).0, Entered::Lost(Reason::OverlayInnerMalformed));
     assert_eq!(pool.available(), pool.capacity());
 }
 
@@ -87,7 +87,7 @@ fn packets_that_contradict_themselves_are_lost_by_name() {
         }
         frame(header, 20)
     };
-    let lost = Entered::Lost(Loss::InnerMalformed);
+    let lost = Entered::Lost(Reason::OverlayInnerMalformed);
     for (frame, expected) in [
         (with(&|header| header.set_identification(1), true), Entered::Packet),
         (with(&|header| header.set_identification(1), false), lost),
@@ -96,11 +96,11 @@ fn packets_that_contradict_themselves_are_lost_by_name() {
         (with(&|header| header.set_total_len(19), true), lost),
         (with(&|header| header.set_header_len(24), true), lost),
         (with(&|header| header.set_header_len(16), true), lost),
-        (with(&|header| header.set_ttl(1), true), Entered::Lost(Loss::Expired)),
+        (with(&|header| header.set_ttl(1), true), Entered::Lost(Reason::OverlayTtlExpired)),
         (frame(v4(), 0)[..30].to_vec(), lost),
         (ethernet(EtherType::IPV4), lost),
         (ethernet(EtherType::IPV6), lost),
-        (ethernet(EtherType::ARP), Entered::Lost(Loss::NotRouted)),
+        (ethernet(EtherType::ARP), Entered::Lost(Reason::OverlayNotRouted)),
     ] {
         assert_eq!(entered(&mut pool, &frame, 2000).0, expected, "{frame:02x?}");
     }

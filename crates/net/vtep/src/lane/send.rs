@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 use memory::{Packet, Pool, TxOffload};
-use overlay::{Encapsulator, Reason, Sent};
-use port::software;
+use overlay::{Encapsulator, Sent};
+use port::{Reason, software};
 
 use super::{InnerQueues, UnderlayQueues};
-use crate::counters::{Loss, Side};
+use crate::counters::Side;
 
 /// Packets of one network that have been looked up.
 pub(super) struct Sending<'a> {
@@ -38,7 +38,7 @@ impl Sending<'_> {
         match sent {
             Sent::Port(port) => self.leave(port, packet, pool),
             Sent::Drop(reason) => self.refuse(By::Entry, reason, packet, pool),
-            Sent::Punt => self.lose(Loss::Punted, packet, pool),
+            Sent::Punt => self.lose(Reason::OverlayPunted, packet, pool),
             Sent::Flood => self.flood(packet, pool),
         }
     }
@@ -54,11 +54,11 @@ impl Sending<'_> {
                 }
                 true => leave_cut(self.counters, port, packet, pool),
             },
-            None => self.lose(Loss::NoPort, packet, pool),
+            None => self.lose(Reason::OverlayNoPort, packet, pool),
         }
     }
 
-    fn lose(&self, loss: Loss, packet: Packet, pool: &mut Pool) {
+    fn lose(&self, loss: Reason, packet: Packet, pool: &mut Pool) {
         self.counters.lose(loss);
         pool.free(packet);
     }
@@ -67,11 +67,11 @@ impl Sending<'_> {
     /// who sent a packet that is too long is told.
     #[cold]
     fn refuse(&mut self, by: By, reason: Reason, mut packet: Packet, pool: &mut Pool) {
-        if reason == Reason::Offload && packet.tx_offload().has(TxOffload::SEGMENT) {
+        if reason == Reason::OverlayOffload && packet.tx_offload().has(TxOffload::SEGMENT) {
             return cut(self.counters, packet, pool, |pool, piece| self.send_piece(by, piece, pool));
         }
-        self.counters.drop(reason);
-        if reason == Reason::TooLong && self.answer(by, &mut packet) {
+        self.counters.lose(reason);
+        if reason == Reason::OverlayTooLong && self.answer(by, &mut packet) {
             // The packet is dropped; the answer is one more that leaves.
             self.counters.copy();
             self.counters.answer();
@@ -103,11 +103,11 @@ impl Sending<'_> {
         match sent[0] {
             Sent::Port(port) => self.leave(port, piece, pool),
             Sent::Drop(reason) => {
-                self.counters.drop(reason);
+                self.counters.lose(reason);
                 pool.free(piece);
             }
             // The entry was removed a moment ago.
-            Sent::Punt | Sent::Flood => self.lose(Loss::Punted, piece, pool),
+            Sent::Punt | Sent::Flood => self.lose(Reason::OverlayPunted, piece, pool),
         }
     }
 
@@ -125,18 +125,18 @@ impl Sending<'_> {
                 false => left.as_ref().and_then(|packet| packet.copy_with(0, || pool.alloc())),
             };
             let Some(mut copy) = copy else {
-                self.counters.lose(Loss::NoCopy);
+                self.counters.lose(Reason::OverlayNoCopy);
                 continue;
             };
             match self.sender.flood(self.inner.network, place, &mut copy) {
                 Sent::Port(port) => self.leave(port, copy, pool),
                 Sent::Drop(reason) => self.refuse(By::Flood(place), reason, copy, pool),
                 // Which a place never gives.
-                Sent::Punt | Sent::Flood => self.lose(Loss::NoCopy, copy, pool),
+                Sent::Punt | Sent::Flood => self.lose(Reason::OverlayNoCopy, copy, pool),
             }
         }
         if let Some(packet) = left {
-            self.lose(Loss::NoCopy, packet, pool); // an empty list
+            self.lose(Reason::OverlayNoCopy, packet, pool); // an empty list
         }
     }
 }
@@ -155,7 +155,7 @@ fn cut(counters: &Side, packet: Packet, pool: &mut Pool, give: impl FnMut(&mut P
     let cut = software::cut(&packet, pool, give);
     (1..cut.pieces + usize::from(!cut.is_whole)).for_each(|_| counters.copy());
     if !cut.is_whole {
-        counters.lose(Loss::NotCut);
+        counters.lose(Reason::OverlayNotCut);
     }
     pool.free(packet);
 }
