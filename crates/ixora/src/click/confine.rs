@@ -187,7 +187,7 @@ fn check_access(one: &Use) -> Result<(), Failure> {
     let (place, access) = match one.need.what {
         SystemUse::WritesFiles if path.is_file() => (path.clone(), Access::WRITE_OK),
         SystemUse::WritesFiles | SystemUse::Listening => (
-            confine::nearest(&folder(path)).unwrap_or_else(|| folder(path)),
+            confine::existing_ancestor(&folder(path)).unwrap_or_else(|| folder(path)),
             Access::WRITE_OK | Access::EXEC_OK,
         ),
         // One that is not there may come.

@@ -6,7 +6,7 @@ use std::sync::mpsc::Receiver;
 use control::Options;
 use control::reconcile::{Asker, Report, compare, fix};
 use serde_json::{Value as Json, json};
-use vtep::{Learn, Tellers};
+use vtep::{Learn, Sources};
 
 use super::explain::Explainer;
 use super::host::{Host, now_ns};
@@ -45,41 +45,41 @@ impl Asking {
     }
 
     /// Answers what was asked meanwhile.
-    pub fn answer(&mut self, host: &mut Host, mut tellers: Option<&mut Tellers>) {
+    pub fn answer(&mut self, host: &mut Host, mut sources: Option<&mut Sources>) {
         while let Ok((request, say)) = self.asked.try_recv() {
             // One who is gone hears nothing.
-            let _ = say.try_send(self.answer_to(host, tellers.as_deref_mut(), &request));
+            let _ = say.try_send(self.answer_to(host, sources.as_deref_mut(), &request));
         }
     }
 
-    fn answer_to(&mut self, host: &mut Host, tellers: Option<&mut Tellers>, request: &str) -> String {
+    fn answer_to(&mut self, host: &mut Host, sources: Option<&mut Sources>, request: &str) -> String {
         let words: Vec<&str> = request.split_whitespace().collect();
         match words[..] {
-            ["show", limit] => show::answer(host, tellers.as_deref(), limit.parse().unwrap_or(0)),
-            ["metrics"] => metrics::text(host, tellers.as_deref()),
-            ["reconcile"] => self.reconcile(host, tellers, false),
-            ["reconcile", "fix"] => self.reconcile(host, tellers, true),
+            ["show", limit] => show::answer(host, sources.as_deref(), limit.parse().unwrap_or(0)),
+            ["metrics"] => metrics::text(host, sources.as_deref()),
+            ["reconcile"] => self.reconcile(host, sources, false),
+            ["reconcile", "fix"] => self.reconcile(host, sources, true),
             ["explain", network, digits] => self.explain(host, network.parse().ok(), digits),
             _ => "ask for show LIMIT, metrics, reconcile, or explain NETWORK BYTES".to_owned(),
         }
     }
 
     /// Compares with the kernel, and mends what is different: a report, or an error.
-    fn reconcile(&mut self, host: &mut Host, tellers: Option<&mut Tellers>, mends: bool) -> String {
-        let (Some((asker, options)), Some(tellers)) = (&mut self.asker, tellers) else {
+    fn reconcile(&mut self, host: &mut Host, sources: Option<&mut Sources>, mends: bool) -> String {
+        let (Some((asker, options)), Some(sources)) = (&mut self.asker, sources) else {
             let error = "this endpoint does not follow the kernel: learn is \"none\"";
             return json!({ "error": error }).to_string();
         };
-        let mut look = |host: &mut Host, tellers: &mut Tellers| followed(asker, options, host, tellers);
-        let report = look(host, tellers).and_then(|report| {
+        let mut look = |host: &mut Host, sources: &mut Sources| followed(asker, options, host, sources);
+        let report = look(host, sources).and_then(|report| {
             if !mends || report.is_clean() {
                 return Ok((report, 0));
             }
             let on = host.control.controlled(now_ns(), Json::Null);
             let fixed = fix(on.program, on.overlay, &report, on.now_ns);
             // What was missed once would be missed again when it goes.
-            tellers.hear_again(report.kernel.iter().map(|difference| difference.key));
-            Ok((look(host, tellers)?, fixed))
+            sources.hear_again(report.kernel.iter().map(|difference| difference.key));
+            Ok((look(host, sources)?, fixed))
         });
         match report {
             Ok((report, fixed)) => told_of(&report, fixed).to_string(),
@@ -108,12 +108,12 @@ fn followed(
     asker: &mut Asker,
     options: &Options,
     host: &mut Host,
-    tellers: &mut Tellers,
+    sources: &mut Sources,
 ) -> Result<Report, String> {
     let mut report = Report::default();
     for _ in 0..COMPARISONS {
         let now = asker.now(options).map_err(|error| error.to_string())?;
-        tellers.turn(&mut host.control, now_ns()).iter().for_each(|sentence| eprintln!("{sentence}"));
+        sources.turn(&mut host.control, now_ns()).iter().for_each(|sentence| eprintln!("{sentence}"));
         report = compare(host.control.program(), host.control.state().0, options, &now);
         if report.is_clean() {
             break;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use runtime::{Instant, Poller};
-use vtep::{Config, Control, Counters, InnerQueues, Lane, Totals, UnderlayQueues, post};
+use vtep::{Config, Control, Counters, InnerQueues, Lane, Totals, UnderlayQueues, channels};
 use wire::MacAddress;
 
 use crate::Failure;
@@ -93,8 +93,8 @@ impl Host {
         let below = first + config.inner.len();
         let macs: Vec<MacAddress> =
             (0..config.underlay.len()).map(|n| MacAddress(ports.mac(below + n))).collect();
-        let (mail, to_control, requests) = post();
-        let mut control = Control::new(&config.underlay, &macs, config.desired(&macs), mail, now_ns())?;
+        let (channels, to_control, requests) = channels();
+        let mut control = Control::new(&config.underlay, &macs, config.desired(&macs), channels, now_ns())?;
         let mut requests = Some(requests);
         let (mut counters, mut pollers) = (Vec::new(), Vec::<Box<dyn Poller>>::new());
         for queue in 0..queues {

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::net::IpAddr;
 
 use overlay::{Count, FarEnd, LearningCounts, Overlay, Target};
-use vtep::{Tellers, Totals};
+use vtep::{Sources, Totals};
 
 use super::host::Host;
 use crate::metrics_port::head;
@@ -47,7 +47,7 @@ const COUNTED: [Series; 6] = [
 ];
 
 /// All of them.
-pub fn text(host: &Host, tellers: Option<&Tellers>) -> String {
+pub fn text(host: &Host, sources: Option<&Sources>) -> String {
     let mut out = String::new();
     let (inner, underlay) = (&host.config.inner, &host.config.underlay);
     let (table, _) = host.control.state();
@@ -126,7 +126,7 @@ pub fn text(host: &Host, tellers: Option<&Tellers>) -> String {
         one(name, "counter", help, value);
     }
     far_ends(&mut out, table);
-    heard(&mut out, tellers);
+    observed(&mut out, sources);
     out
 }
 
@@ -194,8 +194,8 @@ fn remotes(table: &Overlay, target: &Target) -> BTreeSet<IpAddr> {
 }
 
 /// What was counted of the kernel, of FRR and of controllers.
-fn heard(out: &mut String, tellers: Option<&Tellers>) {
-    let Some(status) = tellers.map(Tellers::status) else { return };
+fn observed(out: &mut String, sources: Option<&Sources>) {
+    let Some(status) = sources.map(Sources::status) else { return };
     if let Some(is_current) = status["kernel"]["current"].as_bool() {
         let name = "ixora_overlay_kernel_current";
         head(out, name, "gauge", "Whether all that the kernel has was heard of.");

@@ -10,7 +10,7 @@ use clap::Args;
 use runtime::confine::{Files, Needs};
 use serde_json::json;
 use signal_hook::consts::SIGHUP;
-use vtep::{Config, Learn, Listen, Tellers};
+use vtep::{Config, Learn, Listen, Sources};
 use wire::MacAddress;
 
 use super::accounts::Accounts;
@@ -88,11 +88,11 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
                 }
                 links.tell(&mut host.control);
                 if let Some(metrics) = &mut metrics {
-                    let tellers = followed.as_ref().map(|followed| &followed.tellers);
-                    metrics.turn(&|| Ok(metrics::text(&host, tellers)));
+                    let sources = followed.as_ref().map(|followed| &followed.sources);
+                    metrics.turn(&|| Ok(metrics::text(&host, sources)));
                 }
                 if let Some(asking) = &mut asking {
-                    asking.answer(&mut host, followed.as_mut().map(|followed| &mut followed.tellers));
+                    asking.answer(&mut host, followed.as_mut().map(|followed| &mut followed.sources));
                 }
             }
             drop((asking, metrics, followed)); // whoever asks now is told nothing
@@ -116,7 +116,7 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
 
 /// Those who change the table beside the file.
 struct Followed {
-    tellers: Tellers,
+    sources: Sources,
     /// Removes the API's socket.
     _janitor: Option<Janitor>,
 }
@@ -127,13 +127,13 @@ impl Followed {
         if !config.follow.is_anybody() {
             return Ok(None);
         }
-        let tellers = Tellers::open(config).map_err(|error| Failure::new(error.to_string()))?;
+        let sources = Sources::open(config).map_err(|error| Failure::new(error.to_string()))?;
         let socket = config.follow.api.iter().filter_map(|api| match &api.listen {
             Listen::Unix(path) => Some(path.clone()),
             Listen::Tcp(_) => None,
         });
         let janitor = Janitor::call(&CleanUp { sockets: socket.collect(), ..CleanUp::default() })?;
-        Ok(Some(Followed { tellers, _janitor: janitor }))
+        Ok(Some(Followed { sources, _janitor: janitor }))
     }
 }
 
@@ -153,9 +153,9 @@ fn needs(config: &Config, file: &Path, is_asked: bool) -> Needs {
 
 /// Waits for whoever changes the table, and does what is due; true as long as there are lanes.
 fn turn(host: &mut Host, followed: Option<&mut Followed>) -> bool {
-    let Some(Followed { tellers, .. }) = followed else { return host.control.turn(WAIT, now_ns) };
-    tellers.wait(LOOK);
-    tellers.turn(&mut host.control, now_ns()).iter().for_each(|sentence| eprintln!("{sentence}"));
+    let Some(Followed { sources, .. }) = followed else { return host.control.turn(WAIT, now_ns) };
+    sources.wait(LOOK);
+    sources.turn(&mut host.control, now_ns()).iter().for_each(|sentence| eprintln!("{sentence}"));
     host.control.turn(Duration::ZERO, now_ns)
 }
 

@@ -6,7 +6,7 @@ use control::{Key, Owner};
 use overlay::{Target, Usage};
 use port::Reason;
 use serde::{Deserialize, Serialize};
-use vtep::{Tellers, describe_target};
+use vtep::{Sources, describe_target};
 
 use super::accounts::Accounts;
 use super::host::{Host, now_ns};
@@ -110,7 +110,7 @@ pub fn run(arguments: &Show) -> Result<(), Failure> {
 }
 
 /// The answer to `show LIMIT`.
-pub fn answer(host: &Host, tellers: Option<&Tellers>, limit: usize) -> String {
+pub fn answer(host: &Host, sources: Option<&Sources>, limit: usize) -> String {
     let accounts = Accounts::new(&host.config, &host.counters, &[]);
     let mut next_hops: Vec<NextHop> = host
         .control
@@ -134,9 +134,9 @@ pub fn answer(host: &Host, tellers: Option<&Tellers>, limit: usize) -> String {
     let program = host.control.program();
     let refused = program.refused().iter().map(|(key, error)| format!("{key}: {error}"));
     let waiting = program.waiting().map(|key| format!("{key}: its network is not there"));
-    let unresolved = tellers.into_iter().flat_map(Tellers::unresolved);
+    let unresolved = sources.into_iter().flat_map(Sources::unresolved);
     let problems = refused.chain(waiting).chain(unresolved).take(limit).collect();
-    let control = tellers.map_or(serde_json::Value::Null, Tellers::status);
+    let control = sources.map_or(serde_json::Value::Null, Sources::status);
     let accounts = serde_json::to_value(accounts).unwrap_or_default();
     serde_json::to_string_pretty(&State { entries, more, next_hops, problems, control, accounts })
         .unwrap_or_default()

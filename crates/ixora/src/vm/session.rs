@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use lab::guest::Guest;
 use lab::packages::Packages;
-use lab::rig::control::{Heard, Message};
+use lab::rig::control::{Message, Report};
 use lab::rig::line::Line;
 use lab::rig::{Cables, Machine, Rig};
 use serde_json::Value;
@@ -185,9 +185,9 @@ impl Session {
             return Err(Problem::new("the machine's time was over").fix("give it more with --timeout"));
         }
         let message = match self.machine.hear(LOOK) {
-            Heard::Nothing => return Ok(None),
-            Heard::Gone => return Err(Problem::new("the machine ended before its program did")),
-            Heard::Message(message) => message,
+            Report::Nothing => return Ok(None),
+            Report::Gone => return Err(Problem::new("the machine ended before its program did")),
+            Report::Message(message) => message,
         };
         match &message {
             Message::Out(line) => self.printed.out += &(line.clone() + "\n"),

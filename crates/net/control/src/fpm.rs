@@ -13,7 +13,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::admission::accept;
-use crate::mirror::{Mirror, Origin, Teller};
+use crate::mirror::{Generation, Mirror, Origin};
 
 /// The port to which zebra connects when it is told of no other.
 pub const PORT: u16 = 2620;
@@ -134,14 +134,14 @@ pub struct Fpm {
 struct Connection {
     stream: TcpStream,
     frames: Frames,
-    teller: Teller,
+    generation: Generation,
     has_told: bool,
 }
 
 /// A connection that ended.
 #[derive(Debug, Clone, Copy)]
 struct Ended {
-    teller: Teller,
+    generation: Generation,
     /// When what it told of is swept.
     due_ns: i64,
 }
@@ -223,7 +223,7 @@ impl Fpm {
                 self.counters.ended += 1;
                 if connection.has_told {
                     let due_ns = now_ns.saturating_add(self.hold_ns);
-                    self.ended.push_back(Ended { teller: connection.teller, due_ns });
+                    self.ended.push_back(Ended { generation: connection.generation, due_ns });
                 }
             }
         }
@@ -240,8 +240,8 @@ impl Fpm {
         }
         self.ended.drain(..due);
         self.counters.sweeps += 1;
-        let open = self.connections.iter().map(|connection| connection.teller);
-        let live: Vec<Teller> = open.chain(self.ended.iter().map(|ended| ended.teller)).collect();
+        let open = self.connections.iter().map(|connection| connection.generation);
+        let live: Vec<Generation> = open.chain(self.ended.iter().map(|ended| ended.generation)).collect();
         mirror.sweep(Origin::Fpm, &live);
     }
 
@@ -261,8 +261,8 @@ impl Fpm {
             }
             self.counters.accepted += 1;
             let (stream, frames) = (TcpStream::from(stream), Frames::default());
-            let teller = mirror.begin(Origin::Fpm);
-            self.connections.push(Connection { stream, frames, teller, has_told: false });
+            let generation = mirror.begin(Origin::Fpm);
+            self.connections.push(Connection { stream, frames, generation, has_told: false });
         }
         true
     }
@@ -293,10 +293,10 @@ impl Fpm {
                 Err(_) => return None,
             };
             taken += length;
-            let Connection { frames, teller, has_told, .. } = &mut *connection;
+            let Connection { frames, generation, has_told, .. } = &mut *connection;
             let whole = frames.push(&chunk[..length], |payload| {
                 *has_told |= !payload.is_empty();
-                mirror.apply_bytes(*teller, payload);
+                mirror.apply_bytes(*generation, payload);
             });
             if let Err(wrong) = whole {
                 self.counters.wrong_frames += 1;

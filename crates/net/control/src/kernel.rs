@@ -17,7 +17,7 @@ use rustix::net::{
     socket_with, sockopt,
 };
 
-use crate::mirror::{Mirror, Origin, Teller};
+use crate::mirror::{Generation, Mirror, Origin};
 use crate::netlink::write::Writer;
 use crate::netlink::{
     self, Body, FAMILY_BRIDGE, Header, IS_DUMP, IS_INTERRUPTED, IS_REQUEST, Messages, OVERRUN,
@@ -104,7 +104,7 @@ pub struct Kernel {
     socket: OwnedFd,
     port: u32,
     sequence: u32,
-    teller: Teller,
+    generation: Generation,
     datagram: Vec<u8>,
     /// Changes were lost, or a round did not end well.
     is_behind: bool,
@@ -142,7 +142,7 @@ impl Kernel {
             socket,
             port: own.pid(),
             sequence: 0,
-            teller: mirror.begin(Origin::Kernel),
+            generation: mirror.begin(Origin::Kernel),
             datagram: vec![0; DATAGRAM],
             is_behind: true,
             counters: KernelCounters::default(),
@@ -208,14 +208,14 @@ impl Kernel {
         for _ in 0..ATTEMPTS {
             self.is_behind = false;
             self.counters.rounds += 1;
-            self.teller = mirror.begin(Origin::Kernel);
+            self.generation = mirror.begin(Origin::Kernel);
             let round = DUMPS.iter().try_for_each(|dump| self.dump_again(mirror, *dump));
             if let Err(error) = round {
                 self.is_behind = true;
                 return Err(error);
             }
             if !self.is_behind {
-                mirror.sweep(Origin::Kernel, &[self.teller]);
+                mirror.sweep(Origin::Kernel, &[self.generation]);
                 return Ok(());
             }
         }
@@ -333,7 +333,7 @@ impl Kernel {
             match parsed {
                 Ok(Body::Done) if is_answer => return Ok(Some(0)),
                 Ok(Body::Error(error)) if is_answer => return Ok(Some(error)),
-                Ok(body) => mirror.apply(self.teller, &header, body),
+                Ok(body) => mirror.apply(self.generation, &header, body),
                 Err(_) => mirror.count_malformed(),
             }
             if let Some(dumped) =

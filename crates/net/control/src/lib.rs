@@ -23,7 +23,7 @@ mod program;
 pub mod reconcile;
 mod state;
 
-pub use mirror::{Binding, Counters, Limits, Mirror, Options, Origin, Teller, Unresolved};
+pub use mirror::{Binding, Counters, Generation, Limits, Mirror, Options, Origin, Unresolved};
 pub use overlay::Owner;
 pub use program::{Claim, OWNERS, Program};
 pub use state::{Change, ELSEWHERE, End, Far, Group, Key, Settings, Several, Value, Weighted};

@@ -134,14 +134,14 @@ pub struct Counters {
 /// An object, with who told of it and when.
 #[derive(Debug, Clone)]
 struct Held<T> {
-    stamp: Teller,
+    stamp: Generation,
     what: T,
 }
 
 /// One telling of everything that there is: by the kernel from one dump to the next, by FRR
 /// as long as a connection lasts. Objects are stamped with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Teller {
+pub struct Generation {
     origin: Origin,
     round: u32,
 }
@@ -201,50 +201,50 @@ impl Mirror {
     }
 
     /// Begins to tell of everything that there is.
-    pub fn begin(&mut self, origin: Origin) -> Teller {
+    pub fn begin(&mut self, origin: Origin) -> Generation {
         let round = &mut self.rounds[origin as usize];
         *round = round.wrapping_add(1);
-        Teller { origin, round: *round }
+        Generation { origin, round: *round }
     }
 
     /// Takes all messages in a buffer. What cannot be read is counted, and nothing is read
     /// behind a message whose length cannot be.
-    pub fn apply_bytes(&mut self, teller: Teller, bytes: &[u8]) {
+    pub fn apply_bytes(&mut self, generation: Generation, bytes: &[u8]) {
         for message in Messages::new(bytes) {
             match message.and_then(|(header, body)| Ok((header, netlink::parse(&header, body)?))) {
-                Ok((header, body)) => self.apply(teller, &header, body),
+                Ok((header, body)) => self.apply(generation, &header, body),
                 Err(_) => self.count_malformed(),
             }
         }
     }
 
     /// Takes a message.
-    pub fn apply(&mut self, teller: Teller, header: &Header, body: Body) {
+    pub fn apply(&mut self, generation: Generation, header: &Header, body: Body) {
         self.counters.messages += 1;
         let is_gone = matches!(body, Body::DelNexthop(_));
-        let teller_of_it = if is_of_entries(&body) { self.options.entries } else { Origin::Kernel };
-        if teller.origin != teller_of_it && !is_gone {
+        let origin_of_it = if is_of_entries(&body) { self.options.entries } else { Origin::Kernel };
+        if generation.origin != origin_of_it && !is_gone {
             self.counters.ignored += 1;
             return;
         }
         match body {
             Body::NewLink(link) | Body::DelLink(link) if link.is_bridge_port => self.counters.ignored += 1,
-            Body::NewLink(link) => self.set_link(teller, link),
+            Body::NewLink(link) => self.set_link(generation, link),
             Body::DelLink(link) => self.remove_link(link.index),
-            Body::NewNexthop(nexthop) => self.set_nexthop(teller, nexthop),
+            Body::NewNexthop(nexthop) => self.set_nexthop(generation, nexthop),
             Body::DelNexthop(nexthop) => {
                 let held = self.nexthops.get(&nexthop.id);
-                if held.is_none_or(|held| held.stamp.origin == teller.origin) {
+                if held.is_none_or(|held| held.stamp.origin == generation.origin) {
                     self.remove_nexthop(nexthop.id);
                 }
             }
-            Body::NewNeighbor(neighbor) if neighbor.is_vxlan() => self.set_fdb(teller, &neighbor),
+            Body::NewNeighbor(neighbor) if neighbor.is_vxlan() => self.set_fdb(generation, &neighbor),
             Body::DelNeighbor(neighbor) if neighbor.is_vxlan() => self.remove_fdb(&neighbor),
-            Body::NewNeighbor(neighbor) if !neighbor.is_fdb => self.set_neighbor(teller, &neighbor),
+            Body::NewNeighbor(neighbor) if !neighbor.is_fdb => self.set_neighbor(generation, &neighbor),
             Body::DelNeighbor(neighbor) if !neighbor.is_fdb => self.remove_neighbor(&neighbor),
             Body::NewRoute(route) => {
                 let is_beside = header.flags & (netlink::IS_APPENDED | IS_MULTI) != 0;
-                self.set_route(teller, route, is_beside);
+                self.set_route(generation, route, is_beside);
             }
             Body::DelRoute(route) => self.remove_route(&route),
             _ => self.counters.ignored += 1,
@@ -252,9 +252,9 @@ impl Mirror {
     }
 
     /// Removes what an origin told of and what none of these has told of since.
-    pub fn sweep(&mut self, origin: Origin, live: &[Teller]) {
-        let is_stale = |stamp: Teller| stamp.origin == origin && !live.contains(&stamp);
-        fn stale<K: Copy, T>(table: &BTreeMap<K, Held<T>>, is_stale: impl Fn(Teller) -> bool) -> Vec<K> {
+    pub fn sweep(&mut self, origin: Origin, live: &[Generation]) {
+        let is_stale = |stamp: Generation| stamp.origin == origin && !live.contains(&stamp);
+        fn stale<K: Copy, T>(table: &BTreeMap<K, Held<T>>, is_stale: impl Fn(Generation) -> bool) -> Vec<K> {
             table.iter().filter(|(_, held)| is_stale(held.stamp)).map(|(key, _)| *key).collect()
         }
         let before = self.len();

@@ -14,7 +14,7 @@ use crate::arrival::{Outer, check_outer, check_udp, network_offset, outer, sum};
 use crate::drops::Drops;
 use crate::end::{End, Local, LocalView};
 use crate::hop::look_unhashed;
-use crate::learn::{Heard, Notes};
+use crate::learn::{Notes, Observation};
 use crate::network::Layer;
 use crate::protocol::{Carrier, PROTOCOLS, Payload, Recognized, Refusal, candidates, recognize_segments};
 
@@ -80,13 +80,13 @@ impl Decapsulator {
 
     /// Adds the stations to `into` that were heard of in networks that learn, each once since
     /// the last call, for [`Overlay::learn`](crate::Overlay::learn).
-    pub fn heard(&mut self, into: &mut Vec<Heard>) {
+    pub fn observed(&mut self, into: &mut Vec<Observation>) {
         self.notes.take(into);
     }
 
     /// Stations that were not noted, because there were too many since the last call of
-    /// [`heard`](Self::heard); they are when they send again.
-    pub fn unheard(&self) -> u64 {
+    /// [`observed`](Self::observed); they are when they send again.
+    pub fn unobserved(&self) -> u64 {
         self.notes.lost
     }
 

@@ -16,11 +16,11 @@ use crate::tunnel::Tunnel;
 /// Notes that a receiver keeps at most.
 const MAX_NOTES: usize = 1024;
 /// Places of what was noted since notes were taken last, so that each station is noted once.
-const HEARD: usize = 4096;
+const OBSERVED: usize = 4096;
 
 /// A station that was heard of: who sent a frame, and from which tunnel it came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Heard {
+pub struct Observation {
     /// The virtual network.
     pub network: u32,
     /// The frame's source, right-aligned.
@@ -29,19 +29,19 @@ pub struct Heard {
     pub remote: IpAddr,
 }
 
-/// What a receiver heard since it was asked last.
+/// What a receiver observed since it was asked last.
 #[derive(Debug, Clone)]
 pub(crate) struct Notes {
-    notes: Vec<Heard>,
+    notes: Vec<Observation>,
     /// A note in the place of its hash, so that it is not made again at once.
-    heard: Vec<Option<Heard>>,
+    observed: Vec<Option<Observation>>,
     /// Stations that were not noted, because there were too many.
     pub(crate) lost: u64,
 }
 
 impl Default for Notes {
     fn default() -> Notes {
-        Notes { notes: Vec::with_capacity(MAX_NOTES), heard: vec![None; HEARD], lost: 0 }
+        Notes { notes: Vec::with_capacity(MAX_NOTES), observed: vec![None; OBSERVED], lost: 0 }
     }
 }
 
@@ -55,9 +55,9 @@ impl Notes {
         if src.is_multicast() || station == 0 {
             return;
         }
-        let note = Heard { network, station, remote };
+        let note = Observation { network, station, remote };
         let hash = (station ^ u64::from(network) << 40).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let place = &mut self.heard[(hash >> 52) as usize % HEARD];
+        let place = &mut self.observed[(hash >> 52) as usize % OBSERVED];
         if *place == Some(note) {
             return;
         }
@@ -69,10 +69,10 @@ impl Notes {
         self.notes.push(note);
     }
 
-    /// What was heard since the last time; who is heard again is noted again.
-    pub(crate) fn take(&mut self, into: &mut Vec<Heard>) {
+    /// What was observed since the last time; who is observed again is noted again.
+    pub(crate) fn take(&mut self, into: &mut Vec<Observation>) {
         if !self.notes.is_empty() {
-            self.heard.fill(None);
+            self.observed.fill(None);
         }
         into.append(&mut self.notes);
     }
@@ -89,7 +89,7 @@ pub struct Learning {
     pub age: Duration,
 }
 
-/// What became of what was heard.
+/// What became of what was observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LearningCounts {
     /// Entries that were made.
@@ -109,7 +109,7 @@ pub struct LearningCounts {
 struct Place {
     station: u64,
     remote: IpAddr,
-    heard: Duration,
+    observed: Duration,
     older: Option<u32>,
     newer: Option<u32>,
 }
@@ -172,7 +172,7 @@ impl Learned {
             }
             None => self.free.pop().unwrap_or(self.places.len() as u32),
         };
-        let place = Place { station, remote, heard: now, older: None, newer: None };
+        let place = Place { station, remote, observed: now, older: None, newer: None };
         match self.places.get_mut(at as usize) {
             Some(there) => *there = place,
             None => self.places.push(place),
@@ -191,14 +191,14 @@ impl Learned {
     /// The station not heard of for longest, and when it was.
     fn oldest(&self) -> Option<(u64, Duration)> {
         let place = self.places.get(self.oldest? as usize)?;
-        Some((place.station, place.heard))
+        Some((place.station, place.observed))
     }
 }
 
 impl Overlay {
     /// Lets a network learn from received frames, or not any more: what was learned is
     /// forgotten. Senders of frames are noted by receivers
-    /// ([`heard`](crate::Decapsulator::heard)) once this is published.
+    /// ([`observed`](crate::Decapsulator::observed)) once this is published.
     ///
     /// # Errors
     /// When the network has no frames that go by their destination, or its packets do not go by
@@ -229,10 +229,10 @@ impl Overlay {
         Ok(())
     }
 
-    /// Makes an entry of what was heard, or notes that it was heard of again; whether the table is
+    /// Makes an entry of what was observed, or notes that it was heard of again; whether the table is
     /// another one. `now` is the time since any moment, the same for all calls.
-    pub fn learn(&mut self, heard: &Heard, now: Duration) -> bool {
-        let Heard { network, station, remote } = *heard;
+    pub fn learn(&mut self, observed: &Observation, now: Duration) -> bool {
+        let Observation { network, station, remote } = *observed;
         let Some(learned) = self.learned.get_mut(&network) else { return false };
         let before = learned.by_station.get(&station).map(|at| learned.places[*at as usize].remote);
         let is_mine = self.entry(network, station.into()).is_some_and(|entry| entry.owner == Owner::Learned);
@@ -272,8 +272,8 @@ impl Overlay {
         let networks: Vec<u32> = self.learned.keys().copied().collect();
         for network in networks {
             while let Some(learned) = self.learned.get_mut(&network)
-                && let Some((station, heard)) = learned.oldest()
-                && now.saturating_sub(heard) > learned.settings.age
+                && let Some((station, observed)) = learned.oldest()
+                && now.saturating_sub(observed) > learned.settings.age
             {
                 learned.counts.aged += 1;
                 self.unlearn(network, station);
@@ -296,7 +296,7 @@ impl Overlay {
         self.learned.get(&network).map(|learned| &learned.settings)
     }
 
-    /// What became of what a network heard.
+    /// What became of what a network observed.
     pub fn learning(&self, network: u32) -> LearningCounts {
         self.learned.get(&network).map_or(LearningCounts::default(), |learned| learned.counts)
     }

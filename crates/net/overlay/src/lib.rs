@@ -49,7 +49,7 @@ pub use encap::{Encapsulator, Sent};
 pub use error::{Error, Result};
 pub use group::{MAX_MEMBERS, MAX_WEIGHT, Member};
 pub use hop::TunnelId;
-pub use learn::{Heard, Learning, LearningCounts};
+pub use learn::{Learning, LearningCounts, Observation};
 pub use network::{Layer, Match, Network, Unknown};
 pub use owner::{Owner, Target};
 pub use protocol::{Carrier, MAX_HEADERS, PROTOCOLS, Payload, Protocol, Recognized, Refusal};

@@ -18,7 +18,7 @@ use rustix::process::Pid;
 
 use crate::Error;
 
-pub use files::{landlock_version, nearest};
+pub use files::{existing_ancestor, landlock_version};
 pub use privileges::{caller, keep_files};
 
 /// What a process still needs when all is open.

@@ -14,10 +14,10 @@ use neighbor::{Address, Limits, Resolution, Resolver, Table};
 use overlay::{Overlay, Result};
 use wire::MacAddress;
 
+use crate::channels::{Channels, Frame};
 use crate::config::UnderlayPort;
 use crate::desired::Desired;
 use crate::held::{Changes, Held};
-use crate::mail::{Frame, Mail};
 
 /// How often a next hop is asked for that does not answer (RFC 1122, section 2.3.2.1).
 const ASK_NS: i64 = 1_000_000_000;
@@ -30,7 +30,7 @@ const TIMEOUT_NS: i64 = 120_000_000_000;
 /// Answers of neighbours that are taken in one turn.
 const ANSWERS_A_TURN: usize = 256;
 /// Stations that are learned in one turn.
-const HEARD_A_TURN: usize = 1024;
+const OBSERVED_A_TURN: usize = 1024;
 
 /// The neighbours on one link, of one version of IP.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ struct Link {
 pub struct Control {
     held: Held,
     links: Vec<Link>,
-    mail: Mail,
+    channels: Channels,
     /// Next hops that are asked for, with the time of the next request.
     asked: BTreeMap<(u16, IpAddr), i64>,
     /// The one that was asked for last.
@@ -70,7 +70,7 @@ impl Control {
         ports: &[UnderlayPort],
         macs: &[MacAddress],
         desired: Desired,
-        mail: Mail,
+        channels: Channels,
         now_ns: i64,
     ) -> Result<Control> {
         let links = ports.iter().zip(macs).map(|(port, mac)| Link::new(port, port.mac.unwrap_or(*mac)));
@@ -78,7 +78,7 @@ impl Control {
         let mut control = Control {
             held: Held::new(followed.map(|(number, _)| number as u16).collect()),
             links: links.collect(),
-            mail,
+            channels,
             asked: BTreeMap::new(),
             last_asked: None,
             known: BTreeMap::new(),
@@ -164,12 +164,12 @@ impl Control {
     /// Waits for an answer of a neighbour's, for so long at most, and does what is due. True
     /// as long as there are lanes.
     pub fn turn(&mut self, wait: Duration, now_ns: impl Fn() -> i64) -> bool {
-        let there = match self.mail.received.recv_timeout(wait) {
+        let there = match self.channels.received.recv_timeout(wait) {
             Ok(frame) => {
                 let mut is_new = self.learn(&frame, now_ns());
                 // Strangers may answer faster than this is done: the rest has its turn later.
                 for _ in 1..ANSWERS_A_TURN {
-                    let Ok(frame) = self.mail.received.try_recv() else { break };
+                    let Ok(frame) = self.channels.received.try_recv() else { break };
                     is_new |= self.learn(&frame, now_ns());
                 }
                 if is_new {
@@ -188,8 +188,8 @@ impl Control {
     /// Makes entries of the stations that lanes heard of, and removes those not heard of for long.
     fn hear(&mut self, now_ns: i64) {
         let (table, now) = (&mut self.held.table, Duration::from_nanos(now_ns.unsigned_abs()));
-        let heard = self.mail.heard.try_iter().take(HEARD_A_TURN);
-        let is_new = heard.fold(false, |is_new, heard| table.learn(&heard, now) | is_new);
+        let observed = self.channels.observed.try_iter().take(OBSERVED_A_TURN);
+        let is_new = observed.fold(false, |is_new, observed| table.learn(&observed, now) | is_new);
         if table.age(now) | is_new {
             table.publish();
         }
@@ -270,7 +270,7 @@ impl Control {
     fn ask(&mut self, (port, address): (u16, IpAddr), known: Option<MacAddress>) -> bool {
         let Some(link) = self.links.get(usize::from(port)) else { return true };
         let frame = link.request(address, known).and_then(|bytes| Frame::new(port, &bytes));
-        frame.is_none_or(|frame| self.mail.requests.try_send(frame).is_ok())
+        frame.is_none_or(|frame| self.channels.requests.try_send(frame).is_ok())
     }
 }
 

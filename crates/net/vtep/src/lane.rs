@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use memory::{Batch, DATA_ROOM, Packet, Pool, TxOffload};
 use neighbor::Responder;
-use overlay::{Decapsulator, Encapsulator, Heard, Layer, Overlay, Received, Sent};
+use overlay::{Decapsulator, Encapsulator, Layer, Observation, Overlay, Received, Sent};
 use port::{Capabilities, Reason, RxQueue, TxQueue};
 use runtime::{Instant, Poller, Queue};
 use wire::{MacAddress, ethernet, vlan};
 
+use crate::channels::{Frame, ToControl};
 use crate::config::{Inner, UnderlayPort};
 use crate::counters::Counters;
 use crate::gateway::{Entered, Gateway};
-use crate::mail::{Frame, ToControl};
 use send::Sending;
 
 mod send;
@@ -31,7 +31,7 @@ const MOST_PIECES: usize = 128;
 /// Bytes of a frame, at most; what is longer is a segment to be cut.
 const LONGEST_FRAME: usize = 16 << 10;
 /// Room for as many of them as a receiver notes between two looks.
-const MOST_HEARD: usize = 1024;
+const MOST_OBSERVED: usize = 1024;
 
 /// A port's queues, and the frames that are to leave by it.
 struct Ends {
@@ -130,7 +130,7 @@ pub struct Lane {
     /// Packets of a batch that go on.
     hand: Batch,
     /// Stations that were heard of, on their way to the control.
-    heard: Vec<Heard>,
+    observed: Vec<Observation>,
     /// When the control is told of them next.
     tell: Duration,
     /// The time of this turn, since any moment.
@@ -164,7 +164,7 @@ impl Lane {
             to_control,
             requests,
             hand: Batch::with_limit(Batch::MAX),
-            heard: Vec::with_capacity(MOST_HEARD),
+            observed: Vec::with_capacity(MOST_OBSERVED),
             tell: Duration::ZERO,
             now: Duration::ZERO,
         };
@@ -200,10 +200,10 @@ impl Lane {
             return;
         }
         self.tell = self.now + TELL;
-        self.receiver.heard(&mut self.heard);
-        for heard in self.heard.drain(..) {
+        self.receiver.observed(&mut self.observed);
+        for observed in self.observed.drain(..) {
             // Those for whom there is no room are heard of when they send again.
-            let _ = self.to_control.heard.try_send(heard);
+            let _ = self.to_control.observed.try_send(observed);
         }
     }
 

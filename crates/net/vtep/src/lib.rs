@@ -1,6 +1,6 @@
 //! A tunnel endpoint (RFC 7348's VTEP, for any protocol) as a user runs one: what
 //! `overlay.toml` says ([`Config`]), the overlay's table kept equal to it while neighbours
-//! come and go ([`Control`]), the kernel, FRR and controllers who change it too ([`Tellers`]),
+//! come and go ([`Control`]), the kernel, FRR and controllers who change it too ([`Sources`]),
 //! and the way of packets between the ports of virtual networks and those of the underlay
 //! ([`Lane`]).
 //!
@@ -10,6 +10,7 @@
 //! first lane. Every frame that goes no further is counted by name ([`port::Reason`]).
 #![forbid(unsafe_code)]
 
+mod channels;
 mod config;
 mod control;
 mod counters;
@@ -18,9 +19,9 @@ mod explain;
 mod gateway;
 mod held;
 mod lane;
-mod mail;
-mod tellers;
+mod sources;
 
+pub use channels::{Channels, Frame, ToControl, channels};
 pub use config::{
     Api, Config, Error, Follow, FpmPort, Inner, Learn, Listen, UnderlayPort, parse_key, parse_prefix,
 };
@@ -30,5 +31,4 @@ pub use desired::{Desired, End, EndKey, Way};
 pub use explain::{Explanation, FloodCopy, FrameExplainer, describe_target, describe_tunnel, explain};
 pub use held::{At, Changes, Held};
 pub use lane::{InnerQueues, Lane, UnderlayQueues};
-pub use mail::{Frame, Mail, ToControl, post};
-pub use tellers::{TellerError, Tellers};
+pub use sources::{SourceError, Sources};

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use control::{Change, Far, Key, Owner, Value};
 use neighbor::arp;
-use overlay::Heard;
+use overlay::Observation;
 use port::Reason;
-use vtep::{Config, Control, Frame, ToControl, post};
+use vtep::{Config, Control, Frame, ToControl, channels};
 use wire::MacAddress;
 
 const MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
@@ -27,8 +27,8 @@ struct Rig {
 impl Rig {
     fn new() -> Rig {
         let config = Config::parse(TEXT).unwrap();
-        let (mail, to_control, requests) = post();
-        let control = Control::new(&config.underlay, &[MAC], config.desired(&[MAC]), mail, 0).unwrap();
+        let (channels, to_control, requests) = channels();
+        let control = Control::new(&config.underlay, &[MAC], config.desired(&[MAC]), channels, 0).unwrap();
         Rig { control, to_control, requests }
     }
 
@@ -124,8 +124,8 @@ fn stations_that_were_heard_of_are_learned() {
         Config::parse(&text).unwrap().desired(&[MAC])
     };
     let hear = |rig: &mut Rig, station: u64, last: u8, second: i64| {
-        let heard = Heard { network: 5, station, remote: [192, 0, 2, last].into() };
-        rig.to_control.heard.try_send(heard).unwrap();
+        let observed = Observation { network: 5, station, remote: [192, 0, 2, last].into() };
+        rig.to_control.observed.try_send(observed).unwrap();
         rig.turn(second * SECOND);
     };
     let way = |rig: &Rig, key| {
@@ -175,9 +175,9 @@ fn a_link_that_goes_down_is_in_the_table_at_once() {
                 [[network.entry]]\nkey = 3\n\
                 remotes = ['192.0.2.3', { remote = '198.51.100.2', local = '198.51.100.1' }]\n";
     let config = Config::parse(text).unwrap();
-    let (mail, ..) = post();
+    let (channels, ..) = channels();
     let desired = || config.desired(&[MAC; 2]);
-    let mut control = Control::new(&config.underlay, &[MAC; 2], desired(), mail, 0).unwrap();
+    let mut control = Control::new(&config.underlay, &[MAC; 2], desired(), channels, 0).unwrap();
     let problems = |control: &Control| [1, 2, 3].map(|key| control.state().0.problem(5, key));
     let before = control.state().0.rewritten();
     assert_eq!(problems(&control), [None; 3]);

@@ -8,7 +8,7 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::traced::Teller;
+use crate::traced::Tracer;
 use crate::{Backend, BarLayout, BarMapping};
 
 /// One base address register's window. Clones share it.
@@ -22,7 +22,7 @@ pub(crate) struct Window {
     pub(crate) index: usize,
     pub(crate) faults: AtomicU64,
     /// Where accesses are told.
-    pub(crate) teller: Option<Teller>,
+    pub(crate) tracer: Option<Tracer>,
 }
 
 /// `$read(offset)` and `$write(offset, value)` of one width.
@@ -59,7 +59,7 @@ macro_rules! accessors {
 
 impl Bar {
     pub(crate) fn new(backend: Arc<dyn Backend>, index: usize, layout: BarLayout) -> Bar {
-        Bar(Arc::new(Window { backend, index, layout, faults: AtomicU64::new(0), teller: None }))
+        Bar(Arc::new(Window { backend, index, layout, faults: AtomicU64::new(0), tracer: None }))
     }
 
     accessors! { read8 write8 u8  read16 write16 u16  read32 write32 u32  read64 write64 u64 }

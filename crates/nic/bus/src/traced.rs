@@ -15,7 +15,7 @@ pub type RegisterName = fn(u32) -> Option<String>;
 
 /// Tells of accesses, and makes them.
 #[derive(Debug)]
-pub(crate) struct Teller {
+pub(crate) struct Tracer {
     pub(crate) inner: Bar,
     device: String,
     name: RegisterName,
@@ -34,18 +34,18 @@ impl Bar {
     fn told_by(self, device: &str, name: RegisterName) -> Bar {
         let (backend, index) = (self.0.backend.clone(), self.0.index);
         let layout = BarLayout { mapped: Vec::new(), ..self.0.layout.clone() };
-        let teller = Some(Teller { inner: self, device: device.to_owned(), name });
-        Bar(Arc::new(Window { layout, backend, index, faults: AtomicU64::new(0), teller }))
+        let tracer = Some(Tracer { inner: self, device: device.to_owned(), name });
+        Bar(Arc::new(Window { layout, backend, index, faults: AtomicU64::new(0), tracer }))
     }
 }
 
 impl Window {
     /// Reads by the backend, or tells of it.
     pub(crate) fn read(&self, offset: u32, data: &mut [u8]) -> Result<()> {
-        match &self.teller {
+        match &self.tracer {
             None => self.backend.read_bar(self.index, offset, data),
-            Some(teller) => {
-                teller.read(offset, data);
+            Some(tracer) => {
+                tracer.read(offset, data);
                 Ok(())
             }
         }
@@ -53,17 +53,17 @@ impl Window {
 
     /// Writes by the backend, or tells of it.
     pub(crate) fn write(&self, offset: u32, data: &[u8]) -> Result<()> {
-        match &self.teller {
+        match &self.tracer {
             None => self.backend.write_bar(self.index, offset, data),
-            Some(teller) => {
-                teller.write(offset, data);
+            Some(tracer) => {
+                tracer.write(offset, data);
                 Ok(())
             }
         }
     }
 }
 
-impl Teller {
+impl Tracer {
     fn tell(&self, way: &str, offset: u32, value: u64) {
         let register = (self.name)(offset).unwrap_or_else(|| "register".to_owned());
         tracing::trace!(port = self.device, "{way} {register} ({offset:#x}): {value:#x}");

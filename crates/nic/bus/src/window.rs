@@ -17,12 +17,12 @@ impl Bar {
 
     /// The parts that need no system call.
     pub fn mapped(&self) -> &[BarMapping] {
-        self.0.teller.as_ref().map_or(&self.0.layout.mapped, |teller| teller.inner.mapped())
+        self.0.tracer.as_ref().map_or(&self.0.layout.mapped, |tracer| tracer.inner.mapped())
     }
 
     /// Accesses that failed: out of range, refused, or the device is gone.
     pub fn faults(&self) -> u64 {
-        let behind = self.0.teller.as_ref().map_or(0, |teller| teller.inner.faults());
+        let behind = self.0.tracer.as_ref().map_or(0, |tracer| tracer.inner.faults());
         self.0.faults.load(Ordering::Relaxed) + behind
     }
 }

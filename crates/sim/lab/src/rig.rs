@@ -20,7 +20,7 @@ use crate::guest::Guest;
 use crate::scenario::Served;
 use crate::vm::{Running, Vm};
 use crate::{Error, Result};
-use control::{Control, Heard};
+use control::{Control, Report};
 use line::Line;
 
 const SCRIPT: &str = include_str!("rig/guest.sh");
@@ -265,7 +265,7 @@ impl Machine {
     }
 
     /// Listens to the guest, at most for so long.
-    pub fn hear(&mut self, limit: Duration) -> Heard {
+    pub fn hear(&mut self, limit: Duration) -> Report {
         self.control.hear(limit)
     }
 

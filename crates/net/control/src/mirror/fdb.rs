@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 
 use wire::MacAddress;
 
-use super::{Held, Mirror, Teller};
+use super::{Generation, Held, Mirror};
 use crate::netlink::link::{Kind, Vxlan};
 use crate::netlink::neighbor::Neighbor;
 use crate::state::Key;
@@ -66,7 +66,7 @@ pub(super) enum Destination {
     /// A far end.
     Remote(Remote),
     /// Far ends that each get a copy, each with who told of it.
-    Remotes(Vec<(Remote, Teller)>),
+    Remotes(Vec<(Remote, Generation)>),
     /// A nexthop object, which names the far ends.
     Nexthop(u32),
 }
@@ -90,7 +90,7 @@ fn remote_of(neighbor: &Neighbor) -> Option<Remote> {
 }
 
 impl Mirror {
-    pub(super) fn set_fdb(&mut self, stamp: Teller, neighbor: &Neighbor) {
+    pub(super) fn set_fdb(&mut self, stamp: Generation, neighbor: &Neighbor) {
         let Some(key) = key_of(neighbor) else {
             self.counters.ignored += 1;
             return;
@@ -174,7 +174,7 @@ impl Mirror {
 
     /// Removes stale far ends of entries that have others, and entries that have no other: who
     /// told of an entry last may have told that a far end is gone.
-    pub(super) fn sweep_remotes(&mut self, is_stale: impl Fn(Teller) -> bool) {
+    pub(super) fn sweep_remotes(&mut self, is_stale: impl Fn(Generation) -> bool) {
         let mut touched = Vec::new();
         for (key, held) in &mut self.fdb {
             let Destination::Remotes(remotes) = &mut held.what else { continue };
@@ -206,7 +206,7 @@ impl Mirror {
 }
 
 /// Adds far ends that are not there yet, and renews those that are.
-fn add(remotes: &mut Vec<(Remote, Teller)>, more: &[(Remote, Teller)]) {
+fn add(remotes: &mut Vec<(Remote, Generation)>, more: &[(Remote, Generation)]) {
     for (remote, stamp) in more {
         match remotes.iter().position(|(is, _)| is == remote) {
             Some(place) => remotes[place].1 = *stamp,

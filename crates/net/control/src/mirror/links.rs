@@ -3,14 +3,14 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::{Held, Mirror, Teller};
+use super::{Generation, Held, Mirror};
 use crate::mirror::fdb::FdbKey;
 use crate::mirror::routes::{RouteKey, Way};
 use crate::netlink::link::{Kind, Link};
 use crate::state::Key;
 
 impl Mirror {
-    pub(super) fn set_link(&mut self, stamp: Teller, link: Link) {
+    pub(super) fn set_link(&mut self, stamp: Generation, link: Link) {
         let (index, is_up, has_carrier) = (link.index, link.is_up, link.has_carrier);
         let was_up = self.links.get(&index).is_some_and(|held| held.what.is_up);
         let is_new = !self.links.contains_key(&index);
@@ -34,7 +34,7 @@ impl Mirror {
         }
     }
 
-    fn replace_link(&mut self, stamp: Teller, link: Link) {
+    fn replace_link(&mut self, stamp: Generation, link: Link) {
         let index = link.index;
         self.touch_link(index);
         self.unindex_link(index);

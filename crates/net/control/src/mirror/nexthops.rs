@@ -2,12 +2,12 @@
 
 use super::fdb::FdbKey;
 use super::routes::RouteKey;
-use super::{Held, Mirror, Origin, Teller};
+use super::{Generation, Held, Mirror, Origin};
 use crate::netlink::nexthop::{GroupMember, Nexthop};
 use crate::state::Key;
 
 impl Mirror {
-    pub(super) fn set_nexthop(&mut self, stamp: Teller, nexthop: Nexthop) {
+    pub(super) fn set_nexthop(&mut self, stamp: Generation, nexthop: Nexthop) {
         let id = nexthop.id;
         if !self.nexthops.contains_key(&id)
             && !self.has_room(self.nexthops.len(), self.options.limits.nexthops)

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use overlay::Prefix;
 use wire::MacAddress;
 
-use super::{Held, Mirror, Teller};
+use super::{Generation, Held, Mirror};
 use crate::netlink::neighbor::Neighbor;
 use crate::netlink::route::{Hop, Route};
 use crate::state::Key;
@@ -58,7 +58,7 @@ impl Mirror {
 
     /// Changes a route. Next hops stand beside those that are known of a route that says so,
     /// and in a dump beside those that were told of in the same round.
-    pub(super) fn set_route(&mut self, stamp: Teller, route: Route, is_beside: bool) {
+    pub(super) fn set_route(&mut self, stamp: Generation, route: Route, is_beside: bool) {
         let Some(key) = self.route_key(&route) else {
             self.counters.ignored += 1;
             return;
@@ -137,7 +137,7 @@ impl Mirror {
         self.dirty.insert(Key::Route(key.prefix));
     }
 
-    pub(super) fn set_neighbor(&mut self, stamp: Teller, neighbor: &Neighbor) {
+    pub(super) fn set_neighbor(&mut self, stamp: Generation, neighbor: &Neighbor) {
         let Some(key) = neighbor.dst.map(|address| (neighbor.link, address)) else { return };
         let Some(mac) = neighbor.answered() else { return self.drop_neighbor(key) };
         let is_new = !self.neighbors.contains_key(&key);

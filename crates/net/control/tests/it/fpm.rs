@@ -168,9 +168,9 @@ fn strangers_nonsense_and_crowds_are_refused() {
     let crowd: Vec<TcpStream> = (0..6).map(|_| rig.connect()).collect();
     rig.until(0, "two were replaced", |rig| rig.fpm.counters().replaced == 2);
     assert_eq!((rig.fpm.connections(), rig.fpm.counters().refused), (crowd.len() - 2, 1));
-    let mut tellers: Vec<TcpStream> = (1..=4).map(|_| rig.connect()).collect();
-    for (host, teller) in (1..).zip(&mut tellers) {
-        teller.write_all(&entry(host, 2)).unwrap();
+    let mut connections: Vec<TcpStream> = (1..=4).map(|_| rig.connect()).collect();
+    for (host, connection) in (1..).zip(&mut connections) {
+        connection.write_all(&entry(host, 2)).unwrap();
     }
     rig.until(0, "four told of an entry", |rig| rig.mirror.len() == 5);
     let _one_more = rig.connect();

@@ -60,10 +60,10 @@ proptest! {
         let ports = vec![Binding { link: "eth1".into(), port: 0, vlan: None, mtu: None }];
         let limits = if few { limits() } else { Limits::default() };
         let mut mirror = Mirror::new(Options { ports, limits, ..Options::default() });
-        let teller = mirror.begin(Origin::Kernel);
+        let generation = mirror.begin(Origin::Kernel);
         let (mut program, mut overlay) = (Program::new(), Overlay::new());
         for chunk in bytes.chunks(600) {
-            mirror.apply_bytes(teller, chunk);
+            mirror.apply_bytes(generation, chunk);
             program.apply(&mut overlay, Owner::Kernel, mirror.changes(), 0);
             let refused = program.refused().len();
             prop_assert_eq!(program.compare_table(&overlay).len(), refused);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use control::{Binding, End, Far, Key, Limits, Mirror, Options, Origin, Teller, Unresolved, Value};
+use control::{Binding, End, Far, Generation, Key, Limits, Mirror, Options, Origin, Unresolved, Value};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::InfoVxlan;
 use wire::MacAddress;
@@ -15,8 +15,8 @@ use crate::messages::{
 /// A mirror with what the overlay should have by it.
 struct Watched {
     mirror: Mirror,
-    kernel: Teller,
-    fpm: Teller,
+    kernel: Generation,
+    fpm: Generation,
     have: BTreeMap<Key, Value>,
 }
 

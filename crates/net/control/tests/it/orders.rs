@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
-use control::{Binding, Key, Mirror, Options, Origin, Owner, Program, Teller, Value};
+use control::{Binding, Generation, Key, Mirror, Options, Origin, Owner, Program, Value};
 use netlink_packet_route::RouteNetlinkMessage;
 use overlay::{Overlay, Target};
 use wire::MacAddress;
@@ -349,8 +349,8 @@ enum Object {
 /// What follows the network.
 struct Follower {
     mirror: Mirror,
-    kernel: Teller,
-    fpm: Teller,
+    kernel: Generation,
+    fpm: Generation,
     program: Program,
     overlay: Overlay,
 }
@@ -364,8 +364,8 @@ impl Follower {
     }
 
     fn take(&mut self, origin: Origin, bytes: &[u8]) {
-        let teller = if origin == Origin::Kernel { self.kernel } else { self.fpm };
-        self.mirror.apply_bytes(teller, bytes);
+        let generation = if origin == Origin::Kernel { self.kernel } else { self.fpm };
+        self.mirror.apply_bytes(generation, bytes);
     }
 
     fn settle(&mut self) {

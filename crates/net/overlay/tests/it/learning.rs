@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use overlay::{
-    Decapsulator, Encapsulator, Error, Heard, Learning, Network, Overlay, Owner, Received, Sent, Tunnel,
+    Decapsulator, Encapsulator, Error, Learning, Network, Observation, Overlay, Owner, Received, Sent, Tunnel,
 };
 use port::Reason;
 
@@ -49,9 +49,9 @@ fn station(n: u8) -> [u8; 6] {
     [2, 0, 0, 0, 1, n]
 }
 
-fn heard(receiver: &mut Decapsulator) -> Vec<Heard> {
+fn observed(receiver: &mut Decapsulator) -> Vec<Observation> {
     let mut all = Vec::new();
-    receiver.heard(&mut all);
+    receiver.observed(&mut all);
     all
 }
 
@@ -75,15 +75,15 @@ fn who_sends_is_found_behind_its_tunnel() {
     comes(&mut receiver, 20, station(5));
     comes(&mut receiver, 20, [3, 0, 0, 0, 1, 5]); // a group sends nothing
     comes(&mut receiver, 20, [0; 6]);
-    let notes = heard(&mut receiver);
-    assert_eq!(notes, [Heard { network: NETWORK, station: 0x0200_0000_0105, remote: far(20) }]);
+    let notes = observed(&mut receiver);
+    assert_eq!(notes, [Observation { network: NETWORK, station: 0x0200_0000_0105, remote: far(20) }]);
     assert_eq!(way(&mut here, &mut sender, 5), unknown, "nothing is learned unasked");
     assert!(notes.iter().all(|note| here.learn(note, Duration::ZERO)));
     assert!(!here.learn(&notes[0], Duration::ZERO), "it is known");
     assert_eq!(way(&mut here, &mut sender, 5), Ok(far(20)));
     // It moves, and is found there.
     comes(&mut receiver, 21, station(5));
-    assert!(heard(&mut receiver).iter().all(|note| here.learn(note, AGE / 2)));
+    assert!(observed(&mut receiver).iter().all(|note| here.learn(note, AGE / 2)));
     assert_eq!(way(&mut here, &mut sender, 5), Ok(far(21)));
     // What is heard of stays, what is not goes.
     here.age(AGE + AGE / 4);
@@ -100,10 +100,10 @@ fn who_sends_is_found_behind_its_tunnel() {
 fn a_flood_of_stations_fills_no_more_than_the_limit() {
     let (mut here, _, mut receiver) = learning(100);
     for n in 0..5000u64 {
-        let note = Heard { network: NETWORK, station: 0x0200_0000_0000 | n, remote: far(20) };
+        let note = Observation { network: NETWORK, station: 0x0200_0000_0000 | n, remote: far(20) };
         here.learn(&note, Duration::from_millis(n));
         // One that is heard of again and again.
-        here.learn(&Heard { station: 0x0200_0000_0000, ..note }, Duration::from_millis(n));
+        here.learn(&Observation { station: 0x0200_0000_0000, ..note }, Duration::from_millis(n));
         assert!(here.entries(NETWORK) <= 100);
     }
     assert_eq!(here.entries(NETWORK), 100);
@@ -116,17 +116,17 @@ fn a_flood_of_stations_fills_no_more_than_the_limit() {
         let [high, low] = n.to_be_bytes();
         comes(&mut receiver, 20, [2, 0, 0, 9, high, low]);
     }
-    let unheard = receiver.unheard();
-    assert_eq!(heard(&mut receiver).len() as u64 + unheard, 2000);
-    assert!(unheard > 900);
+    let unobserved = receiver.unobserved();
+    assert_eq!(observed(&mut receiver).len() as u64 + unobserved, 2000);
+    assert!(unobserved > 900);
     comes(&mut receiver, 20, station(5));
-    assert_eq!(heard(&mut receiver).len(), 1);
+    assert_eq!(observed(&mut receiver).len(), 1);
 }
 
 #[test]
 fn learned_entries_give_way_and_take_nothing() {
     let (mut here, mut sender, _) = learning(10);
-    let note = |n: u8, end: u8| Heard {
+    let note = |n: u8, end: u8| Observation {
         network: NETWORK,
         station: 0x0200_0000_0100 | u64::from(n),
         remote: far(end),
@@ -139,7 +139,7 @@ fn learned_entries_give_way_and_take_nothing() {
     here.age(AGE * 2);
     assert_eq!(way(&mut here, &mut sender, 6), Ok(far(2)), "another owner's entry does not age");
     // An address that no host has makes no entry.
-    here.learn(&Heard { remote: Ipv4Addr::UNSPECIFIED.into(), ..note(7, 0) }, Duration::ZERO);
+    here.learn(&Observation { remote: Ipv4Addr::UNSPECIFIED.into(), ..note(7, 0) }, Duration::ZERO);
     assert_eq!((here.learning(NETWORK).refused, here.entries(NETWORK)), (2, 2));
     // Learning ends: what was learned goes.
     here.learn(&note(8, 20), Duration::ZERO);

@@ -62,7 +62,7 @@ fn allow(mut rules: RulesetCreated, needs: &Needs) -> Result<RulesetCreated, Rul
         | AccessFs::MakeSock;
     let run = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::Execute;
     let mut add = |path: &Path, access: BitFlags<AccessFs>| -> Result<(), RulesetError> {
-        let Some(place) = nearest(path) else { return Ok(()) };
+        let Some(place) = existing_ancestor(path) else { return Ok(()) };
         let access = if place.is_dir() { access } else { access & AccessFs::from_file(ABI::V9) };
         let Ok(file) = PathFd::new(place) else { return Ok(()) };
         (&mut rules).add_rule(PathBeneath::new(file, access)).map(drop)
@@ -77,7 +77,7 @@ fn allow(mut rules: RulesetCreated, needs: &Needs) -> Result<RulesetCreated, Rul
 }
 
 /// A path, or the nearest folder above it that is there.
-pub fn nearest(path: &Path) -> Option<PathBuf> {
+pub fn existing_ancestor(path: &Path) -> Option<PathBuf> {
     let path = std::path::absolute(path).ok()?;
     path.ancestors().find(|place| place.exists()).map(Path::to_path_buf)
 }

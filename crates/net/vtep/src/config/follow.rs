@@ -7,7 +7,7 @@ use control::{Binding, Options, Origin};
 use overlay::{Layer, Network};
 use toml_span::Value;
 
-use super::network::Draft;
+use super::network::Basis;
 use super::read::{Problem, Read, Table, number, parsed, text, word};
 use super::{Config, Reading};
 use crate::desired::{End, EndKey};
@@ -121,23 +121,23 @@ impl Reading<'_> {
 
     /// Whether others than the file may have entries in a network: one of VXLAN's as the
     /// kernel and controllers have them.
-    pub(super) fn is_followed(&self, draft: &Draft) -> bool {
-        let is_bridged = draft.network.layer == Layer::Ethernet
-            && draft.network.extractor == Network::bridged().extractor
-            && draft.options.identifier == Some(draft.number);
-        self.config.follow.is_anybody() && is_bridged && draft.protocol.name == "vxlan"
+    pub(super) fn is_followed(&self, basis: &Basis) -> bool {
+        let is_bridged = basis.network.layer == Layer::Ethernet
+            && basis.network.extractor == Network::bridged().extractor
+            && basis.options.identifier == Some(basis.number);
+        self.config.follow.is_anybody() && is_bridged && basis.protocol.name == "vxlan"
     }
 
     /// Adds the ends to which others' tunnels lead, whoever they are.
-    pub(super) fn add_open_ends(&mut self, draft: &Draft, span: toml_span::Span) -> Read<()> {
-        let locals: Vec<IpAddr> = match draft.options.local {
+    pub(super) fn add_open_ends(&mut self, basis: &Basis, span: toml_span::Span) -> Read<()> {
+        let locals: Vec<IpAddr> = match basis.options.local {
             Some(local) => vec![local],
             None => self.config.locals().collect(),
         };
         for local in locals {
-            let identifier = draft.options.identifier;
-            let key = EndKey { protocol: draft.protocol, local, identifier, remote: None };
-            self.add_end(key, End { network: draft.number, zero_checksum: draft.zero_checksum }, span)?;
+            let identifier = basis.options.identifier;
+            let key = EndKey { protocol: basis.protocol, local, identifier, remote: None };
+            self.add_end(key, End { network: basis.number, zero_checksum: basis.zero_checksum }, span)?;
         }
         Ok(())
     }

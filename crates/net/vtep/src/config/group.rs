@@ -9,7 +9,7 @@ use control::Several;
 use overlay::{MAX_MEMBERS, MAX_WEIGHT, Member};
 use toml_span::{Span, Value};
 
-use super::network::Draft;
+use super::network::Basis;
 use super::read::{Problem, Read, Table, number, parsed, text};
 use super::tunnel::{self, Options};
 use super::{Reading, parse_prefix};
@@ -39,7 +39,7 @@ impl Reading<'_> {
 
     /// The far ends of an entry that has several, by whichever key it names them; `None` when it
     /// has one. Those of a group are the same ones for all entries of a network.
-    pub(super) fn several(&mut self, entry: &Table<'_, '_>, draft: &Draft) -> Read<Option<Arc<Several>>> {
+    pub(super) fn several(&mut self, entry: &Table<'_, '_>, basis: &Basis) -> Read<Option<Arc<Several>>> {
         let named: Vec<&str> =
             ["remote", "remotes", "group"].into_iter().filter(|key| entry.has(key)).collect();
         if let [_, second, ..] = named[..] {
@@ -58,19 +58,19 @@ impl Reading<'_> {
                     let fix = format!("say {key} in the group, or for the whole network");
                     return Err(Problem::new(entry.span_of(key), cause, fix));
                 }
-                if let Some(several) = self.shared.get(&(draft.number, name.clone())) {
+                if let Some(several) = self.shared.get(&(basis.number, name.clone())) {
                     return Ok(Some(several.clone()));
                 }
                 let far_ends = self.groups.get(&name).cloned();
                 let far_ends = far_ends.ok_or_else(|| self.no_group(&name, entry.span_of("group")))?;
-                (Some(name), far_ends, Some(draft.number))
+                (Some(name), far_ends, Some(basis.number))
             }
             _ => return Ok(None),
         };
-        let general = Options::read(entry)?.or(&draft.options);
+        let general = Options::read(entry)?.or(&basis.options);
         let mut members: Vec<Member> = Vec::new();
         for FarEnd { remote, weight, options, span } in far_ends {
-            let tunnel = self.tunnel_to(remote, options.or(&general), draft, span);
+            let tunnel = self.tunnel_to(remote, options.or(&general), basis, span);
             let tunnel = tunnel.map_err(|problem| match used {
                 Some(network) => problem.within(format!("for network {network}")),
                 None => problem,
@@ -83,7 +83,7 @@ impl Reading<'_> {
         }
         let several = Arc::new(Several { name: name.clone(), members });
         if let Some(name) = name {
-            self.shared.insert((draft.number, name), several.clone());
+            self.shared.insert((basis.number, name), several.clone());
         }
         Ok(Some(several))
     }

@@ -8,7 +8,7 @@ use overlay::{Learning, Network};
 use toml_span::Value;
 
 use super::Reading;
-use super::network::Draft;
+use super::network::Basis;
 use super::read::{Problem, Read, Table, flag, number};
 
 const LEARNING_KEYS: &[&str] = &["ageing", "limit"];
@@ -19,19 +19,19 @@ const LIMIT: u32 = 4096;
 
 impl Reading<'_> {
     /// Reads how a network learns.
-    pub(super) fn learning(&mut self, network: &Table<'_, '_>, draft: &Draft) -> Read<()> {
+    pub(super) fn learning(&mut self, network: &Table<'_, '_>, basis: &Basis) -> Read<()> {
         let Some((ageing, limit)) = network.get("learning", learning)?.flatten() else { return Ok(()) };
         let span = network.span_of("learning");
         if !self.has_ports {
             let cause = "the elements of a router do not learn";
             return Err(Problem::new(span, cause, "leave learning out"));
         }
-        let bridged = Network { unknown: draft.network.unknown, ..Network::bridged() };
-        if draft.network != bridged {
+        let bridged = Network { unknown: basis.network.unknown, ..Network::bridged() };
+        if basis.network != bridged {
             let cause = "only Ethernet frames that are known by their destination can be learned from";
             return Err(Problem::new(span, cause, "leave learning out, or write key = \"mac\""));
         }
-        let local = draft.options.local.or_else(|| self.config.locals().next());
+        let local = basis.options.local.or_else(|| self.config.locals().next());
         let Some(local) = local else {
             let cause = "the underlay has no address for the tunnels to who is learned";
             return Err(Problem::new(span, cause, "add local = an address of this host's"));
@@ -41,11 +41,11 @@ impl Reading<'_> {
             IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
             IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
         };
-        let tunnel = self.tunnel_to(remote, draft.options.clone(), draft, span)?;
+        let tunnel = self.tunnel_to(remote, basis.options.clone(), basis, span)?;
         let age = Duration::from_secs(ageing.into());
         let learning = Learning { tunnel, limit: limit as usize, age };
-        self.config.desired.learning.insert(draft.number, learning);
-        self.add_open_ends(draft, span)
+        self.config.desired.learning.insert(basis.number, learning);
+        self.add_open_ends(basis, span)
     }
 }
 

@@ -56,7 +56,7 @@ pub struct Inner {
 }
 
 /// A network as it is being read.
-pub(super) struct Draft {
+pub(super) struct Basis {
     pub(super) number: u32,
     pub(super) network: Network,
     pub(super) protocol: &'static Protocol,
@@ -67,33 +67,33 @@ pub(super) struct Draft {
 impl Reading<'_> {
     pub(super) fn network(&mut self, value: &Value<'_>) -> Read<()> {
         let table = Table::new(value, "a network", &[KEYS, tunnel::KEYS])?;
-        let draft = self.draft(&table)?;
-        self.once(format!("network {}", draft.number), table.span_of("number"))?;
+        let basis = self.basis(&table)?;
+        self.once(format!("network {}", basis.number), table.span_of("number"))?;
         let networks = &mut self.config.desired.networks;
-        networks.insert(draft.number, draft.network);
+        networks.insert(basis.number, basis.network);
         let is_routed = |network: &&Network| network.matching == Match::LongestPrefix;
-        if is_routed(&&draft.network) && networks.values().filter(is_routed).count() > MAX_ROUTED {
+        if is_routed(&&basis.network) && networks.values().filter(is_routed).count() > MAX_ROUTED {
             let fix = format!("have at most {MAX_ROUTED} networks with key = \"lpm\"");
             return Err(Problem::new(table.span_of("key"), "too many networks have prefixes", fix));
         }
-        self.inner(&table, &draft)?;
+        self.inner(&table, &basis)?;
         for value in table.list("entry")? {
-            self.entry(value, &draft)?;
+            self.entry(value, &basis)?;
         }
-        self.flood(&table, &draft)?;
-        self.learning(&table, &draft)?;
+        self.flood(&table, &basis)?;
+        self.learning(&table, &basis)?;
         for value in table.list("end")? {
             let end = Table::new(value, "an end", &[&["remote"], tunnel::KEYS])?;
-            let tunnel = self.tunnel(&end, &draft)?;
-            self.end(&tunnel, tunnel.identifier, &draft, value.span)?;
+            let tunnel = self.tunnel(&end, &basis)?;
+            self.end(&tunnel, tunnel.identifier, &basis, value.span)?;
         }
-        match self.is_followed(&draft) {
-            true => self.add_open_ends(&draft, table.span),
+        match self.is_followed(&basis) {
+            true => self.add_open_ends(&basis, table.span),
             false => Ok(()),
         }
     }
 
-    fn draft(&mut self, table: &Table<'_, '_>) -> Read<Draft> {
+    fn basis(&mut self, table: &Table<'_, '_>) -> Read<Basis> {
         let number = table.need("number", "100", |value| number(value, 0, u32::MAX.into()))?;
         let protocol = table.need("protocol", "\"vxlan\"", protocol)?;
         let layer = table.get("layer", |value| word(value, LAYERS))?;
@@ -121,20 +121,20 @@ impl Reading<'_> {
             options.identifier = Some(number);
         }
         let zero_checksum = table.get("accept_zero_checksum", flag)?.unwrap_or(false);
-        let mut draft = Draft { number, network, protocol, options, zero_checksum };
+        let mut basis = Basis { number, network, protocol, options, zero_checksum };
         // A flood list may come from others, too.
-        if self.is_followed(&draft) {
-            draft.network.unknown = Unknown::Flood;
+        if self.is_followed(&basis) {
+            basis.network.unknown = Unknown::Flood;
         }
-        draft.network.unknown = unknown.unwrap_or(draft.network.unknown);
-        Ok(draft)
+        basis.network.unknown = unknown.unwrap_or(basis.network.unknown);
+        Ok(basis)
     }
 
-    fn inner(&mut self, table: &Table<'_, '_>, draft: &Draft) -> Read<()> {
+    fn inner(&mut self, table: &Table<'_, '_>, basis: &Basis) -> Read<()> {
         let gateway: Read<Vec<IpAddr>> =
             table.list("gateway")?.iter().map(|value| parsed(value, "IP address", "10.0.0.1")).collect();
         let peer = table.get("peer", |value| parsed(value, "Ethernet address", "02:00:00:00:00:01"))?;
-        let (gateway, layer) = (gateway?, draft.network.layer);
+        let (gateway, layer) = (gateway?, basis.network.layer);
         let Some(port) = table.get("inner", text)? else {
             return match (gateway.is_empty(), peer) {
                 (true, None) => Ok(()),
@@ -160,25 +160,25 @@ impl Reading<'_> {
                 "add peer = the Ethernet address of the host behind the inner port",
             ));
         }
-        self.config.inner.push(Inner { network: draft.number, port, layer, gateway, peer });
+        self.config.inner.push(Inner { network: basis.number, port, layer, gateway, peer });
         Ok(())
     }
 
-    fn entry(&mut self, value: &Value<'_>, draft: &Draft) -> Read<()> {
+    fn entry(&mut self, value: &Value<'_>, basis: &Basis) -> Read<()> {
         let table = Table::new(value, "an entry", &[ENTRY_KEYS, tunnel::KEYS])?;
-        let way = match self.several(&table, draft)? {
+        let way = match self.several(&table, basis)? {
             Some(several) => Way::Several(several),
-            None => Way::Tunnel(self.tunnel(&table, draft)?),
+            None => Way::Tunnel(self.tunnel(&table, basis)?),
         };
-        if draft.network.matching == Match::LongestPrefix {
+        if basis.network.matching == Match::LongestPrefix {
             let prefix = table.need("key", "\"10.1.0.0/16\"", destination)?;
-            let what = format!("the entry {}/{} of network {}", prefix.0, prefix.1, draft.number);
+            let what = format!("the entry {}/{} of network {}", prefix.0, prefix.1, basis.number);
             self.once(what, table.span_of("key"))?;
-            self.ends(&way, draft, table.span)?;
-            self.config.desired.prefixes.insert((draft.number, prefix), way);
+            self.ends(&way, basis, table.span)?;
+            self.config.desired.prefixes.insert((basis.number, prefix), way);
             return Ok(());
         }
-        let bits = draft.network.extractor.bits();
+        let bits = basis.network.extractor.bits();
         let key = match bits {
             0 => table.get("key", |value| {
                 Err(Problem::new(value.span, "packets of this network have no key", "leave key out"))
@@ -186,22 +186,22 @@ impl Reading<'_> {
             _ => Some(table.need("key", "\"02:00:00:00:00:02\"", |value| key(value, bits))?),
         };
         let key = key.unwrap_or(0);
-        self.once(format!("the entry {key:#x} of network {}", draft.number), table.span_of("key"))?;
-        self.ends(&way, draft, table.span)?;
-        self.config.desired.entries.insert((draft.number, key), way);
+        self.once(format!("the entry {key:#x} of network {}", basis.number), table.span_of("key"))?;
+        self.ends(&way, basis, table.span)?;
+        self.config.desired.entries.insert((basis.number, key), way);
         Ok(())
     }
 
     /// Notes where packets come out that the far ends of an entry send.
-    fn ends(&mut self, way: &Way, draft: &Draft, span: Span) -> Read<()> {
+    fn ends(&mut self, way: &Way, basis: &Basis, span: Span) -> Read<()> {
         let all: Vec<&Tunnel> = match way {
             Way::Tunnel(tunnel) => vec![tunnel],
             Way::Several(several) => several.members.iter().map(|member| &member.tunnel).collect(),
         };
-        all.into_iter().try_for_each(|tunnel| self.end(tunnel, draft.options.identifier, draft, span))
+        all.into_iter().try_for_each(|tunnel| self.end(tunnel, basis.options.identifier, basis, span))
     }
 
-    fn flood(&mut self, network: &Table<'_, '_>, draft: &Draft) -> Read<()> {
+    fn flood(&mut self, network: &Table<'_, '_>, basis: &Basis) -> Read<()> {
         let list = network.list("flood")?;
         if list.len() > MAX_FLOOD {
             let cause = format!("{} tunnels are too many for a flood list", list.len());
@@ -212,31 +212,31 @@ impl Reading<'_> {
             let tunnel = match value.as_str() {
                 Some(_) => {
                     let remote = parsed(value, "IP address", "192.0.2.2")?;
-                    self.tunnel_to(remote, draft.options.clone(), draft, value.span)?
+                    self.tunnel_to(remote, basis.options.clone(), basis, value.span)?
                 }
                 None => {
                     let table = Table::new(value, "a place in a flood list", &[&["remote"], tunnel::KEYS])?;
-                    self.tunnel(&table, draft)?
+                    self.tunnel(&table, basis)?
                 }
             };
-            self.end(&tunnel, draft.options.identifier, draft, value.span)?;
+            self.end(&tunnel, basis.options.identifier, basis, value.span)?;
             flood.push(tunnel);
         }
-        self.config.desired.floods.insert(draft.number, flood);
+        self.config.desired.floods.insert(basis.number, flood);
         Ok(())
     }
 
-    fn tunnel(&self, table: &Table<'_, '_>, draft: &Draft) -> Read<Tunnel> {
+    fn tunnel(&self, table: &Table<'_, '_>, basis: &Basis) -> Read<Tunnel> {
         let remote =
             table.need("remote", "\"192.0.2.2\"", |value| parsed(value, "IP address", "192.0.2.2"))?;
-        self.tunnel_to(remote, Options::read(table)?.or(&draft.options), draft, table.span)
+        self.tunnel_to(remote, Options::read(table)?.or(&basis.options), basis, table.span)
     }
 
     pub(super) fn tunnel_to(
         &self,
         remote: IpAddr,
         options: Options,
-        draft: &Draft,
+        basis: &Basis,
         span: Span,
     ) -> Read<Tunnel> {
         let no_local = || {
@@ -244,26 +244,26 @@ impl Reading<'_> {
             Problem::new(span, cause, "add local = an address of that version of IP")
         };
         let local = options.local.or_else(|| self.config.local_for(remote)).ok_or_else(no_local)?;
-        let tunnel = options.tunnel(draft.protocol, local, remote);
+        let tunnel = options.tunnel(basis.protocol, local, remote);
         let wrong = |cause: String| Problem::new(span, cause, "change the entry, or the network's protocol");
         tunnel.check().map_err(|error| wrong(error.to_string()))?;
-        let carried = match draft.network.layer {
+        let carried = match basis.network.layer {
             Layer::Ethernet => Payload::Ethernet,
             Layer::Ip => Payload::Ipv4,
             Layer::Service => Payload::Nsh,
         };
-        match draft.protocol.payloads.contains(&carried) {
+        match basis.protocol.payloads.contains(&carried) {
             true => Ok(tunnel),
-            false => Err(wrong(format!("{} does not carry such packets", draft.protocol.name))),
+            false => Err(wrong(format!("{} does not carry such packets", basis.protocol.name))),
         }
     }
 
     /// Notes where packets of a tunnel come out that its far end sends.
-    fn end(&mut self, tunnel: &Tunnel, identifier: Option<u32>, draft: &Draft, span: Span) -> Read<()> {
+    fn end(&mut self, tunnel: &Tunnel, identifier: Option<u32>, basis: &Basis, span: Span) -> Read<()> {
         let by_remote = identifier.is_none() && tunnel.protocol.carrier != Carrier::Segments;
         let remote = by_remote.then_some(tunnel.remote);
         let key = EndKey { protocol: tunnel.protocol, local: tunnel.local, identifier, remote };
-        self.add_end(key, End { network: draft.number, zero_checksum: draft.zero_checksum }, span)
+        self.add_end(key, End { network: basis.number, zero_checksum: basis.zero_checksum }, span)
     }
 }
 

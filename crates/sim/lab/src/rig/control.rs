@@ -42,7 +42,7 @@ pub enum Message {
 
 /// What came of listening for a while.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
+pub enum Report {
     /// A message.
     Message(Message),
     /// Nothing yet.
@@ -105,20 +105,20 @@ impl Control {
     }
 
     /// Listens, at most for so long.
-    pub fn hear(&mut self, limit: Duration) -> Heard {
+    pub fn hear(&mut self, limit: Duration) -> Report {
         let end = Instant::now() + limit;
         loop {
             while let Some(message) = take(&mut self.begun) {
                 if let Some(message) = message {
-                    return Heard::Message(message);
+                    return Report::Message(message);
                 }
             }
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Heard::Nothing;
+                return Report::Nothing;
             }
             if !self.read_some(left) {
-                return Heard::Gone;
+                return Report::Gone;
             }
         }
     }
@@ -220,10 +220,10 @@ mod tests {
         assert!(!control.connect(Duration::from_millis(1)));
         let mut far = UnixStream::connect(home.path().join("control")).expect("connected");
         assert!(control.connect(Duration::from_secs(1)));
-        assert_eq!(control.hear(Duration::from_millis(10)), Heard::Nothing);
+        assert_eq!(control.hear(Duration::from_millis(10)), Report::Nothing);
         far.write_all(b"started\n").expect("written");
-        assert_eq!(control.hear(Duration::from_secs(1)), Heard::Message(Message::Started));
+        assert_eq!(control.hear(Duration::from_secs(1)), Report::Message(Message::Started));
         drop(far);
-        assert_eq!(control.hear(Duration::from_secs(1)), Heard::Gone);
+        assert_eq!(control.hear(Duration::from_secs(1)), Report::Gone);
     }
 }

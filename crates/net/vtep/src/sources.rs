@@ -25,7 +25,7 @@ const REST_NS: i64 = 1_000_000_000;
 
 /// Why one who changes the table cannot be listened to.
 #[derive(Debug, thiserror::Error)]
-pub enum TellerError {
+pub enum SourceError {
     /// The kernel's tables cannot be followed.
     #[error(transparent)]
     Kernel(#[from] KernelError),
@@ -41,15 +41,15 @@ pub enum TellerError {
     },
 }
 
-impl TellerError {
-    fn listen(whom: &'static str, place: String, error: io::Error) -> TellerError {
-        TellerError::Listen { whom, place, error }
+impl SourceError {
+    fn listen(whom: &'static str, place: String, error: io::Error) -> SourceError {
+        SourceError::Listen { whom, place, error }
     }
 }
 
 /// All of them.
 #[derive(Debug)]
-pub struct Tellers {
+pub struct Sources {
     learn: Learn,
     mirror: Mirror,
     kernel: Option<Kernel>,
@@ -59,7 +59,7 @@ pub struct Tellers {
     is_more: bool,
     /// Until when the kernel is left alone.
     rest_ns: Option<i64>,
-    /// Places that were found otherwise than in the kernel, until all of it is heard again.
+    /// Places that were found otherwise than in the kernel, until all of it is observed again.
     mended: BTreeSet<Key>,
     /// What was said of losses and mistakes before.
     said: Said,
@@ -73,12 +73,12 @@ struct Said {
     trouble: String,
 }
 
-impl Tellers {
+impl Sources {
     /// Opens what a configuration asks for, in this thread's network namespace.
     ///
     /// # Errors
     /// What cannot be had.
-    pub fn open(config: &Config) -> Result<Tellers, TellerError> {
+    pub fn open(config: &Config) -> Result<Sources, SourceError> {
         let follow = &config.follow;
         let mut mirror = Mirror::new(config.mirror());
         let kernel = match follow.learn {
@@ -90,7 +90,7 @@ impl Tellers {
             Some(port) => {
                 let fpm = Fpm::listen(port.listen, port.hold_ns);
                 let both = fpm.and_then(|fpm| Ok((fpm, Admission::new(&port.users)?)));
-                Some(both.map_err(|error| TellerError::listen("FRR", port.listen.to_string(), error))?)
+                Some(both.map_err(|error| SourceError::listen("FRR", port.listen.to_string(), error))?)
             }
         };
         let api = match &follow.api {
@@ -104,11 +104,11 @@ impl Tellers {
                     Listen::Tcp(address) => Server::tcp(*address, admission),
                     Listen::Unix(path) => Server::unix(UnixListener::bind(path)?, admission),
                 });
-                Some(server.map_err(|error| TellerError::listen("controllers", place, error))?)
+                Some(server.map_err(|error| SourceError::listen("controllers", place, error))?)
             }
         };
         let (learn, mended, said) = (follow.learn, BTreeSet::new(), Said::default());
-        Ok(Tellers { learn, mirror, kernel, fpm, api, is_more: true, rest_ns: None, mended, said })
+        Ok(Sources { learn, mirror, kernel, fpm, api, is_more: true, rest_ns: None, mended, said })
     }
 
     /// Waits until one of them has something to say, at most so long.
@@ -200,9 +200,9 @@ impl Tellers {
     fn apply(&mut self, control: &mut Control, now_ns: i64) {
         let is_entry = |change: &Change| matches!(change.key, Key::Entry(..) | Key::Flood(_));
         let (entries, others) = self.mirror.changes().into_iter().partition(is_entry);
-        let teller = if self.learn == Learn::Fpm { Owner::Fpm } else { Owner::Kernel };
+        let owner = if self.learn == Learn::Fpm { Owner::Fpm } else { Owner::Kernel };
         let different =
-            control.change(Owner::Kernel, others, now_ns) + control.change(teller, entries, now_ns);
+            control.change(Owner::Kernel, others, now_ns) + control.change(owner, entries, now_ns);
         if different > 0 {
             control.table().publish();
         }

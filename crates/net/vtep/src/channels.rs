@@ -2,14 +2,14 @@
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use overlay::Heard;
+use overlay::Observation;
 
 /// Bytes of a frame: the longest is an advertisement of a neighbour with a VLAN tag.
 const ROOM: usize = 128;
 /// Frames that may wait, either way.
 const WAITING: usize = 256;
 /// Stations that may wait. Those for which there is no room are told of when they send again.
-const HEARD: usize = 1024;
+const OBSERVED: usize = 1024;
 
 /// A short frame that came by a port of the underlay, or is to leave by it.
 #[derive(Debug, Clone, Copy)]
@@ -36,11 +36,11 @@ impl Frame {
 
 /// The control's ends of both channels.
 #[derive(Debug)]
-pub struct Mail {
+pub struct Channels {
     /// Frames that came.
     pub(crate) received: Receiver<Frame>,
     /// Stations that were heard of behind tunnels.
-    pub(crate) heard: Receiver<Heard>,
+    pub(crate) observed: Receiver<Observation>,
     /// Frames that are to leave.
     pub(crate) requests: SyncSender<Frame>,
 }
@@ -51,13 +51,13 @@ pub struct ToControl {
     /// For frames that came by ports of the underlay.
     pub frames: SyncSender<Frame>,
     /// For stations that were heard of behind tunnels.
-    pub heard: SyncSender<Heard>,
+    pub observed: SyncSender<Observation>,
 }
 
 /// The channels between lanes and a control: the control's ends, what lanes put frames into,
 /// and what the first lane takes requests from.
-pub fn post() -> (Mail, ToControl, Receiver<Frame>) {
+pub fn channels() -> (Channels, ToControl, Receiver<Frame>) {
     let ((frames, received), (requests, to_lane)) = (sync_channel(WAITING), sync_channel(WAITING));
-    let (to_control, heard) = sync_channel(HEARD);
-    (Mail { received, heard, requests }, ToControl { frames, heard: to_control }, to_lane)
+    let (to_control, observed) = sync_channel(OBSERVED);
+    (Channels { received, observed, requests }, ToControl { frames, observed: to_control }, to_lane)
 }
