@@ -16,7 +16,7 @@ use memory::{Batch, Packet};
 use neighbor::{Cache, Held, Learned, Resolution, Resolver, arp};
 use wire::{MacAddress, ethernet};
 
-use super::arp_table::{self, SharedTable};
+use super::arp_table::{self, Inserted, SharedTable};
 use super::encap::{LEN, prepend};
 use super::resolution_timer::{GIVE_UP, ResolutionTimer};
 use crate::kernels;
@@ -80,13 +80,16 @@ pub static CLASS: Class = Class {
             |querier, _, value| set(&querier.host.address, value),
         ),
         write("insert", "`IP ETH`: who has an address", |querier, cx, value| {
-            let gone = querier.table.insert_entry(value, cx.now_ns())?;
-            querier.let_go(cx, gone);
+            let Inserted { mac, released, evicted } = querier.table.insert_entry(value, cx.now_ns())?;
+            evicted.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
+            if let Some(mac) = mac {
+                released.into_iter().for_each(|packet| querier.send(cx, packet, mac));
+            }
             Ok(())
         }),
         write("delete", "forgets who has an address", |querier, cx, value| {
-            let gone = querier.table.delete_entry(value, cx.now_ns())?;
-            querier.let_go(cx, gone);
+            let evicted = querier.table.delete_entry(value, cx.now_ns())?;
+            evicted.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
             Ok(())
         }),
         action("clear", "forgets all, and sets counts to zero", |querier, cx| {
@@ -95,7 +98,7 @@ pub static CLASS: Class = Class {
                 .for_each(PerThreadCounter::reset);
             let mut gone = vec![];
             querier.table.lock().clear(&mut gone);
-            querier.let_go(cx, gone);
+            gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
         }),
     ]),
     drops: &["no destination", "waited in vain", "no headroom", "no buffers", "no address of its own"],
@@ -347,18 +350,6 @@ impl ArpQuerier {
             cx.drop(NO_HEADROOM, packet);
         }
     }
-
-    /// Packets that waited: those whose address is known now go on.
-    fn let_go(&mut self, cx: &mut Cx<'_>, gone: Vec<Packet>) {
-        let now_ns = cx.now_ns();
-        for packet in gone {
-            let known = self.table.lock().lookup(packet.dst_ip(), now_ns, 0);
-            match known {
-                Some((mac, _)) => self.send(cx, packet, mac),
-                None => cx.drop(IN_VAIN, packet),
-            }
-        }
-    }
 }
 
 /// An address as a handler shows it.
@@ -378,6 +369,7 @@ impl Element for ArpQuerier {
         if let Some(name) = &self.table_name {
             let shared = cx.shared::<SharedTable>(name);
             self.table = shared.ok_or_else(|| format!("TABLE: '{name}' is no ARPTable"))?;
+            self.table.set_sender(cx);
         } else {
             self.table.start_expiry(cx);
         }

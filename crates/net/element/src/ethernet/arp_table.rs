@@ -2,10 +2,11 @@
 //! (the crate `neighbor`), as a configuration and its handlers see it. IPv6's neighbours are
 //! kept in the same way.
 
+use std::collections::VecDeque;
 use std::fmt::{Display, Write};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use graph::class::{Argument, Handlers, action, call, keyword, read, write};
 use graph::clock::SECOND_NS;
@@ -65,14 +66,21 @@ pub static CLASS: Class = Class {
         read("length", "packets that wait", |table| table.table.lock().waiting().to_string()),
         read("evictions", EVICTIONS, |table| table.table.lock().evictions().to_string()),
         read("suppressed", SUPPRESSED, |table| table.table.lock().suppressed().to_string()),
-        write("insert", "`IP ETH`: who has an address", |table, cx, value| {
-            let gone = table.table.insert_entry(value, cx.now_ns())?;
-            gone.into_iter().for_each(|packet| cx.drop(0, packet));
-            Ok(())
-        }),
+        write(
+            "insert",
+            "`IP ETH`: who has an address; an ARPQuerier sends what waits for it",
+            |table, cx, value| {
+                if let Some(querier) = table.table.sender(cx) {
+                    return cx.at(querier).write("insert", value);
+                }
+                let Inserted { released, evicted, .. } = table.table.insert_entry(value, cx.now_ns())?;
+                released.into_iter().chain(evicted).for_each(|packet| cx.drop(0, packet));
+                Ok(())
+            },
+        ),
         write("delete", "forgets who has an address", |table, cx, value| {
-            let gone = table.table.delete_entry(value, cx.now_ns())?;
-            gone.into_iter().for_each(|packet| cx.drop(0, packet));
+            let evicted = table.table.delete_entry(value, cx.now_ns())?;
+            evicted.into_iter().for_each(|packet| cx.drop(0, packet));
             Ok(())
         }),
         action("clear", "forgets all, and drops what waits", |table, cx| {
@@ -102,14 +110,28 @@ impl Address for Ipv6Addr {}
 
 /// A table that elements share.
 #[derive(Debug)]
-pub(super) struct SharedTable<A: Address = Ipv4Addr>(SyncTable<A>);
+pub(super) struct SharedTable<A: Address = Ipv4Addr> {
+    table: SyncTable<A>,
+    /// The full name of the first element that sends packets which waited here.
+    sender: OnceLock<String>,
+}
 
 impl<A: Address> Deref for SharedTable<A> {
     type Target = SyncTable<A>;
 
     fn deref(&self) -> &SyncTable<A> {
-        &self.0
+        &self.table
     }
+}
+
+/// Who has an address, as a handler was told.
+pub(super) struct Inserted {
+    /// Who has it, if anybody.
+    pub(super) mac: Option<MacAddress>,
+    /// The packets that waited for it, the first first.
+    pub(super) released: VecDeque<Packet>,
+    /// Packets that waited for an address which was forgotten, because this one needed its place.
+    pub(super) evicted: Vec<Packet>,
 }
 
 impl<A: Address> SharedTable<A> {
@@ -136,7 +158,18 @@ impl<A: Address> SharedTable<A> {
             timeout_ns: timeout.0.max(0),
             wait_ns: 0,
         };
-        Ok(SharedTable(SyncTable::new(Table::new(limits))))
+        Ok(SharedTable { table: SyncTable::new(Table::new(limits)), sender: OnceLock::new() })
+    }
+
+    /// This element sends packets that waited here, unless another one said so before.
+    pub(super) fn set_sender(&self, cx: &Cx<'_>) {
+        self.sender.get_or_init(|| cx.name().to_string());
+    }
+
+    /// The number of the element that sends packets which waited here.
+    fn sender(&self, cx: &Cx<'_>) -> Option<usize> {
+        let sender = self.sender.get()?;
+        cx.elements().iter().position(|name| name == sender)
     }
 
     /// Makes a timer for [`expire`](SharedTable::expire), if addresses expire.
@@ -174,17 +207,19 @@ impl<A: Address> SharedTable<A> {
         out
     }
 
-    /// Enters who has an address, as `IP ETH` says; packets that can go on now.
-    pub(super) fn insert_entry(&self, entry: &str, now_ns: i64) -> Result<Vec<Packet>, Refused> {
+    /// Enters who has an address, as `IP ETH` says.
+    pub(super) fn insert_entry(&self, entry: &str, now_ns: i64) -> Result<Inserted, Refused> {
         let (scope, mut words) =
             (Scope { element: "", names: &Default::default() }, entry.split_whitespace());
         let address = A::parse(word(&mut words, "IP")?, &scope).map_err(|e| format!("IP: {e}"))?;
         let ethernet = Ethernet::parse(word(&mut words, "ETH")?, &scope).map_err(|e| format!("ETH: {e}"))?;
-        let known = Some(MacAddress(ethernet.0)).filter(|mac| *mac != MacAddress::BROADCAST);
-        Ok(self.lock().insert(address, known, now_ns, &mut vec![]).into_iter().collect())
+        let mac = Some(MacAddress(ethernet.0)).filter(|mac| *mac != MacAddress::BROADCAST);
+        let mut evicted = vec![];
+        let released = self.lock().insert(address, mac, now_ns, &mut evicted);
+        Ok(Inserted { mac, released, evicted })
     }
 
-    /// Forgets who has an address; packets that go.
+    /// Forgets who has an address; packets that waited for an address which made room for it.
     pub(super) fn delete_entry(&self, address: &str, now_ns: i64) -> Result<Vec<Packet>, Refused> {
         let (scope, mut words) =
             (Scope { element: "", names: &Default::default() }, address.split_whitespace());

@@ -13,7 +13,7 @@ use memory::{Batch, Packet};
 use neighbor::{Cache, Held, Learned, Resolution, Resolver, nd};
 use wire::MacAddress;
 
-use super::arp_table::{self, SharedTable};
+use super::arp_table::{self, Inserted, SharedTable};
 use super::encap::{LEN as ETHER, prepend};
 use super::resolution_timer::{GIVE_UP, ResolutionTimer};
 use crate::ip::ip6;
@@ -100,8 +100,11 @@ pub static SOLICITOR: Class = Class {
             solicitor.table.lock().suppressed().to_string()
         }),
         write("insert", "`IP ETH`: who has an address", |solicitor, cx, value| {
-            let gone = solicitor.table.insert_entry(value, cx.now_ns())?;
-            gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
+            let Inserted { mac, released, evicted } = solicitor.table.insert_entry(value, cx.now_ns())?;
+            evicted.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
+            if let Some(mac) = mac {
+                released.into_iter().for_each(|packet| solicitor.send(cx, packet, mac));
+            }
             Ok(())
         }),
         write("delete", "forgets who has an address", |solicitor, cx, value| {

@@ -58,12 +58,35 @@ fn who_is_silent_is_asked_three_times_and_given_up() {
 #[test]
 fn who_answers_late_gets_all() {
     for (source, querier, address) in [(V4, ARP, "10.0.2.3"), (V6, ND, "2001:db8:1::2")] {
-        // Afterwards it is known, and nobody waits.
+        // The three that waited are sent; afterwards it is known, and nobody waits.
         let answer = "write q.insert ADDRESS 2:0:0:0:0:3, write s.reset, write s.active true,";
         let script = format!("wait 2500ms, {}", answer.replace("ADDRESS", address));
         let mut rig = three(source, querier, &script);
-        let [_, asked, lost, length] = counts(&mut rig);
-        assert_eq!([asked, lost, length], ["3", "0", "0"], "{querier}: {}", rig.printed());
+        assert_eq!(counts(&mut rig), ["6", "3", "0", "0"], "{querier}: {}", rig.printed());
+    }
+}
+
+#[test]
+fn what_waits_in_a_shared_table_is_sent_when_it_is_told_who_answers() {
+    let config = format!(
+        "{V4} -> q :: ARPQuerier(10.0.2.1/24, 2:0:0:0:0:1, TABLE t); t :: ARPTable;
+         q[0] -> sent :: Counter -> Discard; q[1] -> Discard; Idle -> [1]q;
+         DriverManager(wait 1s, write t.insert 10.0.2.3 2:0:0:0:0:3, wait 1s, stop)"
+    );
+    let mut rig = run(&config);
+    assert_eq!([rig.read("sent.count"), rig.read("t.length"), rig.read("t.drops")], ["3", "0", "0"]);
+}
+
+#[test]
+fn what_waits_for_an_address_that_another_displaces_is_dropped_by_name() {
+    let other = [(V4, ARP, "10.0.2.9"), (V6, ND, "2001:db8:1::9")];
+    for (source, querier, address) in other {
+        let script = format!("wait 1s, write q.insert {address} 2:0:0:0:0:9,");
+        let mut rig = three(source, &format!("{querier}, ENTRY_CAPACITY 1, GIVE_UP 0"), &script);
+        assert_eq!(counts(&mut rig), ["0", "1", "0", "0"], "{querier}: {}", rig.printed());
+        let element = rig.router.shared().plan.find("q", None).unwrap();
+        let dropped = &rig.router.lanes()[0].counters(element).drops;
+        assert_eq!(dropped[..2], [0, 3], "{querier}: waited in vain");
     }
 }
 
