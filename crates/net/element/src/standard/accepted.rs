@@ -14,8 +14,12 @@ pub static CLASS: Class = Class {
     arguments: &[rest("ANYTHING", "accepted")],
     example: "ClickyInfo(STYLE #file[size=5] { color: red })",
     see: &["AlignmentInfo"],
-    make: |_, conf| {
-        conf.rest();
+    make: |setup, conf| {
+        let given = conf.rest();
+        if setup.class == "DPDKInfo" && !given.is_empty() {
+            let why = "packet buffers follow what the configuration holds (--buffers)";
+            setup.note(format!("{} not needed: {why}", given.join(", ")));
+        }
         Ok(Box::new(Accepted))
     },
     ..Class::BASE

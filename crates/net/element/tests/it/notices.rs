@@ -31,6 +31,14 @@ fn what_click_warns_of_is_a_warning() {
 }
 
 #[test]
+fn what_tells_dpdk_something_is_named_in_one_note() {
+    let said = warnings("DPDKInfo(NB_MBUF 65536, MBUF_CACHE_SIZE 256)");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains("NB_MBUF 65536, MBUF_CACHE_SIZE 256 not needed"), "{said}");
+    assert_eq!(warnings("DPDKInfo()"), "");
+}
+
+#[test]
 fn filters_know_the_systems_protocols() {
     // Where the machine has no such file they do not.
     if !std::fs::read_to_string("/etc/protocols").is_ok_and(|text| text.contains("ospf")) {
