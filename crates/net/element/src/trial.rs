@@ -145,7 +145,7 @@ pub fn example(name: &str, example: &str) -> String {
 }
 
 /// The configuration that a class's element is tried with.
-fn configuration(class: &Class) -> String {
+pub fn configuration(class: &Class) -> String {
     let given = CONFIGURATIONS.iter().find(|(name, _)| *name == class.name);
     given.map_or_else(|| example(class.name, class.example), |(_, given)| given.to_string())
 }
