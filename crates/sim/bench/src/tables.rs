@@ -1,12 +1,13 @@
 //! Tables that strangers fill: what a packet costs whose key no packet had before, while a
 //! table fills, when it is full, and what memory that takes.
 //!
-//! Each [`Case`] is a router around one element. A source of packets with distinct keys stands
-//! in front of it; what it takes to make them is left out, and what the router takes is
-//! measured in windows. Time is simulated and stands still: nothing expires, which is as if
-//! all packets came at once.
+//! Each [`Case`] is a router around one element, with a source of packets with distinct keys in
+//! front of it, or a host with clients of distinct addresses. What it takes to make the packets
+//! is left out, and what the router or the host takes is measured in windows. Time is simulated
+//! and stands still: nothing expires, which is as if all packets came at once.
 
 mod cases;
+mod hosts;
 mod packets;
 mod strangers;
 
@@ -77,6 +78,9 @@ pub fn measure(name: &str, packets: u64) -> Result<Figures> {
         let names: Vec<&str> = CASES.iter().map(|case| case.name).collect();
         Error::usage(format!("there is no table {name:?}"), format!("write one of {}", names.join(", ")))
     })?;
+    if let Some(client) = case.client {
+        return hosts::measure(case, client, packets);
+    }
     let mut router = build(&case.router(packets))?;
     let before = resident();
     router.run();

@@ -1,5 +1,7 @@
-//! The tables that strangers can fill, each with the router that it stands in.
+//! The tables that strangers can fill, each with the router that it stands in, or the clients
+//! that fill it.
 
+use super::hosts::Client;
 use super::packets::{self, Frame};
 
 /// A table and who fills it.
@@ -11,9 +13,12 @@ pub struct Case {
     /// What stands behind the source; the table's element is named `table`.
     router: &'static str,
     pub(super) packet: fn(u64, &mut Frame),
+    /// The clients that fill it, where it is one of a host's and stands in no router; a packet of
+    /// the figures is a client then, with all of its segments.
+    pub(super) client: Option<Client>,
     /// The handler that tells how many entries there are.
     pub(super) entries: &'static str,
-    /// Handlers that count what was forgotten or refused.
+    /// Handlers, or a host's counters, that count what was forgotten or refused.
     pub(super) counters: &'static [&'static str],
     /// The most entries that there may be.
     pub bound: u64,
@@ -39,6 +44,7 @@ const ANY: Case = Case {
     about: "",
     router: "",
     packet: packets::to_many_hosts,
+    client: None,
     entries: "table_size",
     counters: &[],
     bound: 1 << 18,
@@ -232,6 +238,38 @@ pub const CASES: &[Case] = &[
         router: "AggregateIP(ip dst) -> table :: AggregateFirst; table[0] -> Discard; table[1] -> Discard;",
         entries: "nagg",
         bound: 1 << 22,
+        ..ANY
+    },
+    Case {
+        name: "tcp-half-open",
+        about: "SYNs of new clients, which never answer",
+        client: Some(Client::Silent),
+        counters: &["tcp_cookies_sent"],
+        bound: 1024,
+        ..ANY
+    },
+    Case {
+        name: "tcp-connections",
+        about: "connections of new clients",
+        client: Some(Client::Opens),
+        counters: &["rx_tcp_limit", "tcp_cookies_sent"],
+        bound: 1 << 16,
+        ..ANY
+    },
+    Case {
+        name: "tcp-time-wait",
+        about: "the same, which the host ends",
+        client: Some(Client::Finishes),
+        counters: &["tcp_time_wait_ended"],
+        bound: 1 << 14,
+        ..ANY
+    },
+    Case {
+        name: "service",
+        about: "a cache's connections, with half a request each",
+        client: Some(Client::Asks),
+        counters: &["service_aborted", "rx_tcp_limit"],
+        bound: 1 << 16,
         ..ANY
     },
 ];

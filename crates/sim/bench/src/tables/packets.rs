@@ -59,7 +59,7 @@ impl Frame {
 }
 
 /// Another number for each, never zero, so that neighbours part.
-fn spread(n: u64) -> u32 {
+pub(super) fn spread(n: u64) -> u32 {
     (n as u32 + 1).wrapping_mul(0x9E37_79B1)
 }
 

@@ -11,7 +11,7 @@ use super::packets::{Frame, Layer};
 use super::{CASES, Case, Window};
 
 /// Packets that are sent at a time.
-const BURST: u64 = 32;
+pub(super) const BURST: u64 = 32;
 /// The fills at which NAT is looked at: few flows, many, all ports of a pattern.
 const FILLS: [u64; 3] = [1_000, 60_000, 64_512];
 
@@ -23,7 +23,7 @@ pub(super) static CLASS: Class = Class {
     processing: "h",
     arguments: &[mandatory("CASE", "which packets"), mandatory("PACKETS", "how many")],
     handlers: &Handlers::<Strangers>(&[read("windows", "`FROM TO CYCLES`, a line each", |strangers| {
-        let line = |w: &Sum| format!("{} {} {}\n", w.from, w.to, w.cycles as f64 / (w.to - w.from) as f64);
+        let line = |w: &Sum| format!("{} {} {}\n", w.from, w.to, w.window().cycles_per_packet);
         strangers.windows.iter().map(line).collect()
     })]),
     make: |_, conf| {
@@ -38,15 +38,30 @@ pub(super) static CLASS: Class = Class {
 };
 
 /// Cycles of a window's packets, and which these are.
-struct Sum {
+pub(super) struct Sum {
     from: u64,
     to: u64,
     cycles: u64,
 }
 
+impl Sum {
+    /// What each of the packets took.
+    pub(super) fn window(&self) -> Window {
+        let cycles_per_packet = self.cycles as f64 / (self.to - self.from) as f64;
+        Window { from: self.from, to: self.to, cycles_per_packet }
+    }
+}
+
+/// Adds what a burst took to the window that its last packet is in.
+pub(super) fn account(windows: &mut [Sum], last: u64, cycles: u64) {
+    for window in windows.iter_mut().filter(|window| (window.from..window.to).contains(&last)) {
+        window.cycles += cycles;
+    }
+}
+
 /// The first, a middle and the last tenth; with `has_ports` in the place of the middle what is
 /// before each of the fills. All begin and end between bursts.
-fn windows(packets: u64, case: &Case) -> Vec<Sum> {
+pub(super) fn windows(packets: u64, case: &Case) -> Vec<Sum> {
     let tenth = (packets / 10).next_multiple_of(BURST).min(packets);
     let mut ends = vec![(0, tenth)];
     if case.has_ports && packets > FILLS[2] {
@@ -83,11 +98,7 @@ impl Strangers {
     /// The burst that was sent last has taken its way.
     fn account(&mut self) {
         let Some(out_at) = self.out_at.take() else { return };
-        let cycles = bus::tsc::now().wrapping_sub(out_at);
-        let last = self.sent - 1;
-        for window in self.windows.iter_mut().filter(|window| (window.from..window.to).contains(&last)) {
-            window.cycles += cycles;
-        }
+        account(&mut self.windows, self.sent - 1, bus::tsc::now().wrapping_sub(out_at));
     }
 }
 
