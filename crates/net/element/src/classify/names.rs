@@ -57,12 +57,31 @@ struct SystemNames {
     ports: Vec<(String, u32, u32)>,
 }
 
+impl SystemNames {
+    /// Names as the texts of both files have them.
+    fn of(protocols: &str, services: &str) -> SystemNames {
+        SystemNames { protocols: read_protocols(protocols), ports: read_services(services) }
+    }
+
+    /// The number of a protocol.
+    fn protocol(&self, word: &str) -> Option<u32> {
+        self.protocols.iter().find(|(name, _)| name == word).map(|(_, number)| *number)
+    }
+
+    /// The number of a service of a protocol.
+    fn port(&self, word: &str, protocol: u32) -> Option<u32> {
+        let fits = |(name, _, of): &&(String, u32, u32)| name == word && *of == protocol;
+        self.ports.iter().find(fits).map(|(_, port, _)| *port)
+    }
+}
+
+/// The names that this machine knows.
 fn system_names() -> &'static SystemNames {
     static NAMES: OnceLock<SystemNames> = OnceLock::new();
     let read = |file| std::fs::read(file).map(|text| String::from_utf8_lossy(&text).into_owned());
-    NAMES.get_or_init(|| SystemNames {
-        protocols: protocols(&read("/etc/protocols").unwrap_or_default()),
-        ports: services(&read("/etc/services").unwrap_or_default()),
+    NAMES.get_or_init(|| {
+        let texts = ["/etc/protocols", "/etc/services"].map(|file| read(file).unwrap_or_default());
+        SystemNames::of(&texts[0], &texts[1])
     })
 }
 
@@ -76,13 +95,13 @@ fn lines(text: &str) -> impl Iterator<Item = (&str, impl Iterator<Item = &str> +
 }
 
 /// The names of `/etc/protocols` (protocols(5)).
-fn protocols(text: &str) -> Vec<(String, u32)> {
+fn read_protocols(text: &str) -> Vec<(String, u32)> {
     let known = lines(text).filter_map(|(number, names)| Some((number.parse::<u8>().ok()?, names)));
     known.flat_map(|(number, names)| names.map(move |name| (name.to_string(), u32::from(number)))).collect()
 }
 
 /// The names of `/etc/services` (services(5)).
-fn services(text: &str) -> Vec<(String, u32, u32)> {
+fn read_services(text: &str) -> Vec<(String, u32, u32)> {
     let known = lines(text).filter_map(|(place, names)| {
         let (port, protocol) = place.split_once('/')?;
         let protocol = match protocol {
@@ -95,17 +114,6 @@ fn services(text: &str) -> Vec<(String, u32, u32)> {
     known
         .flat_map(|(port, protocol, names)| names.map(move |name| (name.to_string(), port, protocol)))
         .collect()
-}
-
-/// The number of a protocol's name, as the system has it.
-fn system_protocol(word: &str) -> Option<u32> {
-    system_names().protocols.iter().find(|(name, _)| name == word).map(|(_, number)| *number)
-}
-
-/// The number of a service's name, as the system has it.
-fn system_port(word: &str, protocol: u32) -> Option<u32> {
-    let fits = |(name, _, of): &&(String, u32, u32)| name == word && *of == protocol;
-    system_names().ports.iter().find(fits).map(|(_, port, _)| *port)
 }
 
 /// Ports of services, with the protocol where it is but one.
@@ -214,6 +222,18 @@ pub(super) fn value(
     of: Option<u32>,
     scope: &Scope<'_>,
 ) -> Result<Option<Data>, String> {
+    value_among(word, asked, of, scope, system_names)
+}
+
+/// As [`value`], with the names that `system` gives, which is asked for words that are nothing
+/// else.
+fn value_among<'a>(
+    word: &str,
+    asked: Option<Kind>,
+    of: Option<u32>,
+    scope: &Scope<'_>,
+    system: impl FnOnce() -> &'a SystemNames,
+) -> Result<Option<Data>, String> {
     let option = TCP_OPTIONS.iter().find(|(name, _)| *name == word).map(|(_, flag)| u32::from(flag.0));
     let icmp = declared(scope, "icmp type", word)
         .or_else(|| ICMP_TYPES.iter().find(|(name, _)| *name == word).map(|(_, n)| u32::from(*n)));
@@ -225,11 +245,11 @@ pub(super) fn value(
         (Kind::TcpOption, option, &[TCP, TCP_OR_UDP]),
         (ICMP_TYPE, icmp, &[ICMP]),
     ];
-    // The system's names are for words that are nothing else.
     if found.iter().all(|(_, number, _)| number.is_none()) {
-        found[0].1 = system_protocol(word);
-        found[1].1 = system_port(word, TCP);
-        found[2].1 = system_port(word, UDP);
+        let names = system();
+        found[0].1 = names.protocol(word);
+        found[1].1 = names.port(word, TCP);
+        found[2].1 = names.port(word, UDP);
     }
     if found.iter().all(|(_, number, _)| number.is_none()) {
         return Ok(None);
@@ -258,9 +278,23 @@ mod tests {
     fn files_of_names_are_read() {
         let text = "# comment\nip\t0\tIP # internet\nesp\t50\tIPSEC-ESP\t# RFC 4303\nwrong\nbig 300 BIG\n";
         let expected = [("ip", 0), ("IP", 0), ("esp", 50), ("IPSEC-ESP", 50)];
-        assert_eq!(protocols(text), expected.map(|(name, number)| (name.to_string(), number)));
+        assert_eq!(read_protocols(text), expected.map(|(name, number)| (name.to_string(), number)));
         let text = "ssh 22/tcp # shell\nsnmp\t161/udp  agent\nother 5/sctp\nbad 99999/tcp\n";
         let expected = [("ssh", 22, TCP), ("snmp", 161, UDP), ("agent", 161, UDP)];
-        assert_eq!(services(text), expected.map(|(name, port, of)| (name.to_string(), port, of)));
+        assert_eq!(read_services(text), expected.map(|(name, port, of)| (name.to_string(), port, of)));
+    }
+    #[test]
+    fn words_that_are_nothing_else_are_names_of_the_system() {
+        let system = SystemNames::of("esp 50 IPSEC-ESP\ntcp 99 TCP\n", "nbd 10809/tcp\nnbd 10810/udp\n");
+        let scope = Scope { element: "", names: &Default::default() };
+        let of = |word: &str, kind, protocol| value_among(word, Some(kind), protocol, &scope, || &system);
+        assert_eq!(of("esp", Kind::Proto, None), Ok(Some(Data::Named(Kind::Proto, 50))));
+        assert_eq!(of("IPSEC-ESP", Kind::Proto, None), Ok(Some(Data::Named(Kind::Proto, 50))));
+        assert_eq!(of("nbd", Kind::Port, Some(TCP)), Ok(Some(Data::Named(Kind::Port, 10809))));
+        assert_eq!(of("nbd", Kind::Port, Some(UDP)), Ok(Some(Data::Named(Kind::Port, 10810))));
+        // What the language knows is not asked for.
+        assert_eq!(of("tcp", Kind::Proto, None), Ok(Some(Data::Named(Kind::Proto, 6))));
+        assert_eq!(of("nonesuch", Kind::Proto, None), Ok(None));
+        assert!(of("nbd", Kind::Port, None).is_err(), "two services");
     }
 }
