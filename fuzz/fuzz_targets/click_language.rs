@@ -1,11 +1,11 @@
 //! Any text as a configuration: a graph or problems, soon and within bounds, and a
 //! graph printed reads as the same again.
 //!
-//! An even first byte means text as it is; an odd one a token for each byte, which
-//! gets deeper.
+//! An even first byte means text as it is, or an archive that holds it; an odd one a token
+//! for each byte, which gets deeper.
 #![no_main]
 
-use graph::lang::{self, Flat, Limits, Options, Problems, Source, args};
+use graph::lang::{self, Flat, Limits, Options, Problems, Source, archive, args};
 
 #[rustfmt::skip]
 const TOKENS: [&str; 72] = [
@@ -39,6 +39,11 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let text: Vec<u8> = match way % 2 {
         0 => rest.to_vec(),
         _ => rest.iter().flat_map(|&b| TOKENS[b as usize % TOKENS.len()].bytes()).collect(),
+    };
+    let text = match archive::unpack(&text) {
+        Ok(Some(archive)) => archive.configuration.to_vec(),
+        Ok(None) => text,
+        Err(_) => return,
     };
     let flat = match read(text) {
         Ok(flat) => flat,

@@ -285,7 +285,8 @@ fn hotswap(click: &Click, clock: &Arc<Clock>, successor: &Successor, ground: &Gr
     let (click, clock, successor, ground) = (click.clone(), clock.clone(), successor.clone(), ground.clone());
     Arc::new(move |text: &str, from: Option<&Planned>| {
         let name = if click.compat { "config" } else { "hotconfig" };
-        let sources = vec![Source::new(name, text)];
+        let source = configuration::unpacked(&click, name, text.as_bytes().to_vec());
+        let sources = vec![source.map_err(|broken| format!("{name}: {broken}\n"))?];
         let router = build(&click, sources, &clock, &successor, Place::Of(&ground, from));
         let router = router.map_err(|stop| match stop {
             Stop::Unread(problems) | Stop::Problems(problems) => problems.compat(),

@@ -1,9 +1,11 @@
 //! Where a configuration comes from: files, the command line, libraries.
 
+use std::fmt::Display;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use graph::Registry;
+use graph::lang::archive::{self, Archive};
 use graph::lang::{self, Declared, Flat, Place, Problems, Source, args};
 use graph::plan::Planned;
 use graph::run::shared::CONTINUED;
@@ -11,6 +13,9 @@ use graph::run::shared::CONTINUED;
 use super::Click;
 use crate::Failure;
 use crate::compiled::Compiled;
+
+/// So many members of an archive are named that are not read.
+const NAMED: usize = 8;
 
 /// A word of the command line that sets a variable.
 fn variable(word: &str) -> Option<(&str, &str)> {
@@ -27,10 +32,10 @@ pub fn sources(click: &Click) -> Result<Vec<Source>, Failure> {
     let files = click.words.iter().filter(|word| variable(word).is_none());
     let mut given: Vec<Source> = click.expression.iter().map(|e| Source::new("", e.as_str())).collect();
     for file in click.file.iter().chain(files) {
-        given.push(read(file)?);
+        given.push(read(click, file)?);
     }
     match given.len() {
-        0 => Ok(vec![read("-")?]),
+        0 => Ok(vec![read(click, "-")?]),
         1 => Ok(given),
         _ => Err(Failure::usage("router configuration specified twice")
             .fix("name one file, or one expression; a configuration can require(library FILE)")),
@@ -46,15 +51,34 @@ fn built_in(click: &Click, compiled: &Compiled) -> Result<Vec<Source>, Failure> 
     Ok(vec![Source::new(compiled.name, compiled.configuration)])
 }
 
-fn read(file: &str) -> Result<Source, Failure> {
-    let mut text = vec![];
-    if file == "-" {
-        let failed = |error| Failure::new(format!("<stdin>: {error}"));
-        std::io::stdin().read_to_end(&mut text).map_err(failed)?;
-        return Ok(Source::new("<stdin>", text));
+fn read(click: &Click, file: &str) -> Result<Source, Failure> {
+    let (name, mut text) = (if file == "-" { "<stdin>" } else { file }, vec![]);
+    let read = match file {
+        "-" => std::io::stdin().read_to_end(&mut text).map(|_| text),
+        file => std::fs::read(file),
+    };
+    let failed = |error: &dyn Display| Failure::new(format!("{name}: {error}"));
+    let text = read.map_err(|error| failed(&error))?;
+    unpacked(click, name, text).map_err(|error| failed(&error))
+}
+
+/// A configuration, of an archive of Click's tools if it is one. Which members of that mean
+/// nothing here is said in a note.
+///
+/// # Errors
+/// When the archive is broken, or holds no configuration.
+pub fn unpacked(click: &Click, name: &str, text: Vec<u8>) -> Result<Source, archive::Broken> {
+    let Some(Archive { configuration, others }) = archive::unpack(&text)? else {
+        return Ok(Source::new(name, text));
+    };
+    if !others.is_empty() && !click.compat && !click.no_warnings {
+        let named: Vec<String> =
+            others.iter().take(NAMED).map(|name| name.escape_debug().to_string()).collect();
+        let more = others.len() - named.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        eprintln!("{name}: note: of this archive only 'config' is read, not {}{more}", named.join(", "));
     }
-    text = std::fs::read(file).map_err(|error| Failure::new(format!("{file}: {error}")))?;
-    Ok(Source::new(file, text))
+    Ok(Source::new(name, configuration))
 }
 
 /// A library's file: beside the file that asks, then along the path.

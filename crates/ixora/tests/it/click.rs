@@ -37,6 +37,25 @@ fn the_exit_status_can_be_a_handlers() {
 }
 
 #[test]
+fn simulated_time_passes_for_more_than_one_thread() {
+    let script = "Script(TYPE ACTIVE, wait 1s, print \"hi\", stop); Idle -> Discard";
+    let out = ixora(&["--simtime", "-j", "2", "-e", script]);
+    assert_eq!((out.status.code(), text(&out.stdout)), (Some(0), "hi\n".into()), "{}", text(&out.stderr));
+}
+
+#[test]
+fn a_class_used_as_an_elements_name_is_one_error() {
+    for config in ["Counter :: Null; Idle -> Counter -> Discard", "Idle -> Queue :: Counter -> Discard"] {
+        let out = ixora(&["--check", "-e", config]);
+        assert_eq!(out.status.code(), Some(1), "{config}");
+        let said = text(&out.stderr);
+        assert!(said.matches(": error: ").count() == 1 && said.contains("used as element name"), "{said}");
+        let said = text(&click(&["-q", "-e", config]).stderr);
+        assert!(said.lines().count() <= 2 && said.contains("used as element name"), "{said}");
+    }
+}
+
+#[test]
 fn a_wrong_configuration_is_told_with_its_place() {
     let out = ixora(&["-e", "Idle -> Cuonter -> Discard"]);
     let said = text(&out.stderr);

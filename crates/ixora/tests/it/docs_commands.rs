@@ -1,10 +1,12 @@
 //! The commands that the documents tell a reader to type: those of `ixora` have words and
-//! options that there are.
+//! options that there are, and those that need nothing run and end well.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{Running, start_command};
+use rustix::process::Signal;
+
+use crate::common::{self, Running, start_command};
 
 /// A command of a document.
 #[derive(Debug, Clone)]
@@ -90,10 +92,12 @@ fn blocks(name: &str, text: &str) -> Vec<Vec<Typed>> {
     blocks
 }
 
-/// Starts a command as a shell does, in a folder that is also `/tmp` and where `ixora` is
-/// found.
+/// Starts a command as a shell does, in a folder that is also `/tmp` and `/run`, and where
+/// `ixora` is found.
 fn start(typed: &Typed, place: &Path) -> Running {
-    let text = typed.text.replace("/tmp/", &format!("{}/", place.display()));
+    let folder = format!("{}/", place.display());
+    // The folder may itself be in /tmp.
+    let text = typed.text.replace("/tmp/", &folder).replace(" /run/", &format!(" {folder}"));
     let path = std::env::var("PATH").unwrap_or_default();
     let path = format!("{}:{path}", place.join("bin").display());
     let mut shell = Command::new("sh");
@@ -134,6 +138,78 @@ fn what_the_documents_say_to_type_can_be_typed() {
         }
     }
     assert!(typed > 60, "{typed} commands were typed");
+}
+
+/// Commands that are not run, each with what tells it from the others, and why.
+const NOT_RUN: &[(&str, &str)] = &[
+    ("0000:0", "needs a NIC"),
+    ("af_packet:", "needs interfaces, and root"),
+    ("top 7777", "needs a router that runs; top.rs has one"),
+    ("top /", "needs a router or an overlay that runs; top.rs and overlay.rs have them"),
+    ("-p 7777 ", "takes a port of this machine that another program may have"),
+    ("-p 0.0.0.0:", "takes a port of this machine that another program may have"),
+    ("ixora tcp show", "needs a server that runs; serve.rs has one"),
+    ("ixora bench", "measures for minutes; bench.rs runs short ones"),
+    ("overlay run", "needs a configuration of the reader's; overlay.rs has one"),
+    ("overlay show", "needs an overlay that runs; overlay.rs has one"),
+    ("overlay explain", "needs a capture of the reader's; overlay.rs has one"),
+    ("overlay reconcile", "needs a configuration of the reader's; overlay.rs has one"),
+    ("soak --duration", "runs for minutes; soak.rs runs short ones"),
+    ("soak --seed 2 --episode", "runs for minutes; soak.rs runs short ones"),
+    ("/tmp/nic", "has a generator that runs until it is stopped; pf.rs runs the same with an end"),
+    ("vm fwd", "fetches packages and starts a virtual machine; the lab does that"),
+];
+
+/// Demos, which run for as long as a reader likes to look.
+const DEMOS: &[&str] = &["ixora demo", "ixora serve demo", "ixora overlay demo"];
+
+/// A command as it is run here: a demo is short.
+fn shortened(mut typed: Typed) -> Typed {
+    if let Some((begin, _)) = typed.text.split_once("--duration ") {
+        typed.text = format!("{begin}--duration 1s");
+    } else if DEMOS.iter().any(|demo| typed.text.starts_with(demo)) && !typed.text.contains("--config") {
+        typed.text += " --duration 1s";
+    }
+    typed
+}
+
+/// Waits for the socket that a command in the background makes: a reader types more slowly.
+fn wait_for_socket(typed: &Typed, place: &Path) {
+    let socket = ["--socket /tmp/", "--vhost-user /tmp/"].iter().find_map(|way| typed.text.split_once(way));
+    let name = socket.and_then(|(_, behind)| behind.split_whitespace().next());
+    common::until("the socket", || name.is_none_or(|name| place.join(name).exists()));
+}
+
+#[test]
+fn what_needs_nothing_runs_as_the_documents_say() {
+    let (mut run, mut unused) = (0, NOT_RUN.to_vec());
+    let blocks = documents().into_iter().flat_map(|(name, text)| blocks(&name, &text));
+    for block in blocks {
+        let (place, mut behind) = (folder(), vec![]);
+        for typed in block.into_iter().filter(|typed| typed.text.starts_with("ixora ") && !typed.root) {
+            unused.retain(|(part, _)| !typed.text.contains(part));
+            if NOT_RUN.iter().any(|(part, _)| typed.text.contains(part)) {
+                continue;
+            }
+            let typed = shortened(typed);
+            let running = start(&typed, place.path());
+            run += 1;
+            if typed.background {
+                wait_for_socket(&typed, place.path());
+                behind.push((typed, running));
+                continue;
+            }
+            let done = running.wait(60);
+            assert_eq!(done.code(), Some(0), "{}: {}: {done:#?}", typed.place, typed.text);
+        }
+        for (typed, running) in behind {
+            running.signal(Signal::TERM);
+            let done = running.wait(20);
+            assert_eq!(done.code(), Some(0), "{}: {}: {done:#?}", typed.place, typed.text);
+        }
+    }
+    assert!(run >= 15, "{run} commands ran");
+    assert!(unused.is_empty(), "no command is excepted by {unused:?}");
 }
 
 #[test]

@@ -204,6 +204,39 @@ fn pictures_go_to_a_file() {
     assert!(svg.contains(">Discard<") && svg.contains(">Null<"), "{svg}");
 }
 
+/// An archive as Click's tools write it, of a configuration and a map.
+fn archive(configuration: &str) -> String {
+    let member = |name: &str, data: &str| {
+        let padding = if data.len() % 2 == 1 { "\n" } else { "" };
+        format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n{data}{padding}", 0, 0, 0, 644, data.len())
+    };
+    format!("!<arch>\n{}{}", member("componentmap", "a"), member("config", configuration))
+}
+
+#[test]
+fn archives_are_configurations() {
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("two.click");
+    let check = |bytes: &str| {
+        std::fs::write(&file, bytes).expect("room");
+        click(&["--check", file.to_str().expect("text")])
+    };
+    let out = check(&archive("Idle -> Discard;\n"));
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    assert!(text(&out.stdout).contains("no problems; 2 elements"), "{}", text(&out.stdout));
+    assert!(text(&out.stderr).contains("only 'config' is read, not componentmap"), "{}", text(&out.stderr));
+    // Places are those of the member.
+    let out = check(&archive("Idle ->\nDiscrd;\n"));
+    assert!(text(&out.stderr).contains("two.click:2:1: error"), "{}", text(&out.stderr));
+    let out = check("!<arch>\n");
+    assert_eq!(out.status.code(), Some(1));
+    assert!(
+        text(&out.stderr).contains("two.click: archive has no 'config' section"),
+        "{}",
+        text(&out.stderr)
+    );
+}
+
 #[test]
 fn pages_are_made_of_classes() {
     let page = text(&click(&["--doc", "Queue"]).stdout);

@@ -31,6 +31,23 @@ fn a_number_is_the_port_that_an_option_names() {
 }
 
 #[test]
+fn two_elements_take_queues_of_one_port() {
+    let text = "FromDPDKDevice(0, QUEUE 0) -> a :: Counter -> Discard;
+        FromDPDKDevice(0, QUEUE 1) -> b :: Counter -> Discard; Script(wait 500ms, stop)";
+    let port = "--port=0=model:82599,wire=gen:rate=20k,flows=64";
+    let (all, errors) = click(&["-w", "--json", port, "-e", text, "-h", "a.count", "-h", "b.count"]);
+    let counted = ["a.count", "b.count"].map(|name| {
+        let value = all["handlers"][name].as_str().unwrap_or_default();
+        value.trim().parse::<u64>().unwrap_or_default()
+    });
+    // Which flow comes to which queue is the port's choice: both get their part.
+    assert!(counted.iter().all(|count| *count > 100), "{counted:?}: {errors}: {all:#}");
+    let twice = text.replace("QUEUE 1", "QUEUE 0");
+    let (_, errors) = click(&["-w", "--json", port, "-e", &twice]);
+    assert!(errors.contains("another element receives from these queues"), "{errors}");
+}
+
+#[test]
 fn options_of_dpdk_say_which_ports_and_threads_there_are() {
     let dpdk = ["--dpdk", "-l", "0-1", "-n", "4", "-a", SOURCE, "--vdev", SINK, "--"];
     let plan = |front: &[&str]| click(&[front, &dpdk, &["--explain", "--json", "-e", BOUNCE]].concat());

@@ -5,7 +5,7 @@
 //! that was probably meant. The way: [`lexer`], [`parser`] (to a [`tree`]), and
 //! [`flatten`], where names, classes, variables and compound elements are resolved.
 //! [`args`] takes configuration strings apart, [`variable`] replaces variables in
-//! them.
+//! them, [`archive`] finds the configuration in an archive of Click's tools.
 //!
 //! Where this differs from Click's own program, which has been compared with it on
 //! thousands of random configurations:
@@ -32,6 +32,7 @@
 //! # Ok::<(), lang::Problems>(())
 //! ```
 
+pub mod archive;
 pub mod args;
 pub mod flat;
 pub mod flatten;
