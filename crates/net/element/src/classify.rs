@@ -9,6 +9,7 @@ mod parser;
 mod primitive;
 mod program;
 pub(crate) mod straight;
+mod tree;
 
 pub use classifier::Classifier;
 pub use ip_filter::IpFilter;

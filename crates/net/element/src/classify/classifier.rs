@@ -1,5 +1,7 @@
 //! `Classifier`: packets by their bytes.
 
+use std::sync::Arc;
+
 use graph::class::{Handlers, read, rest};
 use graph::element::kernel::{Code, Kernel, of_type};
 use graph::lang::args::words;
@@ -7,7 +9,7 @@ use graph::{Action, Class, Cx, Each, Element, Fault, PerPacket};
 use memory::Packet;
 
 use super::program::{Program, Rule, Test, To};
-use super::straight;
+use super::{straight, tree};
 use crate::kernels::each;
 
 /// The class.
@@ -24,7 +26,7 @@ pub static CLASS: Class = Class {
     handlers: &Handlers::<Classifier>(&[read(
         "program",
         "the tests that are made, in order",
-        |classifier| classifier.program.unparse(),
+        Classifier::listing,
     )]),
     drops: &["no pattern holds"],
     live: true,
@@ -39,13 +41,14 @@ pub static CLASS: Class = Class {
         }
         let rules: Result<Vec<Rule>, Fault> =
             patterns.iter().enumerate().map(|(n, pattern)| rule(n, pattern)).collect();
-        let program = Program::new(&rules?);
-        for output in 0..setup.outputs as u32 {
-            if !program.outputs().any(|o| o == output) {
-                setup.warn(format!("output {output} matches no packets"));
-            }
+        let rules = rules?;
+        let expressions: Vec<_> = rules.iter().map(Rule::expression).collect();
+        let program = tree::program(&expressions, || Program::new(&rules));
+        let reached = program.outputs();
+        for output in (0..setup.outputs as u32).filter(|output| !reached.contains(output)) {
+            setup.warn(format!("output {output} matches no packets"));
         }
-        Ok(Each::boxed(Classifier { program }))
+        Ok(Each::boxed(Classifier { program, rules: rules.into() }))
     },
     ..Class::BASE
 };
@@ -107,11 +110,20 @@ fn clause_tests(clause: &str) -> Result<Vec<Test>, String> {
 #[derive(Debug, Clone)]
 pub struct Classifier {
     program: Program,
+    /// What it was made of.
+    rules: Arc<[Rule]>,
 }
 
 impl Classifier {
     pub(crate) fn program(&self) -> &Program {
         &self.program
+    }
+
+    fn listing(&self) -> String {
+        match self.program.is_tree() {
+            true => Program::new(&self.rules).unparse(),
+            false => self.program.unparse(),
+        }
     }
 }
 

@@ -41,6 +41,16 @@ impl Expr {
         Expr::Not(Box::new(self))
     }
 
+    /// How many tests it has.
+    pub(super) fn length(&self) -> usize {
+        match self {
+            Expr::Test(..) => 1,
+            Expr::All(list) | Expr::Any(list) => list.iter().map(Expr::length).sum::<usize>().max(1),
+            Expr::Not(inner) => inner.length(),
+            Expr::If(three) => three.iter().map(Expr::length).sum(),
+        }
+    }
+
     fn flip(&mut self) {
         match self {
             Expr::Test(_, short) => *short = !*short,
@@ -72,7 +82,7 @@ pub(super) fn program(rules: &[(Expr, To)]) -> Program {
 
 /// Steps, each there once, those it leads to before it.
 #[derive(Debug, Default)]
-struct Graph {
+pub(super) struct Graph {
     steps: Vec<Step>,
     made: HashMap<Step, u32>,
     /// The words looked at from each step on.
@@ -105,8 +115,13 @@ impl Graph {
         }
     }
 
+    /// All steps.
+    pub(super) fn into_steps(self) -> Vec<Step> {
+        self.steps
+    }
+
     /// The steps of an expression, before those at `yes` and `no`.
-    fn lay(&mut self, expr: &Expr, yes: To, no: To) -> To {
+    pub(super) fn lay(&mut self, expr: &Expr, yes: To, no: To) -> To {
         match expr {
             Expr::Test(test, short_yes) => self.step(Step { test: *test, yes, no, short_yes: *short_yes }),
             Expr::All(list) => list.iter().rev().fold(yes, |next, expr| self.lay(expr, next, no)),

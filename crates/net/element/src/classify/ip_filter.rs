@@ -14,7 +14,7 @@ use super::listing;
 use super::parser::{self, Parser};
 use super::primitive::{NETWORK, TRANSPORT};
 use super::program::{Program, To};
-use super::straight;
+use super::{straight, tree};
 use crate::kernels::each;
 
 const DOC: &str = "Expressions are made of conditions like `src host 10.0.0.1`, `dst net 10.0.0.0/8`, `tcp dst port 80`, \
@@ -97,11 +97,10 @@ fn make(
             false => format!("pattern {n}: {e}"),
         })?);
     }
-    let program = expression::program(&laid);
-    for output in 0..outputs as u32 {
-        if warns && !program.outputs().any(|found| found == output) {
-            setup.warn(format!("output {output} matches no packets"));
-        }
+    let program = tree::program(&laid, || expression::program(&laid));
+    let reached = if warns { program.outputs() } else { (0..outputs as u32).collect() };
+    for output in (0..outputs as u32).filter(|output| !reached.contains(output)) {
+        setup.warn(format!("output {output} matches no packets"));
     }
     let link = program.offsets().any(|offset| offset < NETWORK);
     Ok(Each::boxed(IpFilter { program, link, rules: laid.into() }))
@@ -142,8 +141,22 @@ impl IpFilter {
         &self.program
     }
 
+    /// What becomes of a packet when a tree decides.
+    #[cold]
+    #[inline(never)]
+    fn in_tree(&self, packet: &Packet) -> Action {
+        let part = |header| packet.header(header).unwrap_or(&[]);
+        let (network, transport) = (part(Header::Network), part(Header::Transport));
+        let (words, there) = if self.link { link(packet) } else { ([0; 16], 0) };
+        let to = self.program.in_tree(|offset| place(offset, network, transport, (&words, there)));
+        to.output().map_or(Action::drop(0), |output| Action::out(output as usize))
+    }
+
     fn listing(&self) -> String {
-        listing::list(&self.rules).unwrap_or_else(|| self.program.unparse())
+        listing::list(&self.rules).unwrap_or_else(|| match self.program.is_tree() {
+            true => expression::program(&self.rules).unparse(),
+            false => self.program.unparse(),
+        })
     }
 }
 
@@ -153,19 +166,31 @@ impl PerPacket for IpFilter {
         let network = packet.header(Header::Network).unwrap_or(&[]);
         let transport = packet.header(Header::Transport).unwrap_or(&[]);
         let (words, there) = if self.link { link(packet) } else { ([0; 16], 0) };
-        let to = self.program.classify_at(|offset| match offset {
-            TRANSPORT.. => transport.get(usize::from(offset - TRANSPORT)..).unwrap_or(&[]),
-            NETWORK.. => network.get(usize::from(offset - NETWORK)..).unwrap_or(&[]),
-            _ => words[..there].get(usize::from(offset)..).unwrap_or(&[]),
-        });
+        let to = self.program.classify_at(|offset| place(offset, network, transport, (&words, there)));
         match to {
             To::Out(output) => Action::out(output as usize),
-            _ => Action::drop(0),
+            To::Drop => Action::drop(0),
+            To::Step(_) => self.in_tree(packet),
         }
     }
 
     fn replicate(&self) -> Option<IpFilter> {
         Some(self.clone())
+    }
+}
+
+/// What is there from an offset on, of the parts of a packet; the link layer's as [`link`] has it.
+#[inline(always)]
+fn place<'p>(
+    offset: u16,
+    network: &'p [u8],
+    transport: &'p [u8],
+    (words, there): (&'p [u8; 16], usize),
+) -> &'p [u8] {
+    match offset {
+        TRANSPORT.. => transport.get(usize::from(offset - TRANSPORT)..).unwrap_or(&[]),
+        NETWORK.. => network.get(usize::from(offset - NETWORK)..).unwrap_or(&[]),
+        _ => words[..there].get(usize::from(offset)..).unwrap_or(&[]),
     }
 }
 

@@ -124,7 +124,7 @@ const MOST: usize = 2048;
 /// The program of rules of which the first that holds decides, as Click prints it;
 /// `None` when there are too many.
 pub(super) fn list(rules: &[(Expr, To)]) -> Option<String> {
-    if rules.iter().map(|(expr, _)| length(expr)).sum::<usize>() > MOST {
+    if rules.iter().map(|(expr, _)| expr.length()).sum::<usize>() > MOST {
         return None;
     }
     let mut parts: Vec<Listing> = rules.iter().map(|(expr, to)| Listing::of(expr, *to)).collect();
@@ -168,7 +168,7 @@ impl Listing {
             Expr::All(list) | Expr::Any(list) => {
                 let mut next = here;
                 for (n, part) in list.iter().enumerate() {
-                    next += length(part);
+                    next += part.length();
                     let on = Jump::Step(next);
                     match expr {
                         _ if n + 1 == list.len() => self.lay(part, yes, no),
@@ -179,8 +179,8 @@ impl Listing {
             }
             Expr::Not(inner) => self.lay(inner, no, yes),
             Expr::If(three) => {
-                let holds = here + length(&three[0]);
-                let fails = holds + length(&three[1]);
+                let holds = here + three[0].length();
+                let fails = holds + three[1].length();
                 self.lay(&three[0], Jump::Step(holds), Jump::Step(fails));
                 self.lay(&three[1], yes, no);
                 self.lay(&three[2], yes, no);
@@ -409,15 +409,5 @@ impl Listing {
             groups.push(group);
         }
         groups
-    }
-}
-
-/// How many tests an expression has.
-fn length(expr: &Expr) -> usize {
-    match expr {
-        Expr::Test(..) => 1,
-        Expr::All(list) | Expr::Any(list) => list.iter().map(length).sum::<usize>().max(1),
-        Expr::Not(inner) => length(inner),
-        Expr::If(three) => three.iter().map(length).sum(),
     }
 }

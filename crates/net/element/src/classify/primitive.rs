@@ -347,7 +347,7 @@ impl Primitive {
 }
 
 /// That the bits of a mask are more than `value`.
-fn greater(offset: u16, shift: u32, mask: u32, value: u32) -> Expr {
+pub(super) fn greater(offset: u16, shift: u32, mask: u32, value: u32) -> Expr {
     if value >= mask {
         return Expr::Any(vec![]);
     }

@@ -7,8 +7,12 @@
 //! different ways are one.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
+use std::sync::Arc;
+
+use super::expression::Expr;
+use super::tree::Tree;
 
 /// A test of four bytes of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,6 +34,13 @@ pub enum To {
     Out(u32),
     /// Nowhere: no rule holds.
     Drop,
+}
+
+impl To {
+    /// The output, if it leads to one.
+    pub(super) fn output(self) -> Option<u32> {
+        if let To::Out(output) = self { Some(output) } else { None }
+    }
 }
 
 /// A test, and where it leads.
@@ -55,6 +66,17 @@ pub struct Rule {
     pub to: To,
 }
 
+impl Rule {
+    /// The same as an expression.
+    pub(super) fn expression(&self) -> (Expr, To) {
+        let clause = |&(test, must): &(Test, bool)| match Expr::Test(test, false) {
+            held if must => held,
+            held => Expr::Not(Box::new(held)),
+        };
+        (Expr::All(self.tests.iter().map(clause).collect()), self.to)
+    }
+}
+
 /// The most steps of a program; larger ones are not simplified, nor are those for which more would
 /// have to be known or more tests to be looked at in a row.
 const MOST: usize = 1 << 16;
@@ -70,6 +92,11 @@ pub struct Program {
     start: To,
     /// Packets this long can be tested without looking at their length.
     safe: usize,
+    /// The most steps in a row.
+    longest: usize,
+    /// Decides in the place of steps. There are no steps then, and `start` is not found among them:
+    /// only then a packet is looked up in the tree, so that programs of steps pay nothing for it.
+    tree: Option<Arc<Tree>>,
 }
 
 /// What is known of a word: bits, and tests that failed.
@@ -160,17 +187,18 @@ impl Program {
     }
 
     /// Numbers steps in the order in which they are come to.
-    fn ordered(steps: &[Step], start: To) -> Program {
+    fn ordered(old: &[Step], start: To) -> Program {
         let mut numbers: HashMap<u32, u32> = HashMap::new();
         let mut order = vec![];
         let mut work = vec![start];
         while let Some(to) = work.pop() {
-            if let To::Step(old) = to
-                && !numbers.contains_key(&old)
+            if let To::Step(number) = to
+                && !numbers.contains_key(&number)
             {
-                numbers.insert(old, order.len() as u32);
-                order.push(old);
-                work.extend([steps[old as usize].no, steps[old as usize].yes]);
+                numbers.insert(number, order.len() as u32);
+                let step = old[number as usize];
+                order.push(step);
+                work.extend([step.no, step.yes]);
             }
         }
         let renumber = |to| match to {
@@ -178,16 +206,33 @@ impl Program {
             other => other,
         };
         let steps: Vec<Step> = order
-            .iter()
-            .map(|&old| {
-                let step = steps[old as usize];
-                Step { yes: renumber(step.yes), no: renumber(step.no), ..step }
-            })
+            .into_iter()
+            .map(|step| Step { yes: renumber(step.yes), no: renumber(step.no), ..step })
             .collect();
         let end =
             |s: &Step| usize::from(s.test.offset) + 4 - s.test.mask.trailing_zeros().min(31) as usize / 8;
         let safe = steps.iter().map(end).max().unwrap_or(0);
-        Program { steps, start: renumber(start), safe }
+        Program { longest: longest(old, start), steps, start: renumber(start), safe, tree: None }
+    }
+
+    /// The program that a tree decides.
+    pub(super) fn of_tree(tree: Tree) -> Program {
+        Program { steps: vec![], start: To::Step(0), safe: 0, longest: 0, tree: Some(Arc::new(tree)) }
+    }
+
+    /// Whether a tree decides: steps are not known then.
+    pub(super) fn is_tree(&self) -> bool {
+        self.tree.is_some()
+    }
+
+    /// The most tests of a packet.
+    pub(super) fn longest(&self) -> usize {
+        self.longest
+    }
+
+    /// Where a packet goes for which there are no steps, as for [`Program::classify_at`].
+    pub(super) fn in_tree<'p>(&self, place: impl Fn(u16) -> &'p [u8]) -> To {
+        self.tree.as_ref().map_or(To::Drop, |tree| tree.find(place))
     }
 
     /// The program of steps that begins at `start`.
@@ -196,20 +241,11 @@ impl Program {
     }
 
     /// Where a packet goes whose words stand in several places: `place` gives what
-    /// is there from an offset on.
+    /// is there from an offset on. To a step when a tree decides: only then it is looked up there,
+    /// so that the places need not be kept for it.
     #[inline]
     pub fn classify_at<'p>(&self, place: impl Fn(u16) -> &'p [u8]) -> To {
-        let mut to = self.start;
-        while let To::Step(step) = to {
-            let Some(step) = self.steps.get(step as usize) else { return To::Drop };
-            let bytes = place(step.test.offset);
-            let holds = match bytes.first_chunk::<4>() {
-                Some(word) => u32::from_be_bytes(*word) & step.test.mask == step.test.value,
-                None => short_at(bytes, step),
-            };
-            to = if holds { step.yes } else { step.no };
-        }
-        to
+        walk(&self.steps, self.start, place)
     }
 
     /// Where a packet goes.
@@ -217,7 +253,7 @@ impl Program {
     pub fn classify(&self, packet: &[u8]) -> To {
         let mut to = self.start;
         while let To::Step(step) = to {
-            let Some(step) = self.steps.get(step as usize) else { return To::Drop };
+            let Some(step) = self.steps.get(step as usize) else { return self.classify_in_tree(packet) };
             let at = usize::from(step.test.offset);
             let holds = match packet.get(at..at + 4).and_then(|w| w.first_chunk::<4>()) {
                 Some(word) => u32::from_be_bytes(*word) & step.test.mask == step.test.value,
@@ -226,6 +262,12 @@ impl Program {
             to = if holds { step.yes } else { step.no };
         }
         to
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn classify_in_tree(&self, packet: &[u8]) -> To {
+        self.in_tree(|offset| packet.get(usize::from(offset)..).unwrap_or(&[]))
     }
 
     /// Where packets begin.
@@ -238,15 +280,17 @@ impl Program {
         self.steps.get(number as usize)
     }
 
-    /// The outputs that packets can get to.
-    pub fn outputs(&self) -> impl Iterator<Item = u32> {
+    /// The outputs that packets can get to, in order.
+    pub fn outputs(&self) -> BTreeSet<u32> {
         let ends = self.steps.iter().flat_map(|s| [s.yes, s.no]).chain([self.start]);
-        ends.filter_map(|to| if let To::Out(output) = to { Some(output) } else { None })
+        let found = self.tree.iter().flat_map(|tree| tree.outputs());
+        ends.filter_map(To::output).chain(found.copied()).collect()
     }
 
     /// Where the words are that it looks at.
     pub fn offsets(&self) -> impl Iterator<Item = u16> {
-        self.steps.iter().map(|step| step.test.offset)
+        let tree = self.tree.as_ref().map_or(&[][..], |tree| tree.steps());
+        self.steps.iter().chain(tree).map(|step| step.test.offset)
     }
 
     /// The program as Click prints it.
@@ -273,6 +317,35 @@ impl Program {
         let _ = writeln!(out, "safe length {}\nalignment offset 0", self.safe);
         out
     }
+}
+
+/// The most steps in a row from a start: those that a step leads to stand before it.
+fn longest(steps: &[Step], start: To) -> usize {
+    let mut behind: Vec<usize> = Vec::with_capacity(steps.len());
+    let from = |behind: &[usize], to| match to {
+        To::Step(step) => behind.get(step as usize).copied().unwrap_or(0),
+        _ => 0,
+    };
+    for step in steps {
+        behind.push(1 + from(&behind, step.yes).max(from(&behind, step.no)));
+    }
+    from(&behind, start)
+}
+
+/// Where the steps from `to` on lead, or the first that is not there; `place` gives the bytes of
+/// a packet from an offset on.
+#[inline(always)]
+pub(super) fn walk<'p>(steps: &[Step], mut to: To, place: impl Fn(u16) -> &'p [u8]) -> To {
+    while let To::Step(step) = to {
+        let Some(step) = steps.get(step as usize) else { return to };
+        let bytes = place(step.test.offset);
+        let holds = match bytes.first_chunk::<4>() {
+            Some(word) => u32::from_be_bytes(*word) & step.test.mask == step.test.value,
+            None => short_at(bytes, step),
+        };
+        to = if holds { step.yes } else { step.no };
+    }
+    to
 }
 
 /// A test at the end of a packet: what is not there does not match.

@@ -95,21 +95,73 @@ proptest! {
             (prop::sample::select(vec![1u8, 6, 17, 50]), prop::sample::select(vec![1u8, 9, 64, 65]), 0..4u8,
              prop::sample::select(vec![80u16, 81, 1000, 1001, 5000]), any::<u8>(), any::<bool>()),
     ) {
-        let mut packet = vec![0x45, 0, 0, 40, 0, 1, u8::from(fragment), 0, ttl, protocol, 0, 0];
-        packet.extend([10, 0, 0, host, 10, 0, 0, 2]);
-        packet.extend([port.to_be_bytes(), 80u16.to_be_bytes()].concat());
-        packet.extend([8, 0, 0, 0, 0, 0, 0, 0, 0x50, flags, 1, 0, 0, 0, 0, 0]);
-        let digits: String = packet.iter().map(|byte| format!("{byte:02x}")).collect();
+        let packet = packet(ttl, protocol, (host, 2), (port, 80), (flags, fragment));
         let patterns: Vec<String> = rules.iter().map(|rule| format!("allow {rule}")).collect();
-        let config = format!(
-            "InfiniteSource(DATA \\<{digits}>, LIMIT 1, STOP true) -> MarkIPHeader
-             -> f :: IPFilter({}) -> d :: Discard", patterns.join(", "));
-        let mut rig = Rig::new(&config).unwrap_or_else(|error| panic!("{config}: {error}"));
-        rig.run();
-        let passed = if rig.read("d.count") == "1" { "[0]" } else { "[X]" };
+        let (mut rig, to) = decides(&patterns, &packet);
         let program = rig.read("f.program");
-        prop_assert_eq!(interpret(&program, &packet), passed, "{}\n{}", config, program);
+        prop_assert_eq!(interpret(&program, &packet), to, "{:?}\n{}", patterns, program);
     }
+
+    #[test]
+    fn many_rules_decide_as_the_program_that_is_printed(
+        rules in proptest::collection::vec(one_of_many(), 40..70),
+        (rule, host, port, protocol) in (any::<prop::sample::Index>(), 0..4u8, 0..4u16,
+            prop::sample::select(vec![6u8, 17, 1])),
+    ) {
+        let patterns: Vec<String> = rules.iter().map(|(text, ..)| text.clone()).collect();
+        let (_, from, to) = rules[rule.index(rules.len())];
+        let packet = packet(64, protocol, (from ^ host, to), (1000, (80 + u16::from(to)) ^ port), (2, false));
+        let (mut rig, to) = decides(&patterns, &packet);
+        let program = rig.read("f.program");
+        prop_assert_eq!(interpret(&program, &packet), to, "{:?}\n{}", patterns, program);
+    }
+}
+
+/// A rule of an access list, and the last bytes of its addresses.
+fn one_of_many() -> impl Strategy<Value = (String, u8, u8)> {
+    let word = prop::sample::select(vec!["allow", "deny"]);
+    (word, 0..7, any::<u8>(), 0..40u8).prop_map(|(word, kind, from, to)| {
+        let port = 80 + u16::from(to);
+        let rule = match kind {
+            0 => format!("src host 10.0.0.{from}"),
+            1 => format!("src host 10.0.0.{from} and tcp dst port {port}"),
+            2 => format!("src net 10.0.0.{}/30 and udp dst port >= {port}", from & !3),
+            3 => format!("dst host 10.0.0.{to} and dst port {port} or {}", port + 9),
+            4 => format!("src host 10.0.0.{from} and not tcp port {port}"),
+            5 => format!("src 10.0.0.{from} and dst net 10.0.0.{}/29 and port <= {port}", to & !7),
+            _ => format!("src host 10.0.0.{from} or 10.0.0.{to}"),
+        };
+        (format!("{word} {rule}"), from, to)
+    })
+}
+
+/// A packet of TCP from 10.0.0.`from` to 10.0.0.`to`, or what is like it of another protocol.
+fn packet(
+    ttl: u8,
+    protocol: u8,
+    (from, to): (u8, u8),
+    (source, destination): (u16, u16),
+    (flags, fragment): (u8, bool),
+) -> Vec<u8> {
+    let mut packet = vec![0x45, 0, 0, 40, 0, 1, u8::from(fragment), 0, ttl, protocol, 0, 0];
+    packet.extend([10, 0, 0, from, 10, 0, 0, to]);
+    packet.extend([source.to_be_bytes(), destination.to_be_bytes()].concat());
+    packet.extend([8, 0, 0, 0, 0, 0, 0, 0, 0x50, flags, 1, 0, 0, 0, 0, 0]);
+    packet
+}
+
+/// An `IPFilter` with an output that got a packet, and where it sent it.
+fn decides(rules: &[String], packet: &[u8]) -> (Rig, &'static str) {
+    let digits: String = packet.iter().map(|byte| format!("{byte:02x}")).collect();
+    let config = format!(
+        "InfiniteSource(DATA \\<{digits}>, LIMIT 1, STOP true) -> MarkIPHeader
+         -> f :: IPFilter({}) -> d :: Discard",
+        rules.join(", ")
+    );
+    let mut rig = Rig::new(&config).unwrap_or_else(|error| panic!("{config}: {error}"));
+    rig.run();
+    let to = if rig.read("d.count") == "1" { "[0]" } else { "[X]" };
+    (rig, to)
 }
 
 /// The program of `udp dst port`s and prefixes, step by step.
@@ -255,11 +307,23 @@ fn wrong_rules_are_refused() {
     assert!(Rig::new(&format!("Idle -> IPFilter(\"{deep}\") -> Discard")).is_err());
 }
 
-/// More rules than can be simplified.
+/// More rules than can be simplified: the first that holds decides, of ten thousand.
 #[test]
 fn thousands_of_rules_are_a_program() {
-    let rule = |n: u32| format!("allow src 10.{}.{}.1 && dst port {}", n / 250, n % 250, 1000 + n);
-    let rules: Vec<String> = (0..4000).map(rule).collect();
-    let config = format!("Idle -> MarkIPHeader -> IPFilter({}, drop all) -> Discard", rules.join(", "));
-    drop(Rig::new(&config).expect("a configuration"));
+    let rule = |n: u32| {
+        let word = if n.is_multiple_of(2) { "allow" } else { "deny" };
+        format!("{word} src 10.{}.{}.1 && dst port {}", n / 250, n % 250, 1000 + n)
+    };
+    let mut rules: Vec<String> = (0..10_000).map(rule).collect();
+    rules.extend(["deny src 10.4.0.0/16".to_owned(), "allow src 10.0.0.0/8".to_owned()]);
+    let to = |host: [u8; 2], port: u16| {
+        let mut packet = packet(64, 6, (1, 2), (1000, port), (2, false));
+        packet[13..15].copy_from_slice(&host);
+        decides(&rules, &packet).1
+    };
+    assert_eq!(to([39, 248], 10_998), "[0]", "rule 9,998");
+    assert_eq!(to([39, 249], 10_999), "[X]", "rule 9,999");
+    assert_eq!(to([39, 249], 10_998), "[0]", "the last");
+    assert_eq!(to([4, 0], 2_001), "[X]", "the last but one");
+    assert_eq!(to([4, 0], 2_000), "[0]", "rule 1,000");
 }
