@@ -87,16 +87,6 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         rows.push(row);
     }
-    let is_short = |axis: &Axis| {
-        let reach = |curve: &&str| growth::reach(*axis, curve);
-        let most = rows.iter().filter(|row| row.axis == *axis).map(|row| row.x).max();
-        axis.curves().iter().map(reach).min() < most
-    };
-    if arguments.axis.iter().any(is_short) {
-        report.note(
-            "rules: flows to 1,000 and patterns to 3,000; more take minutes, or too much stack, to build",
-        );
-    }
     let curves = curves(&rows);
     println!();
     curves.iter().for_each(print_curve);

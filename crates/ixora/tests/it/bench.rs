@@ -68,7 +68,7 @@ fn bench_growth_has_each_axis_its_curves_and_its_pictures() {
         ("flows", &["router", "nat"][..]),
         ("prefixes", &["RadixIPLookup", "ipv4", "ipv6"]),
         ("elements", &["Null", "Counter", "Paint", "EtherMirror"]),
-        ("rules", &["addresses", "flows", "patterns"]),
+        ("rules", &["addresses", "flows", "access list", "patterns"]),
         ("queues", &["forward"]),
         ("ports", &["forward"]),
     ];

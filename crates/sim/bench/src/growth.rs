@@ -80,21 +80,10 @@ impl Axis {
             Axis::Flows => &["router", "nat"],
             Axis::Prefixes => &["RadixIPLookup", "ipv4", "ipv6"],
             Axis::Elements => &["Null", "Counter", "Paint", "EtherMirror"],
-            Axis::Rules => &["addresses", "flows", "patterns"],
+            Axis::Rules => &["addresses", "flows", "access list", "patterns"],
             Axis::Queues | Axis::Ports => &["forward"],
             Axis::Threads => &["source", "router"],
         }
-    }
-}
-
-/// As far as a curve is measured: beyond, the decision programs of classifiers take minutes
-/// to build, or more stack than a thread has.
-pub fn reach(axis: Axis, curve: &str) -> u64 {
-    let most = axis.usual().last().copied().unwrap_or(1);
-    match (axis, curve) {
-        (Axis::Rules, "flows") => 1_000,
-        (Axis::Rules, "patterns") => 3_000,
-        _ => most,
     }
 }
 
@@ -171,7 +160,6 @@ pub fn measure(point: &Point, setup: &Setup) -> Result<Row> {
         pin(core);
     }
     let before = calibration::measure();
-    let setup = &Setup { packets: packets(point, setup), ..setup.clone() };
     let seen = match point.axis {
         Axis::Flows => routers::flows(point, setup),
         Axis::Prefixes if point.curve == "RadixIPLookup" => routers::prefixes(point, setup),
@@ -197,16 +185,7 @@ pub fn measure(point: &Point, setup: &Setup) -> Result<Row> {
     })
 }
 
-/// Packets in a window: fewer where each costs what many rules cost, so that a row ends.
-fn packets(point: &Point, setup: &Setup) -> u64 {
-    match point.axis {
-        Axis::Rules => (setup.packets / (1 + point.x / 10)).max(setup.packets.min(2_000)),
-        _ => setup.packets,
-    }
-}
-
-/// The rows of some axes: the usual ones, or those at `at`; threads as far as there are cores,
-/// each curve as far as its [`reach`].
+/// The rows of some axes: the usual ones, or those at `at`; threads as far as there are cores.
 ///
 /// # Errors
 /// When an axis does not go as far, as [`check`] says.
@@ -219,7 +198,7 @@ pub fn points(axes: &[Axis], at: &[u64], setup: &Setup) -> Result<Vec<Point>> {
         for &curve in axis.curves() {
             let all = xs.iter().map(|&x| Point { axis, curve, x });
             all.clone().try_for_each(|point| check(&point, setup))?;
-            points.extend(all.filter(|point| point.x <= reach(axis, curve)));
+            points.extend(all);
         }
     }
     Ok(points)

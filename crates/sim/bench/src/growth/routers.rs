@@ -110,8 +110,8 @@ pub(super) fn elements(point: &Point, setup: &Setup) -> Result<Seen> {
     Ok(seen)
 }
 
-/// A classifier of which each rule names another address, address and port, or pattern. Each
-/// packet fits one rule, all rules are hit alike.
+/// A classifier of which each rule names another address, address and port, or pattern, or that
+/// is an access list. All rules are named by as many packets as each other.
 pub(super) fn rules(point: &Point, setup: &Setup) -> Result<Seen> {
     let (mut text, mut ways) = (String::new(), String::new());
     for rule in 0..point.x {
@@ -120,6 +120,7 @@ pub(super) fn rules(point: &Point, setup: &Setup) -> Result<Seen> {
         let _ = match point.curve {
             "addresses" => write!(text, "allow src host {host}, "),
             "flows" => write!(text, "allow src host {host} and udp dst port {port}, "),
+            "access list" => write!(text, "{}, ", access(rule)),
             // The source address stands behind Ethernet's header and 12 bytes of IP's.
             _ => write!(text, "26/{bits:08x}, "),
         };
@@ -129,8 +130,31 @@ pub(super) fn rules(point: &Point, setup: &Setup) -> Result<Seen> {
     }
     let behind = match point.curve {
         "patterns" => format!("c :: Classifier({}); end :: Discard; {ways}", text.trim_end_matches(", ")),
+        "access list" => format!("IPFilter({text}allow udp, deny all) -> end :: Discard;"),
         _ => format!("IPFilter({text}deny all) -> end :: Discard;"),
     };
-    let (cycles, _) = Fed::new(("rules", point.x), behind).run(setup, setup.windows)?;
+    let fed = Fed::new(("rules", point.x), behind);
+    let (cycles, _) = fed.run(setup, setup.windows)?;
     Ok(Seen { cycles, windows: setup.windows, ..Seen::default() })
+}
+
+/// A rule of an access list: half of them deny what is like the packets of the rule's number, but
+/// not those; what they do not deny comes to the last rule.
+fn access(rule: u64) -> String {
+    let (bits, port) = (keys::source(rule), keys::port(rule));
+    let host = Ipv4Addr::from_bits(bits);
+    let net = |len: u32| format!("src net {}/{len}", Ipv4Addr::from_bits(bits & !(u32::MAX >> len)));
+    match rule % 8 {
+        0 => format!("allow src host {host} and udp dst port {port}"),
+        1 => format!("deny src host {host} and tcp dst port {port}"),
+        2 => format!("allow {} and dst net 10.0.0.0/24 and udp dst port >= 1024", net(28)),
+        3 => format!("deny {} and dst net 10.1.0.0/16", net(29)),
+        4 => format!("allow src host {host} and dst host 10.0.0.1 and udp"),
+        5 => format!("deny {} and tcp", net(30)),
+        6 => {
+            let (least, most) = (port - 8, port + 8);
+            format!("allow src host {host} and udp dst port >= {least} and udp dst port <= {most}")
+        }
+        _ => format!("deny src host {host} and icmp"),
+    }
 }
