@@ -7,7 +7,7 @@ mod common;
 
 use common::frames::{self, Sums, payload};
 use common::i40e_vf::{Pair, models, pair};
-use common::probe::{Clock, Phase, all, phases, ports, recv, traffic_once};
+use common::probe::{Clock, Phase, all, overfull, phases, ports, recv, traffic_once};
 use common::vf::send;
 use memory::{Batch, TxOffload};
 use port::{Filters as _, Options, Port as _, TxQueue as _};
@@ -85,6 +85,8 @@ fn the_linter_finds_nothing_whatever_the_driver_is_asked_to_do() {
     let left_out = ["rings that fill", "filters", "queues that take their time"];
     phases.retain(|phase| !left_out.contains(&phase.name));
     phases.push(Phase::new("addresses, VLANs and modes", Options::default(), filters));
+    let short = Options { tx_ring: 128, ..Options::default() };
+    phases.push(Phase::new("more than a ring holds", short, overfull));
     phases.push(Phase::new("all queues", several(), all_queues));
     let small = Options { rx_ring: 64, tx_ring: 64, ..Options::default() };
     phases.push(Phase::new("a full ring", small, full_ring));

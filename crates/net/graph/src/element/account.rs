@@ -1,6 +1,6 @@
 //! How the packets of a class's elements are accounted for, so that of a router received + made =
 //! sent + dropped + held + ended can be asked: what is counted of each element is in
-//! [`Counters`](crate::Counters), what waits in it its class tells.
+//! [`Counters`](crate::run::counters::Counters), what waits in it its class tells.
 
 use crate::element::Element;
 use crate::element::handler::typed;

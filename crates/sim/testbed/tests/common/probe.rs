@@ -330,6 +330,20 @@ fn overload(ports: &mut impl Ports, clock: &mut Clock) {
     }
 }
 
+/// More frames at once than a ring of 128 has room for, while the device takes 64 in a step.
+pub fn overfull(ports: &mut impl Ports, clock: &mut Clock) {
+    for _ in 0..8 {
+        for _ in 0..4 {
+            let mut batch = batch(ports, 60);
+            send(ports, &mut batch);
+        }
+        clock.run(ports, 1, 10_000);
+        recv(ports);
+    }
+    clock.run(ports, 8, 10_000);
+    recv(ports);
+}
+
 const IP: u8 = TxOffload::IP_CHECKSUM;
 const UDP: u8 = TxOffload::UDP_CHECKSUM;
 const TCP: u8 = TxOffload::TCP_CHECKSUM;
