@@ -17,6 +17,9 @@ const ABOUT_QUEUES: [u32; 4] =
     [op::CONFIG_VSI_QUEUES, op::CONFIG_IRQ_MAP, op::ENABLE_QUEUES, op::DISABLE_QUEUES];
 /// How long an answer is waited for before another message is no wonder.
 const ANSWER_NS: u64 = 1_000_000_000;
+/// Descriptors that a driver may give to a queue before it was told that it runs. Linux's lets packets
+/// go for a moment between its own start and the answer.
+const EARLY: u32 = 32;
 /// After which a driver should have noticed a reset: those that look now and then do so every few seconds.
 const NOTICE_NS: u64 = 10_000_000_000;
 
@@ -35,9 +38,9 @@ pub(super) struct Talk {
     vectors: u64,
     /// A message about queues without an answer, and when it was sent.
     owed: Option<(u32, u64)>,
-    /// Tails of transmit queues as they were looked at last: what is left there of before is none of this
-    /// time's.
-    tails: [u32; QUEUES],
+    /// Tails of transmit queues as they were looked at last (what is left there of before is none of this
+    /// time's), and descriptors that were given while no answer told the queue to run.
+    tails: [(u32, u32); QUEUES],
     /// What the driver has read of VFGEN_RSTAT since it knows of the last reset.
     state: Option<u32>,
     /// The driver has asked for a reset, and not seen one since.
@@ -99,17 +102,23 @@ impl Talk {
         }
     }
 
-    /// Looks at the tails of transmit queues that no answer told to run: drivers leave them alone.
+    /// Looks at the tails of transmit queues that no answer told to run: drivers leave them alone, but
+    /// for a moment.
     pub fn check_tails(&mut self, tail: impl Fn(usize) -> u32, counters: &mut Counters) {
         let Some(Resources { queues, .. }) = self.resources else { return };
         let queues = usize::from(queues).min(QUEUES);
         if self.started[1].trailing_ones() as usize >= queues {
             return;
         }
-        for (n, seen) in self.tails.iter_mut().enumerate().take(queues) {
+        for (n, (seen, early)) in self.tails.iter_mut().enumerate().take(queues) {
             let now = tail(n);
-            let moved = std::mem::replace(seen, now) != now && now != 0;
-            if moved && self.started[1] >> n & 1 == 0 {
+            let before = std::mem::replace(seen, now);
+            if before == now || now == 0 || self.started[1] >> n & 1 != 0 {
+                continue;
+            }
+            // How long the ring is may not have been told: behind its end the tail counts from zero.
+            *early = early.saturating_add(now.checked_sub(before).unwrap_or(now));
+            if *early >= EARLY {
                 counters.report(Rule::TxTailBeforeEnable, Location::Tx(n as u16), now.into());
             }
         }
@@ -185,7 +194,8 @@ impl Talk {
             _ if status != status::SUCCESS => {}
             op::VERSION => self.version = true,
             op::GET_VF_RESOURCES => {
-                (self.resources, self.tails) = (Resources::decode(&message.bytes), std::array::from_fn(tail));
+                (self.resources, self.tails) =
+                    (Resources::decode(&message.bytes), std::array::from_fn(|n| (tail(n), 0)));
             }
             op::ENABLE_QUEUES => {
                 self.started.iter_mut().zip(self.starting).for_each(|(started, bits)| *started |= bits);
