@@ -22,8 +22,6 @@ use crate::{Error, Result, limited};
 const FRAMES: u64 = 100_000;
 /// The switch brings its statistics up to date every five seconds.
 const STATISTICS: Duration = Duration::from_secs(15);
-/// For a receiver to fill its ring, or for what is under way to arrive.
-const AFTER_CHANGE: Duration = Duration::from_secs(1);
 /// For a program to listen, or to open its port.
 const START: Duration = Duration::from_secs(20);
 /// How long any program may take, of which the longest has a minute of its own.
@@ -31,6 +29,8 @@ const LIMIT: Duration = Duration::from_secs(180);
 const PORTS: [&str; 2] = ["vh0", "vh1"];
 /// The switch, and what it loads only when it needs it.
 pub(super) const PACKAGES: &[&str] = &["openvswitch-switch-dpdk", "librte-mempool-ring23"];
+/// The type of a capture file's block that holds a packet (pcapng, section 4.3).
+const ENHANCED_PACKET: u32 = 6;
 const DRIVER: &str = "dpdk/pmds-23.0/librte_mempool_ring.so.23";
 
 /// A hundred thousand frames each way, one way after the other.
@@ -141,13 +141,13 @@ impl Switch {
         let file = self.at(&format!("{to}.pcapng"));
         let (reports, errors) = (Stdio::piped(), Stdio::null());
         let mut pcap = Command::new(ixora);
-        pcap.arg("pcap").arg(port(to)).arg(file).args(words).stdout(reports).stderr(errors);
+        pcap.arg("pcap").arg(port(to)).arg(&file).args(words).stdout(reports).stderr(errors);
         let mut pcap = pcap.spawn().map_err(Error::at(ixora))?;
         let start = Instant::now();
         while self.set(&["get", "Interface", to, "link_state"])? != "up" && start.elapsed() < START {
             sleep(Duration::from_millis(100));
         }
-        sleep(AFTER_CHANGE);
+        // From here on the switch counts what it cannot deliver: nothing else to wait for.
         let mut pktgen = Command::new(ixora);
         let sent = said(pktgen.arg("pktgen").arg(port(from)).args(words).args([
             "--rate",
@@ -156,7 +156,7 @@ impl Switch {
             "--to",
             "ff:ff:ff:ff:ff:ff",
         ]))?;
-        if !self.await_end(&mut pcap, to)? {
+        if !self.await_end(&mut pcap, to, &file)? {
             let _ = kill_process(Pid::from_child(&pcap), Signal::TERM); // it may end just now
         }
         let received = last_words(pcap).map_err(Error::at(ixora))?;
@@ -166,17 +166,17 @@ impl Switch {
         Ok([read(&sent, "tx_packets"), read(&String::from_utf8_lossy(&received), "rx_packets")])
     }
 
-    /// Waits until a receiver has ended, as all have come, or the switch has given it
-    /// what it did not drop, and some time for that is over; whether it has ended.
-    fn await_end(&self, receiver: &mut Child, to: &str) -> Result<bool> {
+    /// Waits until a receiver has ended, as all have come, or until its capture file
+    /// holds what the switch did not drop; whether it has ended.
+    fn await_end(&self, receiver: &mut Child, to: &str, file: &Path) -> Result<bool> {
         let start = Instant::now();
         while start.elapsed() < STATISTICS {
             if !matches!(receiver.try_wait(), Ok(None)) {
                 return Ok(true);
             }
             let statistics = self.set(&["get", "Interface", to, "statistics"])?;
-            if sum(&statistics, "tx_packets") + drops(&statistics) >= FRAMES {
-                sleep(AFTER_CHANGE);
+            let delivered = sum(&statistics, "tx_packets");
+            if delivered + drops(&statistics) >= FRAMES && captured(file)? >= delivered {
                 break;
             }
             sleep(Duration::from_millis(200));
@@ -230,6 +230,21 @@ fn said(command: &mut Command) -> Result<String> {
     }
 }
 
+/// How many packets a capture file holds, of which the last block may be half written.
+fn captured(file: &Path) -> Result<u64> {
+    let bytes = std::fs::read(file).map_err(Error::at(file))?;
+    let (mut rest, mut packets) = (&bytes[..], 0);
+    while let Some((kind, after)) = rest.split_first_chunk()
+        && let Some((length, _)) = after.split_first_chunk()
+        && let Some((_, next)) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)
+        && next.len() < rest.len()
+    {
+        packets += u64::from(u32::from_le_bytes(*kind) == ENHANCED_PACKET);
+        rest = next;
+    }
+    Ok(packets)
+}
+
 /// The sum of all drops in `{name=value, …}`.
 fn drops(statistics: &str) -> u64 {
     sum(statistics, "drops")
@@ -244,6 +259,25 @@ fn sum(statistics: &str, end: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whole_packet_blocks_are_counted() {
+        let block = |kind: u32, length: u32| {
+            let mut bytes = [kind.to_le_bytes(), length.to_le_bytes()].concat();
+            bytes.resize(length as usize, 0);
+            bytes
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a.pcapng");
+        let whole = [block(1, 20), block(ENHANCED_PACKET, 92), block(ENHANCED_PACKET, 92)].concat();
+        for (length, packets) in [(whole.len(), 2), (whole.len() - 1, 1), (20, 0), (3, 0), (0, 0)] {
+            std::fs::write(&file, &whole[..length]).unwrap();
+            assert_eq!(captured(&file).unwrap(), packets);
+        }
+        // A length of nothing ends the walk.
+        std::fs::write(&file, [0; 64]).unwrap();
+        assert_eq!(captured(&file).unwrap(), 0);
+    }
 
     #[test]
     fn drops_are_summed_up() {
