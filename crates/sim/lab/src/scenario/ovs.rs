@@ -267,16 +267,16 @@ mod tests {
             bytes.resize(length as usize, 0);
             bytes
         };
-        let directory = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().expect("a file");
         let file = directory.path().join("a.pcapng");
         let whole = [block(1, 20), block(ENHANCED_PACKET, 92), block(ENHANCED_PACKET, 92)].concat();
         for (length, packets) in [(whole.len(), 2), (whole.len() - 1, 1), (20, 0), (3, 0), (0, 0)] {
-            std::fs::write(&file, &whole[..length]).unwrap();
-            assert_eq!(captured(&file).unwrap(), packets);
+            std::fs::write(&file, &whole[..length]).expect("a file");
+            assert_eq!(captured(&file).expect("a file"), packets);
         }
         // A length of nothing ends the walk.
-        std::fs::write(&file, [0; 64]).unwrap();
-        assert_eq!(captured(&file).unwrap(), 0);
+        std::fs::write(&file, [0; 64]).expect("a file");
+        assert_eq!(captured(&file).expect("a file"), 0);
     }
 
     #[test]
