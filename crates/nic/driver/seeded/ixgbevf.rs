@@ -192,8 +192,9 @@ pub(super) const BUGS: &[Bug] = &[
         edits: &[edit(
             "intel/chip.rs",
             r#"let stopped = self.wait(100, control.name, control.at(n), TXDCTL::ENABLE, 0, meaning);
-        self.has_let_go(stopped)"#,
-            "{ let _ = meaning; self.has_let_go(Ok(())) }",
+        self.flush_dma();
+        self.has_released(stopped)"#,
+            "{ let _ = meaning; self.flush_dma(); self.has_released(Ok(())) }",
         )],
     },
     Bug {

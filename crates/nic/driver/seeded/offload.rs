@@ -10,7 +10,7 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_offload::each_checksum_can_be_asked_for_alone",
         demo: false,
         edits: &[edit(
-            "intel/offload.rs",
+            "intel/tx/special.rs",
             "L::context(offload, total, packet)",
             "L::context(offload, total, packet).filter(|_| false)",
         )],
@@ -22,7 +22,7 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_offload::checksums_are_inserted_whatever_was_asked_for_before",
         demo: false,
         edits: &[edit(
-            "intel/offload.rs",
+            "intel/tx/special.rs",
             "self.special.context != Some(words)",
             "self.special.context.is_none() || words == [0; 2]",
         )],
@@ -89,7 +89,7 @@ pub(super) const BUGS: &[Bug] = &[
         linter: Reports("PaylenWrong", "7.2.3.2.4"),
         test: "driver_scatter::a_chain_of_odd_segments_is_sent_as_one_frame",
         demo: false,
-        edits: &[edit("intel/offload.rs", "if rest.is_none() { L::EOP } else { 0 }", "L::EOP")],
+        edits: &[edit("intel/tx/special.rs", "if rest.is_none() { L::EOP } else { 0 }", "L::EOP")],
     },
     Bug {
         name: "frames-too-long",
@@ -180,9 +180,9 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_scatter::a_chain_of_odd_segments_is_sent_as_one_frame",
         demo: false,
         edits: &[edit(
-            "intel/offload.rs",
+            "intel/tx/special.rs",
             "self.put([segment.iova(), bits | end | L::buffer(len)], Some(segment));",
-            "self.put([segment.iova(), if end == 0 { L::command(TxOffload::default(), 0, &[]) | len } else { bits | end | len }], Some(segment));",
+            "self.put([segment.iova(), if end == 0 { L::command(memory::TxOffload::default(), 0, &[]) | len } else { bits | end | len }], Some(segment));",
         )],
     },
     Bug {

@@ -208,9 +208,9 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_lifecycle::a_queue_dropped_under_traffic_lets_go_of_its_buffers",
         demo: true,
         edits: &[edit(
-            "intel/chip.rs",
+            "intel/rx.rs",
             "if !self.owner.disable_rx(self.index) {
-            leak(&mut self.ring);
+            self.ring.leak();
         }",
             "",
         )],
@@ -222,9 +222,9 @@ pub(super) const BUGS: &[Bug] = &[
         test: "driver_lifecycle::packets_that_were_handed_over_are_sent_before_a_queue_goes",
         demo: true,
         edits: &[edit(
-            "intel/chip.rs",
+            "intel/tx.rs",
             "if !self.owner.disable_tx(self.index) {
-            leak(&mut self.ring);
+            self.ring.leak();
             self.head.iter().for_each(Head::leak);
         }",
             "",
@@ -239,7 +239,8 @@ pub(super) const BUGS: &[Bug] = &[
         edits: &[edit(
             "ixgbe/device.rs",
             r#"let stopped = self.wait(100, "RXDCTL", RXDCTL::at(n), RXDCTL::ENABLE, 0, meaning);
-        self.has_let_go(stopped)"#,
+        self.flush_dma();
+        self.has_released(stopped)"#,
             "{ let _ = meaning; true }",
         )],
     },
@@ -252,7 +253,8 @@ pub(super) const BUGS: &[Bug] = &[
         edits: &[edit(
             "intel/chip.rs",
             r#"let stopped = self.wait(100, control.name, control.at(n), TXDCTL::ENABLE, 0, meaning);
-        self.has_let_go(stopped)"#,
+        self.flush_dma();
+        self.has_released(stopped)"#,
             "{ let _ = meaning; true }",
         )],
     },

@@ -17,9 +17,9 @@ use crate::intel::layout::Descriptor;
 /// the packets behind its descriptors.
 pub(crate) struct Ring<D> {
     descriptors: NonNull<D>,
-    pub(crate) packets: Box<[Option<Packet>]>,
+    packets: Box<[Option<Packet>]>,
     mask: u32,
-    pub(crate) region: Region,
+    region: Region,
 }
 
 // SAFETY: the ring is the only handle to its descriptors on the host's side, and
@@ -66,6 +66,12 @@ impl<D: Descriptor> Ring<D> {
     /// The device's address of the first descriptor.
     pub(crate) fn iova(&self) -> u64 {
         self.region.iova(0)
+    }
+
+    /// Keeps descriptors and buffers for good: the device may still reach them.
+    pub(crate) fn leak(&mut self) {
+        std::mem::forget(self.region.clone());
+        std::mem::forget(std::mem::take(&mut self.packets));
     }
 
     /// Length in bytes, as the device wants it.

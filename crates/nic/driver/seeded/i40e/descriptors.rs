@@ -107,7 +107,7 @@ pub(super) const BUGS: &[Bug] = &[
         test: "i40e_driver::long_frames_come_in_several_buffers",
         demo: false,
         edits: &[edit(
-            "intel/offload.rs",
+            "intel/tx/special.rs",
             "bits | end | L::buffer(len)",
             "bits | L::REPORT | end | L::buffer(len)",
         )],

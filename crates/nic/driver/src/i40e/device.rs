@@ -163,19 +163,11 @@ impl Chip {
         });
     }
 
-    /// Whether the device has let go of a ring that it was told to stop.
-    fn has_let_go(&self, stopped: Result<()>) -> bool {
+    /// Whether the device reaches a ring no more that it was told to stop.
+    fn has_released(&self, stopped: Result<()>) -> bool {
         // What the device wrote before it answers a read has arrived with the answer.
         self.bar.read32(GLGEN_RSTAT::AT);
-        match stopped {
-            Ok(()) => true,
-            // A device that is gone does no DMA.
-            Err(_) if self.pci.health().is_err() => true,
-            Err(error) => {
-                tracing::error!("{error}");
-                false
-            }
-        }
+        self.device.has_released(stopped)
     }
 
     /// Gives a receive queue's share of the table to the others.
@@ -214,7 +206,7 @@ impl Queues for Chip {
         if stopped.is_ok() {
             sleep(RX_SETTLED);
         }
-        self.has_let_go(stopped)
+        self.has_released(stopped)
     }
 
     /// What was queued is sent first, if the link lets it.
@@ -232,7 +224,7 @@ impl Queues for Chip {
         self.bar.write32(QTX_ENA::at(n), 0);
         let meaning = "the transmit queue does not stop: its memory is kept for good";
         let stopped = self.wait(100, "QTX_ENA", QTX_ENA::at(n), QTX_ENA::QENA_STAT, 0, meaning);
-        self.has_let_go(stopped)
+        self.has_released(stopped)
     }
 }
 

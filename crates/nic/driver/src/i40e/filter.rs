@@ -10,7 +10,7 @@ use regs::i40e::admin::{Descriptor, error, macvlan, opcode, promiscuous};
 use super::admin::AdminQueue;
 use super::device::Chip;
 use super::info::FILTERS;
-use crate::intel::filter::FilterTables;
+use crate::intel::FilterTables;
 use crate::{Error, Result};
 
 /// The address of all hosts.

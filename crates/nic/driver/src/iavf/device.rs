@@ -210,19 +210,11 @@ impl Chip {
         self.ask(op::DISABLE_QUEUES, &select.encode()).map(|_| ())
     }
 
-    /// Whether the device has let go of a ring: it was stopped, or all were by a reset. One that was
+    /// Whether the device reaches a ring no more: it was stopped, or all were by a reset. One that was
     /// announced only has stopped none yet.
-    fn has_let_go(&self, stopped: Result<()>) -> bool {
-        match stopped {
-            Ok(()) => true,
-            Err(Error::Vf(Fault::Reset { .. })) if self.is_reset_in_time() => true,
-            // A device that is gone does no DMA.
-            Err(_) if self.pci.health().is_err() => true,
-            Err(error) => {
-                tracing::error!("{error}");
-                false
-            }
-        }
+    fn has_released(&self, stopped: Result<()>) -> bool {
+        let was_reset = matches!(stopped, Err(Error::Vf(Fault::Reset { .. }))) && self.is_reset_in_time();
+        was_reset || self.device.has_released(stopped)
     }
 
     /// Waits for a reset that was announced; all queues together wait no longer than for one.
@@ -287,12 +279,12 @@ impl State {
 impl Queues for Chip {
     fn disable_rx(&self, queue: usize) -> bool {
         let started = self.state().started;
-        !started || self.has_let_go(self.disable(1 << queue, 0))
+        !started || self.has_released(self.disable(1 << queue, 0))
     }
 
     fn disable_tx(&self, queue: usize) -> bool {
         let started = self.state().started;
-        !started || self.has_let_go(self.disable(0, 1 << queue))
+        !started || self.has_released(self.disable(0, 1 << queue))
     }
 }
 

@@ -8,7 +8,7 @@ use regs::virtchnl::op;
 use super::Fault;
 use super::device::Chip;
 use crate::Result;
-use crate::intel::filter::FilterTables;
+use crate::intel::FilterTables;
 
 /// Addresses and VLANs in a message: as many as a physical function must take in one.
 const AT_ONCE: usize = 16;

@@ -219,7 +219,7 @@ impl Chip {
             self.ask(kind, &[])?;
         }
         match options.vlan_filter {
-            true => crate::intel::filter::FilterTables::set_vlan_filter(self, true),
+            true => crate::intel::FilterTables::set_vlan_filter(self, true),
             false => Ok(()),
         }
     }

@@ -117,7 +117,8 @@ impl Queues for Chip {
         });
         let meaning = "the receive queue does not stop: its memory is kept for good";
         let stopped = self.wait(100, "RXDCTL", RXDCTL::at(n), RXDCTL::ENABLE, 0, meaning);
-        self.has_let_go(stopped)
+        self.flush_dma();
+        self.has_released(stopped)
     }
 
     /// What was queued is sent first, if the link lets it (4.5.10.2).

@@ -14,8 +14,7 @@ use wire::ethernet::{self, EtherType};
 use wire::ip::Protocol;
 use wire::{ipv4, ipv6, vlan};
 
-use super::chip::{Chip, ChipInfo, Device, Queues};
-use super::filter::FilterTables;
+use super::chip::{Chip, ChipInfo, Device, FilterTables, Queues};
 use super::interrupt::{Signal, Write};
 use super::layout::RxLayout;
 use super::{RxQueue, TxQueue};

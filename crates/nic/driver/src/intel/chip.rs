@@ -1,8 +1,8 @@
 //! A device of Intel's, as its port and its queues share it: the way to it, memory, what
-//! queues dropped; and what a chip must tell and do ([`Chip`], [`Init`], [`ChipInfo`]),
-//! be it by registers or by the commands of an admin queue.
+//! queues dropped; and what a chip must tell and do ([`Chip`], [`FilterTables`], [`ChipInfo`]),
+//! be it by registers or by the commands of an admin queue. Nothing here knows the queues
+//! or the port, which are built on it.
 
-use std::mem;
 use std::ops::{Deref, Range};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,12 +15,9 @@ use memory::{Attachment, Dma};
 use regs::Register;
 use regs::ixgbe::{STATUS, TXDCTL};
 
-use port::{Counter, Feature, Link, Options, Reason, Rss};
+use port::{Counter, Feature, Flow, FlowTarget, Link, Options, Reason, Rss};
 
-use super::filter::FilterTables;
 use super::layout::{RxLayout, TxLayout};
-use super::{rx::RxQueue, tx::TxQueue, writeback::Head};
-use crate::ring::Ring;
 use crate::wait::{Until, wait};
 use crate::{Error, Result};
 
@@ -30,33 +27,6 @@ pub trait Queues: Send + Sync {
     fn disable_rx(&self, queue: usize) -> bool;
     /// Takes a transmit ring back; `false` when the device may still read it.
     fn disable_tx(&self, queue: usize) -> bool;
-}
-
-impl<L: RxLayout> Drop for RxQueue<L> {
-    fn drop(&mut self) {
-        tracing::debug!("receive queue {}: taken back from the device", self.index);
-        // The device must be quiet before its buffers go back to their pool.
-        if !self.owner.disable_rx(self.index) {
-            leak(&mut self.ring);
-        }
-    }
-}
-
-impl<L: TxLayout> Drop for TxQueue<L> {
-    fn drop(&mut self) {
-        tracing::debug!("transmit queue {}: taken back from the device", self.index);
-        // The device must be quiet before its buffers go back to their pools.
-        if !self.owner.disable_tx(self.index) {
-            leak(&mut self.ring);
-            self.head.iter().for_each(Head::leak);
-        }
-    }
-}
-
-/// Keeps a ring and its buffers for ever: the device may still reach them.
-fn leak<D>(ring: &mut Ring<D>) {
-    mem::forget(ring.region.clone());
-    mem::forget(mem::take(&mut ring.packets));
 }
 
 /// What a chip is, and what it does in its own way once it is up.
@@ -93,23 +63,37 @@ pub trait Chip: Deref<Target = Device> + Queues + FilterTables + Sized + 'static
     fn set_modes(&self, unicast: bool, multicast: bool) -> Result<()>;
 }
 
-/// The steps from power-on to the first packet, in the order in which a port takes
-/// them.
-pub trait Init: Chip {
-    /// Resets it, up to the state from which it is configured, counters at zero.
-    fn reset(&self) -> Result<()>;
-    /// Configures the receive side, apart from its queues; receive stays off.
-    fn init_rx(&self, mac: [u8; 6], options: &Options) -> Result<()>;
-    /// Configures the transmit side, apart from its queues.
-    fn init_tx(&self) -> Result<()>;
-    /// Hands a receive ring to the device. It owns no buffer yet.
-    fn enable_rx(&self, queue: &RxQueue<Self::Rx>, options: &Options) -> Result<()>;
-    /// Hands a transmit ring to the device.
-    fn enable_tx(&self, queue: &TxQueue<Self::Tx>) -> Result<()>;
-    /// Gives each receive queue its interrupt vector.
-    fn init_interrupts(&self, queues: &mut [RxQueue<Self::Rx>]) -> Result<()>;
-    /// Starts the link.
-    fn start_link(&self) -> Result<()>;
+/// The filter tables of a chip.
+pub trait FilterTables {
+    /// Receives frames to one more unicast address.
+    ///
+    /// # Errors
+    /// [`crate::Error::TableFull`] when there is no room for it.
+    fn add_unicast(&self, mac: [u8; 6]) -> Result<()>;
+    /// Receives no frames any more to an address added before; whether it was.
+    fn remove_unicast(&self, mac: [u8; 6]) -> Result<bool>;
+    /// Receives frames to these multicast addresses, and to no others that the chip
+    /// tells apart from them.
+    fn set_multicast(&self, addresses: &[[u8; 6]]) -> Result<()>;
+    /// Lets a VLAN through the filter, or not.
+    fn set_vlan(&self, vlan: u16, on: bool) -> Result<()>;
+    /// Turns the VLAN filter on or off: on, only tagged frames of chosen VLANs are
+    /// received, and untagged ones.
+    fn set_vlan_filter(&self, on: bool) -> Result<()>;
+    /// Receives broadcast frames, as is the default, or not.
+    fn set_broadcast(&self, on: bool) -> Result<()>;
+    /// Flows that can be led to a queue or dropped.
+    fn flow_filters(&self) -> usize {
+        0
+    }
+    /// Leads a flow to a queue that was opened, or drops it; chips that have room for some.
+    fn add_flow(&self, _flow: &Flow, _target: FlowTarget) -> Result<()> {
+        Ok(())
+    }
+    /// Does so no longer; whether it did.
+    fn remove_flow(&self, _flow: &Flow) -> Result<bool> {
+        Ok(false)
+    }
 }
 
 /// A chip's limits, and where its queues' doorbells are.
@@ -264,15 +248,20 @@ impl Device {
         self.bar.clear32(control.at(n), TXDCTL::ENABLE);
         let meaning = "the transmit queue does not stop: its memory is kept for good";
         let stopped = self.wait(100, control.name, control.at(n), TXDCTL::ENABLE, 0, meaning);
-        self.has_let_go(stopped)
+        self.flush_dma();
+        self.has_released(stopped)
     }
 
-    /// Whether a device whose rings are registers has let go of one that it was told to stop.
-    pub fn has_let_go(&self, stopped: Result<()>) -> bool {
+    /// Waits until what a device whose rings are registers was still writing has arrived.
+    pub fn flush_dma(&self) {
         // A packet may still be on its way (4.6.7.1.2: 100 us). What the device
         // wrote before it answers a read has arrived with the answer.
         sleep(Duration::from_micros(100));
         self.bar.read32(STATUS::AT);
+    }
+
+    /// Whether the device reaches a ring no more, by how the attempt to stop it ended.
+    pub fn has_released(&self, stopped: Result<()>) -> bool {
         match stopped {
             Ok(()) => true,
             // A device that is gone does no DMA.

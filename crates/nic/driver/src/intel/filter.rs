@@ -7,39 +7,6 @@ use super::chip::Chip;
 use super::port::{Port, colons};
 use crate::Result;
 
-/// The filter tables of a chip.
-pub trait FilterTables {
-    /// Receives frames to one more unicast address.
-    ///
-    /// # Errors
-    /// [`crate::Error::TableFull`] when there is no room for it.
-    fn add_unicast(&self, mac: [u8; 6]) -> Result<()>;
-    /// Receives no frames any more to an address added before; whether it was.
-    fn remove_unicast(&self, mac: [u8; 6]) -> Result<bool>;
-    /// Receives frames to these multicast addresses, and to no others that the chip
-    /// tells apart from them.
-    fn set_multicast(&self, addresses: &[[u8; 6]]) -> Result<()>;
-    /// Lets a VLAN through the filter, or not.
-    fn set_vlan(&self, vlan: u16, on: bool) -> Result<()>;
-    /// Turns the VLAN filter on or off: on, only tagged frames of chosen VLANs are
-    /// received, and untagged ones.
-    fn set_vlan_filter(&self, on: bool) -> Result<()>;
-    /// Receives broadcast frames, as is the default, or not.
-    fn set_broadcast(&self, on: bool) -> Result<()>;
-    /// Flows that can be led to a queue or dropped.
-    fn flow_filters(&self) -> usize {
-        0
-    }
-    /// Leads a flow to a queue that was opened, or drops it; chips that have room for some.
-    fn add_flow(&self, _flow: &Flow, _target: FlowTarget) -> Result<()> {
-        Ok(())
-    }
-    /// Does so no longer; whether it did.
-    fn remove_flow(&self, _flow: &Flow) -> Result<bool> {
-        Ok(false)
-    }
-}
-
 impl<C: Chip> Filters for Port<C> {
     fn add_mac(&mut self, mac: [u8; 6]) -> port::Result<()> {
         tracing::debug!(port = self.name(), "filter: address {} added", colons(mac));

@@ -4,6 +4,10 @@
 //! way (`chip::Chip`, `chip::ChipInfo`). What only the 82599, the 82576 and their like
 //! share, rings and counters in registers, stands in `ring_registers`.
 //!
+//! Modules import in one direction: `layout`, then `chip`, then what the queues are made of
+//! (`interrupt`, `scatter`, `offload`, `writeback`), `rx` and `tx`, and above them `port`
+//! and `filter`.
+//!
 //! Section numbers are those of the 82599 10 GbE Controller Datasheet, revision
 //! 3.4, unless another is named. Not here: bringing a chip up, its filters and its
 //! link, which stand with each driver ([`crate::ixgbe`], [`crate::igb`]).
@@ -11,7 +15,7 @@
 #[cfg(all(test, not(feature = "seeded-bugs")))]
 mod another_layout;
 mod chip;
-pub(crate) mod filter;
+mod filter;
 pub(crate) mod interrupt;
 pub(crate) mod layout;
 mod offload;
@@ -22,7 +26,8 @@ mod scatter;
 mod tx;
 mod writeback;
 
-pub(crate) use chip::{Chip, ChipInfo, Device, Init, Queues, name_at};
+pub(crate) use chip::{Chip, ChipInfo, Device, FilterTables, Queues, name_at};
+pub(crate) use port::Init;
 pub use port::Port;
 pub(crate) use ring_registers::{Registers, RingRegisters};
 pub use rx::RxQueue;

@@ -9,11 +9,30 @@ use bus::Pci;
 use memory::Dma;
 use port::{Capabilities, Counter, Feature, Features, FlowTable, Limits, Link, Options, PortStats, Support};
 
-use super::chip::{Chip, Device, Init};
+use super::chip::{Chip, Device};
 use super::layout::TxLayout;
 use super::scatter::scatters;
 use super::{rx::RxQueue, tx::TxQueue};
 use crate::Result;
+
+/// The steps from power-on to the first packet, in the order in which a port takes
+/// them.
+pub trait Init: Chip {
+    /// Resets it, up to the state from which it is configured, counters at zero.
+    fn reset(&self) -> Result<()>;
+    /// Configures the receive side, apart from its queues; receive stays off.
+    fn init_rx(&self, mac: [u8; 6], options: &Options) -> Result<()>;
+    /// Configures the transmit side, apart from its queues.
+    fn init_tx(&self) -> Result<()>;
+    /// Hands a receive ring to the device. It owns no buffer yet.
+    fn enable_rx(&self, queue: &RxQueue<Self::Rx>, options: &Options) -> Result<()>;
+    /// Hands a transmit ring to the device.
+    fn enable_tx(&self, queue: &TxQueue<Self::Tx>) -> Result<()>;
+    /// Gives each receive queue its interrupt vector.
+    fn init_interrupts(&self, queues: &mut [RxQueue<Self::Rx>]) -> Result<()>;
+    /// Starts the link.
+    fn start_link(&self) -> Result<()>;
+}
 
 /// An opened device, with the queues nobody has taken yet. The device is reset when
 /// the port and all its queues are dropped.

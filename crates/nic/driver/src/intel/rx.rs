@@ -3,8 +3,7 @@
 
 use std::mem;
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use bus::{Register, order};
 use memory::{Batch, DATA_ROOM, Packet, Pool};
@@ -12,8 +11,7 @@ use port::{Options, Reason, RxStats};
 
 use super::layout::RxLayout;
 use super::{chip::Chip, chip::Queues, interrupt::Signal, scatter::Scatter};
-use crate::Result;
-use crate::ring::Ring;
+use crate::{Result, ring::Ring};
 
 /// Buffers are given to the device this many at a time: one doorbell, and the
 /// refill loop is long enough to pay.
@@ -37,7 +35,7 @@ pub struct RxQueue<L: RxLayout> {
     stats: RxStats,
     pub(crate) signal: Option<Signal>,
     pub(crate) index: usize,
-    pub(super) owner: Arc<dyn Queues>,
+    owner: Arc<dyn Queues>,
 }
 
 impl<L: RxLayout> RxQueue<L> {
@@ -124,6 +122,16 @@ impl<L: RxLayout> RxQueue<L> {
         if count > 0 {
             order::before_doorbell();
             self.tail.write(self.ring.offset(self.filled));
+        }
+    }
+}
+
+impl<L: RxLayout> Drop for RxQueue<L> {
+    fn drop(&mut self) {
+        tracing::debug!("receive queue {}: taken back from the device", self.index);
+        // The device must be quiet before its buffers go back to their pool.
+        if !self.owner.disable_rx(self.index) {
+            self.ring.leak();
         }
     }
 }

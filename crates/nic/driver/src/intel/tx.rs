@@ -1,20 +1,20 @@
 //! Transmitting (82599 datasheet 7.2; the 82576's section is the same): we fill descriptors and ring the doorbell; the
 //! device reports on those that asked for it (RS), and everything up to such a
-//! report can be freed.
+//! report can be freed. Packets that want an offload or have several segments go the way
+//! of `special.rs`.
+
+mod special;
 
 use std::collections::VecDeque;
 use std::mem;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, atomic::AtomicU64, atomic::Ordering::Relaxed};
 
 use bus::{Register, order};
 use memory::{Batch, Packet, Pool};
 use port::{Options, TxStats};
 
 use super::{chip::Chip, chip::Queues, layout::TxLayout, offload::Special, writeback::Head};
-use crate::Result;
-use crate::ring::Ring;
+use crate::{Result, ring::Ring};
 
 /// A report is asked for at the end of each call, and this often within one.
 const REPORT_EVERY: u32 = 32;
@@ -25,17 +25,17 @@ pub struct TxQueue<L: TxLayout> {
     /// The first descriptor that is not free, free-running.
     clean: u32,
     /// The next descriptor to fill, free-running.
-    pub(super) next: u32,
+    next: u32,
     /// The last descriptor that asked for a report.
     reported: u32,
     /// Descriptors that asked for a report and are not yet freed.
     reports: VecDeque<u32>,
     pub(crate) head: Option<Head>,
     tail: Register,
-    pub(super) special: Special<L>,
+    special: Special<L>,
     stats: TxStats,
     pub(crate) index: usize,
-    pub(super) owner: Arc<dyn Queues>,
+    owner: Arc<dyn Queues>,
 }
 
 impl<L: TxLayout> TxQueue<L> {
@@ -123,8 +123,19 @@ impl<L: TxLayout> TxQueue<L> {
     }
 
     /// Free descriptors; one stays empty, for head = tail means none (7.2.3.3).
-    pub(super) fn room(&self) -> u32 {
+    fn room(&self) -> u32 {
         self.ring.size() - 1 - self.in_flight()
+    }
+}
+
+impl<L: TxLayout> Drop for TxQueue<L> {
+    fn drop(&mut self) {
+        tracing::debug!("transmit queue {}: taken back from the device", self.index);
+        // The device must be quiet before its buffers go back to their pools.
+        if !self.owner.disable_tx(self.index) {
+            self.ring.leak();
+            self.head.iter().for_each(Head::leak);
+        }
     }
 }
 

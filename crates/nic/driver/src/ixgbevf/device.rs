@@ -213,7 +213,8 @@ impl Chip {
 impl Queues for Chip {
     fn disable_rx(&self, n: usize) -> bool {
         let stopped = self.stop_rx(n);
-        self.has_let_go(stopped)
+        self.flush_dma();
+        self.has_released(stopped)
     }
 
     /// What was queued is sent first, if the link and the physical function let it.

@@ -5,7 +5,7 @@ use regs::ixgbevf::message::{INFO_SHIFT, WORDS, kind};
 use super::Fault;
 use super::device::Chip;
 use super::info::ADDRESSES;
-use crate::intel::filter::FilterTables;
+use crate::intel::FilterTables;
 use crate::intel::ring_registers::address::{address_words, multicast_hash};
 use crate::{Error, Result};
 

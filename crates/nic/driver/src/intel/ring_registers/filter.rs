@@ -3,7 +3,7 @@
 
 use super::RingRegisters;
 use super::address::{address_words, multicast_hash};
-use crate::intel::filter::FilterTables;
+use crate::intel::FilterTables;
 use crate::{Error, Result};
 
 /// The bit of RAH that makes an entry valid, the same in every chip here.
