@@ -1,6 +1,6 @@
-//! Transmit offloads (82599 datasheet 7.2.3.2.3 and 7.2.4): checksums, VLAN tags and
-//! segmentation, and packets of several segments: what the send loop does not see
-//! on its plain path.
+//! Transmit offloads (82599 datasheet 7.2.3.2.3 and 7.2.4): what a queue keeps for checksums,
+//! VLAN tags and segmentation, and which packets a device can send at all. They are sent in
+//! `tx/special.rs`.
 
 use std::marker::PhantomData;
 use std::sync::Arc;

@@ -1,29 +1,26 @@
-//! The port as a whole: link, counters, modes, stopping, health, and what
-//! becomes of memory that the device may still reach.
+//! The port as a whole: what it can do, link, counters, stopping, health.
 
-use std::any::Any;
-use std::mem;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, PoisonError};
 
-use memory::{Attachment, Dma};
 use port::{Capabilities, Counter, Feature, Features, FlowTable, Limits, Link, Options, PortStats, Support};
-use regs::virtio::device::status;
 use regs::virtio::feature::net;
 use regs::virtio::net::config as field;
 
-use super::config;
-use super::control::Control;
-use super::fault::Fault;
-use super::init::{LONGEST, MAX_PAIRS};
-use super::modes::{ADDRESSES, TABLE};
+use super::queue::{RxQueue, TxQueue};
+use super::shared::{Shared, TABLE};
 use super::stats::QueueCounters;
-use super::transport::{READY, Transport};
-use super::{
-    NAME, features,
-    queue::{RxQueue, TxQueue},
-};
+use super::{NAME, features};
 use crate::Result;
+
+/// The most queue pairs: their number doubled and the control queue's fit the
+/// doorbell's 16 bits.
+pub(super) const MAX_PAIRS: usize = 0x4000;
+/// The longest frame in bytes, without VLAN tag.
+pub(super) const LONGEST: usize = 15_500;
+/// Addresses that are received beside the port's own: devices keep 64 of a kind
+/// exactly, and receive all of the kind beyond.
+pub(super) const ADDRESSES: usize = 64;
 
 /// A virtio network device, with the queues nobody has taken yet. The device is
 /// reset when it and all queues are dropped.
@@ -37,140 +34,6 @@ pub struct Virtio {
     pub(super) tx_buffers: usize,
     pub(super) rx: Vec<Option<RxQueue>>,
     pub(super) tx: Vec<Option<TxQueue>>,
-}
-
-/// What the port and its queues share.
-pub(super) struct Shared {
-    pub(super) name: String,
-    pub(super) transport: Arc<dyn Transport>,
-    pub(super) dma: Dma,
-    /// Keeps the memory mapped for the device.
-    pub(super) attachment: Attachment,
-    /// Features that the device has.
-    offered: u64,
-    /// Those that were taken.
-    pub(super) features: u64,
-    pub(super) mtu: Option<u16>,
-    pub(super) control: Mutex<Option<Control>>,
-    /// Receiving is stopped.
-    pub(super) stopped: AtomicBool,
-    /// The device was reset for good: it reaches no memory any more.
-    pub(super) quiet: AtomicBool,
-    fault: OnceLock<Fault>,
-    /// Rings and packets of queues that were dropped before the device was reset.
-    retired: Mutex<Vec<Box<dyn Any + Send>>>,
-    all_counters: Mutex<Vec<Arc<QueueCounters>>>,
-    generation: AtomicU32,
-    config_changes: AtomicU64,
-}
-
-impl Shared {
-    pub(super) fn new(
-        transport: Arc<dyn Transport>,
-        dma: &Dma,
-        attachment: Attachment,
-        [offered, features]: [u64; 2],
-        mtu: Option<u16>,
-    ) -> Shared {
-        Shared {
-            name: transport.pci().name(),
-            generation: AtomicU32::new(transport.generation()),
-            transport,
-            dma: dma.clone(),
-            attachment,
-            offered,
-            features,
-            mtu,
-            control: Mutex::new(None),
-            stopped: AtomicBool::new(false),
-            quiet: AtomicBool::new(false),
-            fault: OnceLock::new(),
-            retired: Mutex::default(),
-            all_counters: Mutex::default(),
-            config_changes: AtomicU64::new(0),
-        }
-    }
-
-    /// A line for a queue's counters.
-    pub(super) fn counters(&self) -> Arc<QueueCounters> {
-        let counters = Arc::new(QueueCounters::default());
-        self.all_counters.lock().unwrap_or_else(PoisonError::into_inner).push(counters.clone());
-        counters
-    }
-
-    /// Remembers the first thing that went wrong.
-    #[cold]
-    pub(super) fn report_fault(&self, fault: Fault) {
-        if self.fault.set(fault.clone()).is_ok() {
-            tracing::error!("{fault}");
-        }
-    }
-
-    /// Keeps memory until the device cannot reach it any more.
-    pub(super) fn retire(&self, memory: Box<dyn Any + Send>) {
-        if !self.quiet.load(Relaxed) {
-            self.retired.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
-        }
-    }
-
-    /// Sends a command (5.1.6.5), if `feature` allows it.
-    pub(super) fn command(
-        &self,
-        feature: u64,
-        name: &'static str,
-        command: [u8; 2],
-        data: &[u8],
-    ) -> Result<()> {
-        tracing::debug!(port = self.name, "{name}: command {command:?}, {data:02x?}");
-        let mut control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
-        match control.as_mut().filter(|_| self.features & feature != 0) {
-            Some(control) => control.command(&self.name, name, command, data, || self.status()),
-            None => {
-                let feature = features::DECISIONS.iter().find(|d| d.bit == feature).map_or("", |d| d.name);
-                Err(Fault::NoCommand { device: self.name.clone(), command: name, feature }.into())
-            }
-        }
-    }
-
-    /// The device's status, unless it is what it should be.
-    fn status(&self) -> Result<()> {
-        self.transport.health()?;
-        let (device, status) = (self.name.clone(), self.transport.status());
-        if status & status::NEEDS_RESET != 0 && status != u8::MAX {
-            return Err(Fault::NeedsReset { device, status }.into());
-        }
-        if status & READY != READY || status == u8::MAX {
-            return Err(Fault::WasReset { device, status }.into());
-        }
-        Ok(())
-    }
-
-    /// What all queues counted.
-    fn sum(&self) -> QueueCounters {
-        let sum = QueueCounters::default();
-        let all_counters = self.all_counters.lock().unwrap_or_else(PoisonError::into_inner);
-        all_counters.iter().for_each(|counters| sum.take_over(counters));
-        sum
-    }
-
-    /// A field of the configuration. One that never comes to rest is the
-    /// device's fault.
-    pub(super) fn config<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
-        let told = config::read(&*self.transport, offset);
-        told.map_err(|error| match error {
-            crate::Error::Virtio(fault) => self.report_fault(fault),
-            other => tracing::error!("{other}"),
-        })
-        .ok()
-    }
-
-    /// Notices that the configuration changed.
-    fn watch(&self) {
-        let now = self.transport.generation();
-        if self.generation.swap(now, Relaxed) != now {
-            self.config_changes.fetch_add(1, Relaxed);
-        }
-    }
 }
 
 impl Virtio {
@@ -223,30 +86,6 @@ impl Virtio {
             Some(fault) => Err(fault.clone().into()),
             None => shared.status(),
         }
-    }
-
-    /// Resets the device and brings it up again with the same options, after it
-    /// asked for a reset or lied. The old queues' buffers go back to their pools;
-    /// what the port counted it goes on counting.
-    ///
-    /// # Errors
-    /// As [`Virtio::open`]; the port is closed then.
-    pub fn restart(self, rx: Vec<RxQueue>, tx: Vec<TxQueue>) -> Result<Virtio> {
-        let Virtio { shared, options, addresses, rx: untaken_rx, tx: untaken_tx, .. } = self;
-        shared.transport.reset()?;
-        shared.release();
-        drop((rx, tx, untaken_rx, untaken_tx));
-        let (transport, dma) = (shared.transport.clone(), shared.dma.clone());
-        let (sum, changes) = (shared.sum(), shared.config_changes.load(Relaxed));
-        // With it goes the old mapping of the memory.
-        drop(shared);
-        let mut opened = Virtio::open_on(transport, &dma, options)?;
-        if !addresses.is_empty() {
-            opened.set_addresses(&addresses)?;
-        }
-        opened.shared.counters().take_over(&sum);
-        opened.shared.config_changes.fetch_add(changes, Relaxed);
-        Ok(opened)
     }
 }
 
@@ -363,33 +202,5 @@ impl port::Port for Virtio {
     fn stop(&mut self) -> port::Result<()> {
         self.shared.stopped.store(true, Relaxed);
         Ok(())
-    }
-}
-
-impl Shared {
-    /// The device reaches no memory any more: frees what was kept for it.
-    pub(super) fn release(&self) {
-        self.quiet.store(true, Relaxed);
-        self.retired.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        if *self.quiet.get_mut() {
-            return;
-        }
-        // A device that is gone does no DMA; any other is left as it was found.
-        if self.transport.health().is_ok()
-            && let Err(error) = self.transport.reset()
-            && self.transport.health().is_ok()
-        {
-            tracing::error!("{error}; its rings and buffers are kept for good");
-            mem::forget(mem::take(&mut self.retired));
-            mem::forget(self.control.get_mut().unwrap_or_else(PoisonError::into_inner).take());
-        }
-        if let Err(error) = self.transport.pci().set_bus_master(false) {
-            tracing::debug!(port = self.name, "cannot clear bus mastering: {error}");
-        }
     }
 }

@@ -8,9 +8,13 @@ use regs::virtio::feature::*;
 use regs::virtio::net::header;
 
 use super::fault::Fault;
-use super::init::frame_bytes;
 use super::transport::Transport;
 use crate::Result;
+
+/// Bytes of the largest frame with the two VLAN tags it may carry.
+pub(super) fn frame_bytes(options: &Options) -> usize {
+    options.max_frame + 8
+}
 
 /// What the decisions depend on.
 pub(super) struct Context<'a> {

@@ -1,7 +1,8 @@
-//! From reset to the first packet (virtio 1.3, 3.1.1 and 5.1.5).
+//! From reset to the first packet (virtio 1.3, 3.1.1 and 5.1.5), and again after a fault.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 
 use bus::Pci;
@@ -14,25 +15,19 @@ use regs::virtio::net::{config as field, control_queue, rx_queue, tx_queue};
 
 use super::config;
 use super::control::{self, Control, Either};
-use super::device::{Shared, Virtio};
+use super::device::{LONGEST, MAX_PAIRS, Virtio};
 use super::fault::Fault;
-use super::features::{self, Context};
+use super::features::{self, Context, frame_bytes};
 use super::interrupt::Signal;
-use super::offload::MAX_PARTS;
 use super::packed::Packed;
 use super::queue::{RxKind, RxQueue, TxKind, TxQueue};
 use super::ring::{Ring, Shape};
 use super::rx::{Layout, Rx};
+use super::shared::Shared;
 use super::split::Split;
 use super::transport::{Areas, Doorbell, Legacy, Modern, READY, Transport};
-use super::tx::{Abilities, Tx};
+use super::tx::{Abilities, MAX_PARTS, Tx};
 use crate::{Error, Result};
-
-/// The most queue pairs: their number doubled and the control queue's fit the
-/// doorbell's 16 bits.
-pub(super) const MAX_PAIRS: usize = 0x4000;
-/// The longest frame in bytes, without VLAN tag.
-pub(super) const LONGEST: usize = 15_500;
 
 impl Virtio {
     /// Resets a PCI device and brings it up with `options`. Receive queues get
@@ -75,6 +70,30 @@ impl Virtio {
             drop(transport.set_status(reached | status::FAILED));
         }
         opened
+    }
+
+    /// Resets the device and brings it up again with the same options, after it
+    /// asked for a reset or lied. The old queues' buffers go back to their pools;
+    /// what the port counted it goes on counting.
+    ///
+    /// # Errors
+    /// As [`Virtio::open`]; the port is closed then.
+    pub fn restart(self, rx: Vec<RxQueue>, tx: Vec<TxQueue>) -> Result<Virtio> {
+        let Virtio { shared, options, addresses, rx: untaken_rx, tx: untaken_tx, .. } = self;
+        shared.transport.reset()?;
+        shared.release();
+        drop((rx, tx, untaken_rx, untaken_tx));
+        let (transport, dma) = (shared.transport.clone(), shared.dma.clone());
+        let (sum, changes) = (shared.sum(), shared.config_changes.load(Relaxed));
+        // With it goes the old mapping of the memory.
+        drop(shared);
+        let mut opened = Virtio::open_on(transport, &dma, options)?;
+        if !addresses.is_empty() {
+            opened.set_addresses(&addresses)?;
+        }
+        opened.shared.counters().take_over(&sum);
+        opened.shared.config_changes.fetch_add(changes, Relaxed);
+        Ok(opened)
     }
 
     fn bring_up(transport: &Arc<dyn Transport>, dma: &Dma, options: Options) -> Result<Virtio> {
@@ -137,11 +156,6 @@ fn check(options: Options) -> Result<Options> {
     options.queue_pairs(MAX_PAIRS, "a device has 1 to 16,384")?;
     options.check_frame(LONGEST, "the limit can be set from 1,514 to 15,500 bytes")?;
     Ok(options.filled_in())
-}
-
-/// Bytes of the largest frame with the two VLAN tags it may carry.
-pub(super) fn frame_bytes(options: &Options) -> usize {
-    options.max_frame + 8
 }
 
 /// The address of a port whose device has none: locally administered.

@@ -8,6 +8,9 @@
 //! against what it was given, and its first violation stops the queue and is told by
 //! [`port::Port::health`].
 //!
+//! Modules import in one direction: rings (`ring`, `split`, `packed`) and `transport`, then
+//! `shared`, the queues (`rx`, `tx`, `queue`), `device`, and above it `modes` and `init`.
+//!
 //! Not here: receive offloads that merge segments, migration, and the counters
 //! that virtio 1.3 lets a device keep.
 
@@ -24,11 +27,11 @@ mod init;
 mod interrupt;
 mod merge;
 mod modes;
-mod offload;
 mod packed;
 mod queue;
 mod ring;
 mod rx;
+mod shared;
 mod slots;
 mod split;
 mod stats;
@@ -45,7 +48,7 @@ pub use queue::{RxQueue, TxQueue};
 /// The driver's name.
 pub const NAME: &str = "virtio";
 /// Queue pairs that it opens a device with at most.
-pub const MOST_QUEUES: usize = init::MAX_PAIRS;
+pub const MOST_QUEUES: usize = device::MAX_PAIRS;
 /// What it drives.
 pub const DRIVES: &str = "virtio network devices (1af4:1000, 1af4:1041)";
 

@@ -1,23 +1,12 @@
 //! What a port receives (virtio 1.3, 5.1.6.5.1 to 5.1.6.5.3): modes, addresses
 //! and VLANs, all by commands on the control queue.
 
-use port::{Flow, FlowTable, FlowTarget, Rss};
-use regs::virtio::control::{mac, mq, rx, vlan};
+use port::{Flow, FlowTarget};
+use regs::virtio::control::{mac, rx, vlan};
 use regs::virtio::feature::net;
-use regs::virtio::net::{config as field, hash};
 
-use super::config;
-use super::device::{Shared, Virtio};
-use super::fault::Fault;
+use super::device::{ADDRESSES, Virtio};
 use crate::Result;
-
-/// Entries of the indirection table, where the device has so many.
-pub(super) const TABLE: u16 = 128;
-/// Addresses that are received beside the port's own: devices keep 64 of a kind
-/// exactly, and receive all of the kind beyond.
-pub(super) const ADDRESSES: usize = 64;
-/// What is hashed, as far as the device can.
-const HASHES: u32 = hash::IPV4 | hash::TCPV4 | hash::UDPV4 | hash::IPV6 | hash::TCPV6 | hash::UDPV6;
 
 impl Virtio {
     /// Receive every frame, whatever its destination. An error when the device has no
@@ -99,54 +88,5 @@ impl port::Filters for Virtio {
     fn set_all_multicast(&mut self, on: bool) -> port::Result<()> {
         let command = [rx::CLASS, rx::ALLMULTI];
         Ok(self.shared.command(net::CTRL_RX, "setting all-multicast mode", command, &[u8::from(on)])?)
-    }
-}
-
-impl Shared {
-    /// Spreads flows over `pairs` receive queues by a Toeplitz hash
-    /// (5.1.6.5.7), or has the hash reported only (5.1.6.5.6).
-    pub(super) fn set_rss(&self, pairs: u16, rss: &Rss) -> Result<()> {
-        let transport = &*self.transport;
-        let supported = u32::from_le_bytes(config::read(transport, field::SUPPORTED_HASH_TYPES)?);
-        let [key_len] = config::read(transport, field::RSS_MAX_KEY_SIZE)?;
-        if usize::from(key_len) < rss.key.len() {
-            let (device, command) = (self.name.clone(), "hash key of 40 bytes");
-            return Err(Fault::NoCommand { device, command, feature: "rss_max_key_size" }.into());
-        }
-        let spread = self.features & net::RSS != 0;
-        let mut data = Vec::from((supported & HASHES).to_le_bytes());
-        if spread {
-            let entries = self.rss_entries()?;
-            let table = rss.entries(entries.into(), pairs.into()).map(|queue| queue as u16);
-            let words = [entries - 1, 0].into_iter().chain(table).chain([pairs]);
-            data.extend(words.flat_map(u16::to_le_bytes));
-        } else {
-            data.extend([0; 8]); // reserved
-        }
-        data.push(rss.key.len() as u8);
-        data.extend(rss.key);
-        let (feature, command) =
-            if spread { (net::RSS, mq::RSS_CONFIG) } else { (net::HASH_REPORT, mq::HASH_CONFIG) };
-        self.command(feature, "setting the hash", [mq::CLASS, command], &data)
-    }
-
-    /// Entries of the indirection table: a power of two, as the device has.
-    fn rss_entries(&self) -> Result<u16> {
-        let longest = config::read16(&*self.transport, field::RSS_MAX_INDIRECTION_TABLE_LENGTH)?;
-        Ok(1 << longest.clamp(1, TABLE).ilog2())
-    }
-
-    /// How flows are spread over `pairs` receive queues: by the hash, or not at all where
-    /// there is one. Which queue a device chooses by itself nobody knows.
-    pub(super) fn flows(&self, pairs: usize, rss: &Rss) -> Option<FlowTable> {
-        if self.features & net::RSS == 0 {
-            return (pairs == 1).then(|| FlowTable::new(rss, 1, 1, true));
-        }
-        let types = u32::from_le_bytes(self.config(field::SUPPORTED_HASH_TYPES)?) & HASHES;
-        // Only a device that hashes all kinds alike is one whose hashes can be told.
-        (types == HASHES)
-            .then(|| self.rss_entries().ok())
-            .flatten()
-            .map(|entries| FlowTable::new(rss, entries.into(), pairs, true))
     }
 }

@@ -2,20 +2,15 @@
 //! batch says which.
 
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
 
 use memory::{Batch, Pool};
 use port::{RxStats, TxStats};
 
 use super::packed::Packed;
-use super::ring::Ring;
+use super::ring::Ring as _;
 use super::rx::Rx;
 use super::split::Split;
 use super::tx::Tx;
-
-/// How long a dropped transmit queue waits for what was queued.
-const DRAIN: Duration = Duration::from_millis(100);
 
 /// A receive queue.
 pub struct RxQueue(pub(super) RxKind);
@@ -90,46 +85,5 @@ impl port::TxQueue for TxQueue {
 
     fn stats(&self) -> TxStats {
         both!(TxKind, &self.0, q => q.stats)
-    }
-}
-
-impl<R: Ring> Drop for Rx<R> {
-    fn drop(&mut self) {
-        let shared = self.shared.clone();
-        // The device must be quiet before its buffers go back to their pool.
-        if shared.quiet.load(Relaxed) || shared.transport.stop_queue(self.queue) {
-            return;
-        }
-        shared.retire(Box::new(self.take_memory()));
-    }
-}
-
-impl<R: Ring> Drop for Tx<R> {
-    fn drop(&mut self) {
-        let shared = self.shared.clone();
-        let quiet = shared.quiet.load(Relaxed);
-        self.drain(if quiet { Duration::ZERO } else { DRAIN });
-        self.count_unsent();
-        if quiet || shared.transport.stop_queue(self.queue) {
-            return;
-        }
-        shared.retire(Box::new(self.take_memory()));
-    }
-}
-
-impl<R: Ring> Tx<R> {
-    /// Waits until what was queued is sent, if the device goes on with it.
-    fn drain(&mut self, limit: Duration) {
-        let limit = Instant::now() + limit;
-        while self.ring.ids().outstanding() > 0 && self.ring.violation().is_none() {
-            self.ring.look();
-            while let Some(used) = self.ring.pop() {
-                drop(self.slots.take(used.id));
-            }
-            if Instant::now() >= limit || self.shared.transport.health().is_err() {
-                return;
-            }
-            std::thread::yield_now();
-        }
     }
 }

@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use memory::{Batch, DATA_ROOM, HEADROOM, Packet, Pool, Region};
 
-use super::device::Shared;
 use super::interrupt::Signal;
 use super::merge::{Merge, Outcome};
 use super::ring::{Part, Ring, RingViolation, Used};
+use super::shared::Shared;
 use super::slots::Slots;
 use super::stats::{self, QueueCounters};
 use super::transport::Doorbell;
@@ -38,18 +38,18 @@ pub(super) struct Layout {
 /// A receive queue over one kind of ring.
 pub(super) struct Rx<R: Ring> {
     pub(super) ring: R,
-    pub(super) slots: Slots,
+    slots: Slots,
     layout: Layout,
     refill: u32,
     merge: Merge,
     doorbell: Doorbell,
     pub(super) stats: RxStats,
     pub(super) signal: Option<Signal>,
-    pub(super) queue: u16,
+    queue: u16,
     /// After a stop: packets that were received before and may be handed out.
     before_stop: Option<u32>,
     counters: Arc<QueueCounters>,
-    pub(super) shared: Arc<Shared>,
+    shared: Arc<Shared>,
 }
 
 impl<R: Ring> Rx<R> {
@@ -283,7 +283,18 @@ impl<R: Ring> Rx<R> {
     }
 
     /// What the device may still reach.
-    pub(super) fn take_memory(&mut self) -> (Vec<Region>, Slots) {
+    fn take_memory(&mut self) -> (Vec<Region>, Slots) {
         (self.ring.memory(), mem::take(&mut self.slots))
+    }
+}
+
+impl<R: Ring> Drop for Rx<R> {
+    fn drop(&mut self) {
+        let shared = self.shared.clone();
+        // The device must be quiet before its buffers go back to their pool.
+        if shared.quiet.load(Relaxed) || shared.transport.stop_queue(self.queue) {
+            return;
+        }
+        shared.retire(Box::new(self.take_memory()));
     }
 }

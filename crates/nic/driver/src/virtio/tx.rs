@@ -1,20 +1,30 @@
 //! Transmitting: each packet takes one slot of the ring; the device returns the
 //! slots of packets it has read.
 
+mod offload;
+
 use std::mem;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 
 use memory::{Batch, Dma, Packet, Pool, Region};
 use regs::virtio::net::header;
 
-use super::device::Shared;
 use super::headers::Headers;
 use super::ring::{Part, Ring, RingViolation};
+use super::shared::Shared;
 use super::slots::Slots;
 use super::stats::{self, QueueCounters};
 use super::transport::Doorbell;
 use crate::Result;
 use port::TxStats;
+
+/// How long a dropped transmit queue waits for what was queued.
+const DRAIN: Duration = Duration::from_millis(100);
+
+/// The most parts of a packet: 64 KiB in buffers of 2 KiB, and a header.
+pub(super) const MAX_PARTS: usize = 34;
 
 /// What a transmit queue may ask of the device.
 #[derive(Debug, Clone, Copy)]
@@ -35,18 +45,18 @@ pub(super) struct Abilities {
 
 /// A transmit queue over one kind of ring.
 pub(super) struct Tx<R: Ring> {
-    pub(super) ring: R,
-    pub(super) slots: Slots,
+    ring: R,
+    slots: Slots,
     pub(super) able: Abilities,
     /// Headers of packets that have no room in front.
-    pub(super) headers: Headers,
+    headers: Headers,
     /// Packets of several segments that the device has.
-    pub(super) chains: u32,
+    chains: u32,
     doorbell: Doorbell,
     pub(super) stats: TxStats,
-    pub(super) queue: u16,
-    pub(super) counters: Arc<QueueCounters>,
-    pub(super) shared: Arc<Shared>,
+    queue: u16,
+    counters: Arc<QueueCounters>,
+    shared: Arc<Shared>,
 }
 
 impl<R: Ring> Tx<R> {
@@ -163,20 +173,48 @@ impl<R: Ring> Tx<R> {
 
     /// Drops a packet that was counted under its reason.
     #[cold]
-    pub(super) fn drop_one(&mut self, packet: Packet, pool: &mut Pool) {
+    fn drop_one(&mut self, packet: Packet, pool: &mut Pool) {
         self.stats.unsendable += 1;
         pool.free(packet);
     }
 
     /// Counts what the device has not sent, at the queue's end.
-    pub(super) fn count_unsent(&self) {
+    fn count_unsent(&self) {
         stats::add(&self.counters.tx_unsent, self.ring.ids().outstanding().into());
     }
 
     /// What the device may still reach.
-    pub(super) fn take_memory(&mut self) -> (Vec<Region>, Slots) {
+    fn take_memory(&mut self) -> (Vec<Region>, Slots) {
         let mut regions = self.ring.memory();
         regions.push(self.headers.region.clone());
         (regions, mem::take(&mut self.slots))
+    }
+
+    /// Waits until what was queued is sent, if the device goes on with it.
+    fn drain(&mut self, limit: Duration) {
+        let limit = Instant::now() + limit;
+        while self.ring.ids().outstanding() > 0 && self.ring.violation().is_none() {
+            self.ring.look();
+            while let Some(used) = self.ring.pop() {
+                drop(self.slots.take(used.id));
+            }
+            if Instant::now() >= limit || self.shared.transport.health().is_err() {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl<R: Ring> Drop for Tx<R> {
+    fn drop(&mut self) {
+        let shared = self.shared.clone();
+        let quiet = shared.quiet.load(Relaxed);
+        self.drain(if quiet { Duration::ZERO } else { DRAIN });
+        self.count_unsent();
+        if quiet || shared.transport.stop_queue(self.queue) {
+            return;
+        }
+        shared.retire(Box::new(self.take_memory()));
     }
 }

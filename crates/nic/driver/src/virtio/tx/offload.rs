@@ -7,17 +7,14 @@ use port::software;
 use regs::virtio::net::header;
 use wire::{ethernet, vlan};
 
-use super::checksum;
-use super::header::Header;
-use super::ring::{Part, Ring};
-use super::stats;
-use super::tx::Tx;
+use super::{MAX_PARTS, Tx};
+use crate::virtio::header::Header;
+use crate::virtio::ring::{Part, Ring};
+use crate::virtio::{checksum, stats};
 
 /// An 802.1Q tag goes behind the two addresses.
 const ADDRESSES: usize = ethernet::ADDRESSES_LEN;
 const TAG: usize = vlan::HEADER_LEN;
-/// The most parts of a packet: 64 KiB in buffers of 2 KiB, and a header.
-pub(super) const MAX_PARTS: usize = 34;
 /// The longest packet that can be cut: the length field of IPv4.
 const MAX_SEGMENTED: usize = u16::MAX as usize + ethernet::HEADER_LEN + TAG;
 
@@ -108,7 +105,7 @@ impl<R: Ring> Tx<R> {
     }
 
     /// Puts a packet with its header into the next slot.
-    pub(super) fn put(&mut self, mut packet: Packet, header: &Header) {
+    fn put(&mut self, mut packet: Packet, header: &Header) {
         let bytes = header.bytes();
         if !self.able.joined || packet.headroom() < self.able.header {
             return self.put_apart(packet, &bytes);
