@@ -43,7 +43,7 @@ impl Init for Chip {
         self.reset_function()?;
         self.start_admin()?;
         self.take_over()?;
-        self.look_at_nvm()
+        self.verify_nvm()
     }
 
     /// The VSI with its queues, filters and hash. Nothing is received: the filters come last.

@@ -24,7 +24,7 @@ const LONGEST_OWNER: Duration = Duration::from_secs(18);
 
 impl Chip {
     /// Reads the shadow RAM, and tells its version and whether its checksum is right.
-    pub(super) fn look_at_nvm(&self) -> Result<()> {
+    pub(super) fn verify_nvm(&self) -> Result<()> {
         let general = self.bar.read32(GLNVM_GENS::AT);
         let size = WORDS_PER_KIB << ((general & GLNVM_GENS::SR_SIZE_MASK) >> GLNVM_GENS::SR_SIZE_SHIFT);
         let words = self.with_admin(|admin| {

@@ -44,7 +44,7 @@ impl Mailbox {
     }
 
     /// VFMAILBOX, with what it tells once kept.
-    fn look(&mut self, bar: &Bar) -> u32 {
+    fn read_status(&mut self, bar: &Bar) -> u32 {
         let value = bar.read32(VFMAILBOX::AT);
         // So all registers of a device read that is gone.
         if value == u32::MAX {
@@ -58,7 +58,7 @@ impl Mailbox {
 
     /// Whether the physical function has been reset since, or has told that this one was.
     pub fn is_reset(&mut self, bar: &Bar) -> bool {
-        self.look(bar);
+        self.read_status(bar);
         if !self.stuck && self.told & VFMAILBOX::PFSTS != 0 && self.hold(bar).is_ok() {
             let words = self.take(bar);
             self.note(&words);
@@ -76,7 +76,7 @@ impl Mailbox {
 
     /// Sends a message; whether it was done, and its answer.
     pub fn ask_whether(&mut self, bar: &Bar, words: &[u32]) -> Result<(bool, Words)> {
-        let (kind, _) = (words[0] & KIND_MASK, self.look(bar));
+        let (kind, _) = (words[0] & KIND_MASK, self.read_status(bar));
         if self.reset {
             return Err(Fault::Reset { device: self.device.clone() }.into());
         }
@@ -105,7 +105,7 @@ impl Mailbox {
         }
         bar.write32(VFMAILBOX::AT, VFMAILBOX::REQ); // and lets go of the buffer
         let answered = poll(LIMIT, PAUSE, || {
-            self.look(bar);
+            self.read_status(bar);
             if self.reset {
                 return Err(Fault::Reset { device: self.device.clone() }.into());
             }
@@ -129,7 +129,7 @@ impl Mailbox {
     fn hold(&mut self, bar: &Bar) -> std::result::Result<(), Late> {
         let held = poll(LIMIT, PAUSE, || {
             bar.write32(VFMAILBOX::AT, VFMAILBOX::VFU);
-            let value = self.look(bar);
+            let value = self.read_status(bar);
             Ok((value & VFMAILBOX::VFU != 0 || self.reset).then_some(()))
         });
         held.unwrap_or(Err(Late(0)))

@@ -146,6 +146,6 @@ fn put(ring: &mut impl Ring, parts: &[Part]) -> bool {
 
 /// Whether the command came back.
 fn taken(ring: &mut impl Ring) -> bool {
-    ring.look();
+    ring.refresh_used();
     ring.pop().is_some()
 }

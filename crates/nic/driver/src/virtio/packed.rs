@@ -175,7 +175,7 @@ impl Ring for Packed {
     }
 
     #[inline(always)]
-    fn look(&mut self) {}
+    fn refresh_used(&mut self) {}
 
     #[inline(always)]
     fn pop(&mut self) -> Option<Used> {

@@ -10,7 +10,7 @@ use memory::{Dma, Region};
 use super::fault::Fault;
 use crate::Result;
 
-/// A stretch of memory that is (part of) a buffer.
+/// A range of memory that is (part of) a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Part {
     pub address: u64,
@@ -91,8 +91,8 @@ pub(super) trait Ring: Send + Sized {
     /// be notified.
     fn publish(&mut self) -> bool;
 
-    /// Looks how far the device is, for [`pop`](Ring::pop).
-    fn look(&mut self);
+    /// Reads how far the device is, for [`pop`](Ring::pop).
+    fn refresh_used(&mut self);
 
     /// The next buffer that the device has finished with.
     fn pop(&mut self) -> Option<Used>;

@@ -84,7 +84,7 @@ impl<R: Ring> Rx<R> {
     pub(super) fn recv(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
         let before = batch.len();
         let mut bytes = 0;
-        self.ring.look();
+        self.ring.refresh_used();
         if self.shared.stopped.load(Relaxed) || self.before_stop.is_some() {
             self.recv_stopped(pool, batch, &mut bytes);
         } else if self.layout.plain {

@@ -177,7 +177,7 @@ impl Ring for Split {
     }
 
     #[inline(always)]
-    fn look(&mut self) {
+    fn refresh_used(&mut self) {
         let index = self.used_index.at(0).load(Relaxed);
         order::after_ready();
         // A batch of which one entry was read is taken already.

@@ -134,7 +134,7 @@ fn put_some<R: Ring>(ring: &mut R, count: u64) {
 }
 
 fn pop<R: Ring>(ring: &mut R) -> Option<Used> {
-    ring.look();
+    ring.refresh_used();
     ring.pop()
 }
 
@@ -281,7 +281,7 @@ fn violations_are_named_and_end_the_queue() {
 
 #[test]
 fn only_buffers_of_several_parts_take_a_table() {
-    fn look<R: Ring>(flags: impl Fn(&Region, u32) -> u64, indirect: u64) {
+    fn takes_tables<R: Ring>(flags: impl Fn(&Region, u32) -> u64, indirect: u64) {
         let mut ring = R::new(&dma(), Shape { parts: 4, indirect: true, ..shape(false) }).unwrap();
         let part = |address| Part { address, len: 10, write: false };
         ring.put_parts(&[part(1)]);
@@ -294,8 +294,8 @@ fn only_buffers_of_several_parts_take_a_table() {
     }
     let word =
         |region: &Region, n| Words::<[AtomicU64; 2]>::new(region, 0, SIZE.into()).at(n)[1].load(Relaxed);
-    look::<Split>(|region, n| word(region, n) >> 32, s::descriptor::INDIRECT.into());
-    look::<Packed>(|region, n| word(region, n) >> 48, p::descriptor::INDIRECT.into());
+    takes_tables::<Split>(|region, n| word(region, n) >> 32, s::descriptor::INDIRECT.into());
+    takes_tables::<Packed>(|region, n| word(region, n) >> 48, p::descriptor::INDIRECT.into());
 }
 
 #[test]

@@ -151,7 +151,7 @@ impl<R: Ring> Tx<R> {
     /// Frees what the device has sent; how many packets it still has.
     #[inline]
     pub(super) fn clean(&mut self, pool: &mut Pool) -> usize {
-        self.ring.look();
+        self.ring.refresh_used();
         while let Some(used) = self.ring.pop() {
             match self.slots.take(used.id) {
                 Some(packet) if self.chains == 0 => pool.free_segment(packet),
@@ -194,7 +194,7 @@ impl<R: Ring> Tx<R> {
     fn drain(&mut self, limit: Duration) {
         let limit = Instant::now() + limit;
         while self.ring.ids().outstanding() > 0 && self.ring.violation().is_none() {
-            self.ring.look();
+            self.ring.refresh_used();
             while let Some(used) = self.ring.pop() {
                 drop(self.slots.take(used.id));
             }

@@ -120,7 +120,7 @@ impl Host {
     pub fn poll(&mut self) -> Result<usize> {
         self.chip.health()?;
         let mut done = self.take_resets();
-        self.look_at_mailboxes();
+        self.poll_mailboxes();
         let link = self.chip.link();
         if link != self.link {
             self.link = link;
@@ -177,7 +177,7 @@ impl Host {
     }
 
     /// Who has sent a message, and who has taken one (PFMBICR).
-    fn look_at_mailboxes(&mut self) {
+    fn poll_mailboxes(&mut self) {
         for (row, sixteen) in self.vfs.chunks_mut(16).enumerate() {
             let at = PFMBICR::at(row);
             let bits = self.chip.bar.read32(at);
@@ -226,7 +226,7 @@ impl Host {
             return false;
         }
         // Its message may have come since the mailboxes were looked at; none can from here on.
-        self.look_at_mailboxes();
+        self.poll_mailboxes();
         if self.vfs[n].asks {
             self.chip.bar.write32(PFMAILBOX::at(n), 0);
             return false;

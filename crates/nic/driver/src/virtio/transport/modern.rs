@@ -21,7 +21,7 @@ pub struct Modern {
     device: Option<Structure>,
 }
 
-/// A stretch of a BAR that a capability named, which lies inside it.
+/// A range of a BAR that a capability named, which lies inside it.
 #[derive(Debug, Clone)]
 struct Structure {
     bar: Bar,
