@@ -19,8 +19,7 @@
 //!
 //! Checksums over a payload are neither verified by `parse` nor made by `emit`,
 //! because the NIC may do both: `verify_checksum` and `fill_checksum` do. There is
-//! no reassembly, no IPv4 option and no jumbogram here. Tunnels' own headers are in
-//! [`tunnel`].
+//! no reassembly and no jumbogram here. Tunnels' own headers are in [`tunnel`].
 #![forbid(unsafe_code)]
 
 #[macro_use]
@@ -44,6 +43,7 @@ mod mac;
 pub mod memcached;
 pub mod names;
 pub mod ndp;
+pub mod option_list;
 pub mod outer;
 pub mod segment;
 pub mod siphash;

@@ -23,6 +23,11 @@ impl std::error::Error for InvalidMac {}
 impl MacAddress {
     /// The address of everyone on the link.
     pub const BROADCAST: MacAddress = MacAddress([0xFF; 6]);
+    /// No station's address, which stands where none is known.
+    pub const ZERO: MacAddress = MacAddress([0; 6]);
+    /// The bit of the first byte that makes an address that of a group (I/G, IEEE 802-2014,
+    /// section 8.2.2).
+    pub const GROUP: u8 = 0x01;
 
     /// The address of a group of IPv4 (RFC 1112, section 6.4).
     pub fn of_ipv4_group(group: Ipv4Addr) -> MacAddress {
@@ -39,7 +44,13 @@ impl MacAddress {
     /// Whether the address names a group.
     #[inline]
     pub fn is_multicast(self) -> bool {
-        self.0[0] & 1 != 0
+        self.0[0] & Self::GROUP != 0
+    }
+
+    /// Whether a station can have the address: it names no group, and is not zero.
+    #[inline]
+    pub fn is_station(self) -> bool {
+        !self.is_multicast() && self != Self::ZERO
     }
 }
 
@@ -75,6 +86,22 @@ mod tests {
         assert_eq!(mac.to_string(), "02:00:5e:10:00:ff");
         for bad in ["", "02:00:5e:10:00", "02:00:5e:10:00:ff:00", "02:00:5e:10:00:gg", "2:0:5e:10:0:ff"] {
             assert!(bad.parse::<MacAddress>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_station_has_neither_a_group_s_address_nor_zero() {
+        for (first, rest, station) in [
+            (0x02, 0, true),
+            (0x00, 1, true), // not all of it is zero
+            (0xFE, 0xFF, true),
+            (0x00, 0, false),
+            (0x01, 0, false),
+            (0x33, 0x33, false),
+            (0xFF, 0xFF, false),
+        ] {
+            let mac = MacAddress([first, rest, rest, rest, rest, rest]);
+            assert_eq!(mac.is_station(), station, "{mac}");
         }
     }
 }

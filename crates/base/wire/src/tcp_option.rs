@@ -6,10 +6,8 @@ use crate::{Error, Result};
 
 /// Kinds of options (IANA, TCP parameters).
 pub mod kind {
-    /// There are no more.
-    pub const END: u8 = 0;
-    /// One byte that means nothing.
-    pub const NO_OPERATION: u8 = 1;
+    pub use crate::option_list::{END, NO_OPERATION};
+
     /// The largest segment the sender takes.
     pub const MAX_SEGMENT: u8 = 2;
     /// By how many bits windows are shifted.
@@ -65,6 +63,16 @@ pub enum TcpOption<'a> {
 /// The blocks of a SACK option: the first byte of each, and the first behind it.
 pub fn sack_blocks(data: &[u8]) -> impl Iterator<Item = (u32, u32)> {
     data.chunks_exact(8).map(|block| (u32_at(block, 0), u32_at(block, 4)))
+}
+
+/// The edges of a SACK option's blocks, in place, when `option` is one that can be: four bytes
+/// each, the first byte of a block and the first behind it.
+pub fn sack_edges_mut(option: &mut [u8]) -> impl Iterator<Item = &mut [u8; 4]> {
+    let blocks: &mut [u8] = match option {
+        [SACK, _, blocks @ ..] if blocks.len().is_multiple_of(8) => blocks,
+        _ => &mut [],
+    };
+    blocks.as_chunks_mut::<4>().0.iter_mut()
 }
 
 /// Writes as many blocks as fit into `data`, for [`TcpOption::Sack`]; the bytes they take.
@@ -260,6 +268,17 @@ mod tests {
         let mut data = [0xFF; 12];
         assert_eq!(set_sack_blocks(&mut data, [(1, 9), (11, 12)].into_iter()), 8, "as many as fit");
         assert_eq!(data, [0, 0, 0, 1, 0, 0, 0, 9, 0xFF, 0xFF, 0xFF, 0xFF]);
+    }
+
+    #[test]
+    fn edges_are_those_of_a_sack_option_alone() {
+        let mut option = [5, 10, 0, 0, 0, 1, 0, 0, 0, 9];
+        sack_edges_mut(&mut option).for_each(|edge| edge[3] += 0x10);
+        assert_eq!(option, [5, 10, 0, 0, 0, 0x11, 0, 0, 0, 0x19]);
+        assert_eq!(sack_edges_mut(&mut option[..6]).count(), 0, "half a block");
+        option[0] = kind::TIMESTAMPS;
+        assert_eq!(sack_edges_mut(&mut option).count(), 0);
+        assert_eq!(sack_edges_mut(&mut []).count(), 0);
     }
 
     #[test]

@@ -57,9 +57,8 @@ impl FromStr for VfPolicy {
 }
 
 fn address(text: &str) -> Result<[u8; 6], String> {
-    let MacAddress(mac) = text.parse().map_err(|_| format!("{text:?} is no Ethernet address"))?;
-    let good = mac[0] & 1 == 0 && mac != [0; 6];
-    good.then_some(mac).ok_or_else(|| format!("{text} is no address of a single station"))
+    let mac: MacAddress = text.parse().map_err(|_| format!("{text:?} is no Ethernet address"))?;
+    mac.is_station().then_some(mac.0).ok_or_else(|| format!("{text} is no address of a single station"))
 }
 
 fn vlan_of(text: &str) -> Result<u16, String> {

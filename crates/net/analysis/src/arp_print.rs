@@ -9,6 +9,7 @@ use graph::value::Ethernet;
 use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
+use wire::MacAddress;
 use wire::arp::{self, Operation};
 use wire::ethernet::EtherType;
 
@@ -94,7 +95,9 @@ fn describe(out: &mut String, arp: &[u8]) {
         out.push_str("trailer-");
     }
     let _ = match Operation(operation) {
-        Operation::REQUEST if target.0 == [0; 6] => write!(out, "arp who-has {target_ip} tell {sender_ip}"),
+        Operation::REQUEST if packet.target_mac() == MacAddress::ZERO => {
+            write!(out, "arp who-has {target_ip} tell {sender_ip}")
+        }
         Operation::REQUEST => write!(out, "arp who-has {target_ip} ({target}) tell {sender_ip}"),
         Operation::REPLY => write!(out, "arp reply {sender_ip} is-at {sender}"),
         Operation::REVERSE_REQUEST => write!(out, "rarp who-is {target} tell {sender}"),

@@ -258,8 +258,8 @@ pub fn read_vni(text: &str) -> Result<u32, String> {
 /// What is wrong, for people.
 pub fn read_mac(text: &str) -> Result<MacAddress, String> {
     let mac: MacAddress = text.parse().map_err(|error: wire::InvalidMac| error.to_string())?;
-    match mac.is_multicast() || mac == MacAddress::default() {
-        true => Err(format!("{mac} is not one host's address: use the network's flood list")),
-        false => Ok(mac),
+    match mac.is_station() {
+        true => Ok(mac),
+        false => Err(format!("{mac} is not one host's address: use the network's flood list")),
     }
 }

@@ -283,7 +283,7 @@ impl Program {
 /// All places of a network's entries for which there is a claim. In the order of keys the
 /// entries of all networks come first, then all others.
 fn entries_of(claims: &BTreeMap<Key, Claim>, vni: u32) -> impl Iterator<Item = Key> {
-    let macs = Key::Entry(vni, wire::MacAddress([0; 6]))..=Key::Entry(vni, wire::MacAddress::BROADCAST);
+    let macs = Key::Entry(vni, wire::MacAddress::ZERO)..=Key::Entry(vni, wire::MacAddress::BROADCAST);
     let others = Key::Other(vni, 0)..=Key::Other(vni, u128::MAX);
     let (first, last): (Prefix, Prefix) = ((IpAddr::from([0; 4]), 0), (IpAddr::from([0xFF; 16]), u8::MAX));
     let prefixes = Key::Prefix(vni, first)..=Key::Prefix(vni, last);

@@ -51,10 +51,10 @@ impl Notes {
     pub(crate) fn hear(&mut self, network: u32, remote: IpAddr, frame: &[u8]) {
         let Some(header) = ethernet::Header::of(frame) else { return };
         let src = header.src();
-        let station = src.0.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
-        if src.is_multicast() || station == 0 {
+        if !src.is_station() {
             return;
         }
+        let station = src.0.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
         let note = Observation { network, station, remote };
         let hash = (station ^ u64::from(network) << 40).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let place = &mut self.observed[(hash >> 52) as usize % OBSERVED];

@@ -1,6 +1,8 @@
 //! Options of IP and TCP from text, as [`options`](super::options) writes them.
 
-use wire::ipv4_option as option;
+use wire::ipv4_option::offset::{FLAGS, POINTER};
+use wire::ipv4_option::{self as option, WORD_LEN, timestamp};
+use wire::option_list::LENGTH;
 use wire::tcp_option::kind;
 
 use super::options::{MSS, OTHERS, PADDING, SACK, TIME, WSCALE};
@@ -193,10 +195,10 @@ pub(super) fn ip(text: &str) -> Option<Vec<u8>> {
             return times(None, text, out);
         }
         if text.word("ts.ip{") {
-            return times(Some(1), text, out);
+            return times(Some(timestamp::ADDRESSES), text, out);
         }
         if text.word("ts.preip{") {
-            return times(Some(3), text, out);
+            return times(Some(timestamp::NAMED), text, out);
         }
         if text.word("ts.") {
             let kind = text.number_below(16)? as u8;
@@ -237,9 +239,9 @@ fn route(kind: u8, text: &mut Text<'_>, out: &mut Vec<u8>) -> Option<()> {
         return None;
     }
     let pointer = pointer.unwrap_or(out.len() - at + 1);
-    open(text, 4, out)?;
-    out[at + 2] = u8::try_from(pointer).ok()?;
-    out[at + 1] = u8::try_from(out.len() - at).ok()?;
+    open(text, WORD_LEN, out)?;
+    out[at + POINTER] = u8::try_from(pointer).ok()?;
+    out[at + LENGTH] = u8::try_from(out.len() - at).ok()?;
     Some(())
 }
 
@@ -257,38 +259,38 @@ fn times(mut kind: Option<u8>, text: &mut Text<'_>, out: &mut Vec<u8>) -> Option
         }
         if kind.is_none() {
             let dotted = text.0.iter().find(|b| !b.is_ascii_digit()) == Some(&b'.');
-            kind = Some(u8::from(dotted));
+            kind = Some(if dotted { timestamp::ADDRESSES } else { timestamp::TIMES });
         }
-        if kind.is_some_and(|kind| kind != 0) {
+        if kind.is_some_and(|kind| kind != timestamp::TIMES) {
             out.extend(text.address()?);
             if pointer.is_some() {
-                kind = Some(3);
+                kind = Some(timestamp::NAMED);
             }
             if !text.byte(b'=') || text.byte(b'?') {
                 // An address that was not asked yet; only behind the pointer.
                 pointer?;
-                out.extend([0; 4]);
+                out.extend([0; WORD_LEN]);
                 text.byte(b',');
                 continue;
             }
         }
-        let mark = if text.byte(b'!') { 0x8000_0000 } else { 0 };
+        let mark = if text.byte(b'!') { timestamp::NOT_STANDARD } else { 0 };
         out.extend((text.number()? | mark).to_be_bytes());
         text.byte(b',');
     }
     if !text.byte(b'}') {
         return None;
     }
-    let kind = kind.unwrap_or(0);
+    let kind = kind.unwrap_or(timestamp::TIMES);
     let pointer = pointer.unwrap_or(out.len() - at + 1);
-    open(text, if kind == 0 { 4 } else { 8 }, out)?;
+    open(text, timestamp::entry_len(kind), out)?;
     let mut overflow = 0;
     if text.0.starts_with(b"++") && text.peek(2).is_ascii_digit() {
         text.0 = &text.0[2..];
         overflow = text.number_below(16)? as u8;
     }
-    out[at + 2] = u8::try_from(pointer).ok()?;
-    out[at + 3] = overflow << 4 | kind;
-    out[at + 1] = u8::try_from(out.len() - at).ok()?;
+    out[at + POINTER] = u8::try_from(pointer).ok()?;
+    out[at + FLAGS] = (overflow * timestamp::OVERFLOW) | kind;
+    out[at + LENGTH] = u8::try_from(out.len() - at).ok()?;
     Some(())
 }

@@ -4,7 +4,9 @@
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 
-use wire::ipv4_option as option;
+use wire::ipv4_option::offset::{FLAGS, ROUTE, TIMESTAMPS};
+use wire::ipv4_option::{self as option, WORD_LEN, timestamp};
+use wire::option_list;
 use wire::tcp_option::{self, Options, TcpOption, kind};
 
 use graph::ip_header::u32_at;
@@ -36,22 +38,11 @@ const SSRR: u8 = option::STRICT_SOURCE_ROUTE;
 /// The options of a header, each with all its bytes; `None` for one that cannot be,
 /// and nothing after it.
 fn each(bytes: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
-    let mut rest = bytes;
+    let mut at = 0;
     std::iter::from_fn(move || {
-        while let Some((1, more)) = rest.split_first() {
-            rest = more;
-        }
-        if matches!(rest.first(), None | Some(0)) {
-            return None;
-        }
-        let length = usize::from(*rest.get(1).unwrap_or(&0));
-        if length < 2 || length > rest.len() {
-            rest = &[];
-            return Some(None);
-        }
-        let (option, more) = rest.split_at(length);
-        rest = more;
-        Some(Some(option))
+        let place = option_list::next(bytes, at)?.ok();
+        at = place.as_ref().map_or(bytes.len(), |place| place.end);
+        Some(place.map(|place| &bytes[place]))
     })
 }
 
@@ -88,26 +79,23 @@ fn show_other(option: &[u8], out: &mut String) {
 /// Appends TCP options of some kinds.
 pub(crate) fn show_tcp(bytes: &[u8], mask: u32, out: &mut String) {
     show(bytes, out, |option, out| {
-        let (kind, length) = (option[0], option.len());
-        if !length_is_right(kind, length) {
-            return None;
-        }
-        if mask & kind_of(kind) == 0 {
+        let parsed = Options::new(option).next()?.ok()?;
+        if mask & kind_of(option[0]) == 0 {
             return Some(());
         }
-        let _ = match Options::new(option).next() {
-            Some(Ok(TcpOption::MaxSegment(size))) => write!(out, "mss{size}"),
-            Some(Ok(TcpOption::WindowScale(shift))) => write!(out, "wscale{shift}"),
-            Some(Ok(TcpOption::SackPermitted)) => write!(out, "sackok"),
-            Some(Ok(TcpOption::Timestamps { value, echo })) => write!(out, "ts{value}:{echo}"),
-            Some(Ok(TcpOption::Sack(blocks))) => {
+        let _ = match parsed {
+            TcpOption::MaxSegment(size) => write!(out, "mss{size}"),
+            TcpOption::WindowScale(shift) => write!(out, "wscale{shift}"),
+            TcpOption::SackPermitted => write!(out, "sackok"),
+            TcpOption::Timestamps { value, echo } => write!(out, "ts{value}:{echo}"),
+            TcpOption::Sack(blocks) => {
                 for (n, (first, behind)) in tcp_option::sack_blocks(blocks).enumerate() {
                     let separator = if n == 0 { "" } else { ";" };
                     let _ = write!(out, "{separator}sack{first}-{behind}");
                 }
                 Ok(())
             }
-            _ => {
+            TcpOption::Unknown { .. } => {
                 show_other(option, out);
                 Ok(())
             }
@@ -123,17 +111,6 @@ fn kind_of(tcp: u8) -> u32 {
         kind::SACK_PERMITTED | kind::SACK => SACK,
         kind::TIMESTAMPS => TIME,
         _ => OTHERS,
-    }
-}
-
-fn length_is_right(tcp: u8, length: usize) -> bool {
-    match tcp {
-        kind::MAX_SEGMENT => length == 4,
-        kind::WINDOW_SCALE => length == 3,
-        kind::SACK_PERMITTED => length == 2,
-        kind::SACK => length % 8 == 2,
-        kind::TIMESTAMPS => length == 10,
-        _ => true,
     }
 }
 
@@ -157,14 +134,14 @@ pub(super) fn show_ip(bytes: &[u8], out: &mut String) {
 
 /// A route: addresses, and a mark where the next one is to be put or taken.
 fn show_route(option: &[u8], out: &mut String) -> Option<()> {
-    let pointer = usize::from(*option.get(2).filter(|pointer| **pointer >= 4)?) - 1;
+    let pointer = option::pointer(option).filter(|pointer| *pointer >= ROUTE)?;
     out.push_str(match option[0] {
         RR => "rr{",
         LSRR => "lsrr{",
         _ => "ssrr{",
     });
-    let (mut at, mut separator) = (3, "");
-    while at + 4 <= option.len() {
+    let (mut at, mut separator) = (ROUTE, "");
+    while at + WORD_LEN <= option.len() {
         if at == pointer {
             if option[0] == RR {
                 break;
@@ -172,48 +149,53 @@ fn show_route(option: &[u8], out: &mut String) -> Option<()> {
             separator = "^";
         }
         let _ = write!(out, "{separator}{}", Ipv4Addr::from(u32_at(option, at)));
-        (at, separator) = (at + 4, ",");
+        (at, separator) = (at + WORD_LEN, ",");
     }
     if at == option.len() && at == pointer && option[0] != RR {
         out.push('^');
     }
     out.push('}');
-    if at + 4 <= option.len() && at == pointer && option[0] == RR {
-        let _ = write!(out, "+{}", (option.len() - at) / 4);
+    if at + WORD_LEN <= option.len() && at == pointer && option[0] == RR {
+        let _ = write!(out, "+{}", (option.len() - at) / WORD_LEN);
     }
     Some(())
 }
 
 /// Timestamps, with or without the addresses of who gave them.
 fn show_times(option: &[u8], out: &mut String) -> Option<()> {
-    let pointer = usize::from(*option.get(2).filter(|pointer| **pointer >= 5)?) - 1;
-    let flags = *option.get(3)?;
-    let kind = flags & 0xF;
-    let size = if kind == 0 { 4 } else { 8 };
+    let pointer = option::pointer(option).filter(|pointer| *pointer >= TIMESTAMPS)?;
+    let flags = *option.get(FLAGS)?;
+    let kind = timestamp::format(flags);
+    let size = timestamp::entry_len(kind);
     let _ = match kind {
-        0 => write!(out, "ts{{"),
-        1 => write!(out, "ts.ip{{"),
-        3 => write!(out, "ts.preip{{"),
+        timestamp::TIMES => write!(out, "ts{{"),
+        timestamp::ADDRESSES => write!(out, "ts.ip{{"),
+        timestamp::NAMED => write!(out, "ts.preip{{"),
         _ => write!(out, "ts.{kind}{{"),
     };
-    let (mut at, mut separator) = (4, "");
+    let (mut at, mut separator) = (TIMESTAMPS, "");
     while at + size <= option.len() {
         if at == pointer {
-            if kind != 3 {
+            if kind != timestamp::NAMED {
                 break;
             }
             separator = "^";
         }
         out.push_str(separator);
         let address = Ipv4Addr::from(u32_at(option, at));
-        let value = u32_at(option, at + size - 4);
-        if kind != 0 {
+        let value = u32_at(option, at + size - WORD_LEN);
+        if kind != timestamp::TIMES {
             let _ = write!(out, "{address}");
         }
         // Behind the pointer there are only addresses, to be asked.
-        if !(kind == 3 && at >= pointer) {
-            let mark = if value & 0x8000_0000 != 0 { "!" } else { "" };
-            let _ = write!(out, "{}{mark}{}", if kind != 0 { "=" } else { "" }, value & 0x7FFF_FFFF);
+        if !(kind == timestamp::NAMED && at >= pointer) {
+            let mark = if value & timestamp::NOT_STANDARD != 0 { "!" } else { "" };
+            let _ = write!(
+                out,
+                "{}{mark}{}",
+                if kind != timestamp::TIMES { "=" } else { "" },
+                value & !timestamp::NOT_STANDARD
+            );
         }
         (at, separator) = (at + size, ",");
     }
@@ -224,8 +206,8 @@ fn show_times(option: &[u8], out: &mut String) -> Option<()> {
     if at + size <= option.len() && at == pointer {
         let _ = write!(out, "+{}", (option.len() - at) / size);
     }
-    if flags & 0xF0 != 0 {
-        let _ = write!(out, "++{}", flags >> 4);
+    if timestamp::overflow(flags) != 0 {
+        let _ = write!(out, "++{}", timestamp::overflow(flags));
     }
     Some(())
 }

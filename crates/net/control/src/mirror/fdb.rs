@@ -21,7 +21,7 @@ pub(super) struct FdbKey {
 }
 
 /// Frames to nobody known.
-pub(super) const FLOOD: MacAddress = MacAddress([0; 6]);
+pub(super) const FLOOD: MacAddress = MacAddress::ZERO;
 
 impl FdbKey {
     pub(super) const FIRST: FdbKey = FdbKey { link: 0, vni: 0, mac: FLOOD };

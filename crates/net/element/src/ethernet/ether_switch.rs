@@ -100,7 +100,7 @@ struct Place {
 impl Table {
     fn learn(&mut self, address: [u8; 6], network: usize, now_ns: i64) {
         // A group is nobody's source.
-        if self.timeout_ns == 0 || address[0] & 1 != 0 {
+        if self.timeout_ns == 0 || MacAddress(address).is_multicast() {
             return;
         }
         let place = Place { network, seen_ns: now_ns };
@@ -127,7 +127,7 @@ impl Table {
     }
 
     fn find(&self, address: &[u8; 6], now_ns: i64) -> Option<usize> {
-        let place = self.known.get(address).filter(|_| address[0] & 1 == 0)?;
+        let place = self.known.get(address).filter(|_| !MacAddress(*address).is_multicast())?;
         (now_ns < place.seen_ns.saturating_add(self.timeout_ns)).then_some(place.network)
     }
 

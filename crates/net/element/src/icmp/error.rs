@@ -13,7 +13,7 @@ use memory::annotation::{Header, Reach};
 use memory::{DATA_ROOM, HEADROOM, Packet};
 use wire::icmpv4::{self, NEEDS_FRAGMENTS, PARAMETER_PROBLEM, REDIRECT, UNREACHABLE};
 use wire::ip::Protocol;
-use wire::{ipv4, ipv4_option as option};
+use wire::{ipv4, ipv4_option as option, option_list};
 
 use super::kind;
 use crate::kernels;
@@ -213,23 +213,16 @@ impl IcmpError {
 /// A header's source route with routers in it, and where it is (RFC 791).
 fn source_route(header: &[u8]) -> Option<(usize, &[u8])> {
     let mut at = ip_header::LEN;
-    while let Some(&kind) = header.get(at) {
-        let length = match kind {
-            option::END => return None,
-            option::NO_OPERATION => 1,
-            _ => header.get(at + 1).copied().map_or(0, usize::from),
-        };
-        let option = header
-            .get(at..at + length)
-            .filter(|_| length >= 1 && (kind == option::NO_OPERATION || length >= 2))?;
-        if let (true, Some(&next)) = (option::is_source_route(kind), option.get(2))
-            && next >= 4
-            && next % 4 == 0
-            && usize::from(next) <= length + 1
+    while let Some(Ok(place)) = option_list::next(header, at) {
+        let (start, option) = (place.start, &header[place.clone()]);
+        let behind = |next: usize| next >= option::offset::ROUTE && next <= option.len();
+        let whole = |next: usize| (next - option::offset::ROUTE).is_multiple_of(option::WORD_LEN);
+        if option::is_source_route(option[0])
+            && option::pointer(option).is_some_and(|next| behind(next) && whole(next))
         {
-            return Some((at, option));
+            return Some((start, option));
         }
-        at += length;
+        at = place.end;
     }
     None
 }

@@ -8,7 +8,9 @@ use graph::element::kernel::Kernel;
 use graph::value::Raw;
 use graph::{Action, Class, Cx, Each, PerPacket, PerThreadCounter};
 use memory::Packet;
-use wire::{ipv4, ipv4_option as option};
+use wire::ipv4_option::offset::{FLAGS, POINTER, ROUTE, TIMESTAMPS};
+use wire::ipv4_option::{WORD_LEN, timestamp};
+use wire::{ipv4, ipv4_option as option, option_list};
 
 use super::check_header::addresses;
 use crate::kernels::each;
@@ -48,15 +50,6 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// What a timestamp option holds (RFC 791): times, addresses and times, or times of
-/// the addresses it names.
-const TIMES: u8 = 0;
-const ADDRESSES: u8 = 1;
-const NAMED: u8 = 3;
-
-/// Bytes of an address, or of a time.
-const WORD: usize = 4;
-
 const DAY_MS: i64 = 86_400_000;
 
 /// See [`CLASS`].
@@ -77,26 +70,16 @@ impl IpGwOptions {
     fn act(&self, header: &mut [u8], now_ms: u32) -> Result<(), usize> {
         let mut at = ip_header::LEN;
         let mut changed = false;
-        while let Some(&kind) = header.get(at) {
-            match kind {
-                option::NO_OPERATION => {
-                    at += 1;
-                    continue;
-                }
-                option::END => break,
-                _ => {}
-            }
-            let length = header.get(at + 1).copied().map_or(0, usize::from);
-            let Some(option) = header.get_mut(at..at + length).filter(|option| option.len() >= 2) else {
-                return Err(at + 1);
-            };
-            let acted = match kind {
+        while let Some(place) = option_list::next(header, at) {
+            let place = place.map_err(|start| start + option_list::LENGTH)?;
+            let (start, option) = (place.start, &mut header[place.clone()]);
+            let acted = match option[0] {
                 option::RECORD_ROUTE => self.record(option),
                 option::TIMESTAMP => self.stamp(option, now_ms),
                 _ => Ok(false),
             };
-            changed |= acted.map_err(|fault| at + fault)?;
-            at += length;
+            changed |= acted.map_err(|fault| start + fault)?;
+            at = place.end;
         }
         if changed {
             ipv4::fill_checksum(header);
@@ -106,50 +89,43 @@ impl IpGwOptions {
 
     /// Record Route; whether it changed, or where its fault is.
     fn record(&self, option: &mut [u8]) -> Result<bool, usize> {
-        let at = usize::from(*option.get(2).ok_or(2usize)?).wrapping_sub(1); // it counts from 1
+        let at = option::pointer(option).ok_or(POINTER)?;
         if at == option.len() {
             return Ok(false); // full, which is no fault
         }
-        let place = option.get_mut(at..).filter(|_| at >= 3).and_then(|rest| rest.first_chunk_mut::<4>());
-        *place.ok_or(2usize)? = self.address.octets();
-        option[2] += 4;
+        let rest = option.get_mut(at..).filter(|_| at >= ROUTE);
+        *rest.and_then(|rest| rest.first_chunk_mut::<WORD_LEN>()).ok_or(POINTER)? = self.address.octets();
+        option[POINTER] += WORD_LEN as u8;
         Ok(true)
     }
 
     /// Timestamp; whether it changed, or where its fault is.
     fn stamp(&self, option: &mut [u8], now_ms: u32) -> Result<bool, usize> {
-        let flags = *option.get(3).ok_or(2usize)?;
-        let at = usize::from(option[2]).wrapping_sub(1);
-        if !(4..0xFF).contains(&at) {
-            return Err(2);
-        }
-        let rest = option.get_mut(at..).unwrap_or_default();
-        let time = now_ms.to_be_bytes();
-        let taken = match (flags & 0xF, rest.len()) {
-            (TIMES, 4..) => {
-                rest[..WORD].copy_from_slice(&time);
-                WORD
+        let flags = *option.get(FLAGS).ok_or(POINTER)?;
+        let at = option::pointer(option).filter(|at| *at >= TIMESTAMPS).ok_or(POINTER)?;
+        let format = timestamp::format(flags);
+        let entry = option.get_mut(at..).and_then(|rest| rest.get_mut(..timestamp::entry_len(format)));
+        match (format, entry) {
+            (timestamp::TIMES, Some(entry)) => entry.copy_from_slice(&now_ms.to_be_bytes()),
+            (timestamp::ADDRESSES, Some(entry)) => {
+                let (address, time) = entry.split_at_mut(WORD_LEN);
+                address.copy_from_slice(&self.address.octets());
+                time.copy_from_slice(&now_ms.to_be_bytes());
             }
-            (ADDRESSES, 8..) => {
-                rest[..WORD].copy_from_slice(&self.address.octets());
-                rest[WORD..2 * WORD].copy_from_slice(&time);
-                2 * WORD
-            }
-            (NAMED, 8..) => {
-                let named = Ipv4Addr::from(ip_header::u32_at(rest, 0));
-                if !self.all.contains(&named) {
+            (timestamp::NAMED, Some(entry)) => {
+                if !self.all.contains(&Ipv4Addr::from(ip_header::u32_at(entry, 0))) {
                     return Ok(false);
                 }
-                rest[WORD..2 * WORD].copy_from_slice(&time);
-                2 * WORD
+                entry[WORD_LEN..].copy_from_slice(&now_ms.to_be_bytes());
             }
-            (TIMES | ADDRESSES, _) if flags < 0xF0 => {
-                option[3] += 0x10; // one more router that found no room
+            (timestamp::TIMES | timestamp::ADDRESSES, None) => {
+                // One more router that found no room, as far as that can be counted.
+                option[FLAGS] = flags.checked_add(timestamp::OVERFLOW).ok_or(FLAGS)?;
                 return Ok(true);
             }
-            _ => return Err(3),
-        };
-        option[2] += taken as u8;
+            _ => return Err(FLAGS),
+        }
+        option[POINTER] += timestamp::entry_len(format) as u8;
         Ok(true)
     }
 

@@ -7,8 +7,7 @@ use memory::Packet;
 use wire::icmpv4::offset::CHECKSUM;
 use wire::ip::{Ports, Protocol, checksum_offset};
 use wire::tcp::{self, Flags};
-use wire::tcp_option::kind;
-use wire::{checksum, icmpv4, ipv4};
+use wire::{checksum, icmpv4, ipv4, option_list, tcp_option};
 
 use super::flow::{DATA, DONE, Flow, Rare, Tracking};
 use super::flow_id::FlowId;
@@ -204,24 +203,12 @@ fn number(header: &mut [u8], own: &Shift, other: &Shift) {
     tcp.set_checksum(sum);
 }
 
-fn sack(mut options: &mut [u8], shift: &Shift) {
-    loop {
-        let (kind, length) = match *options {
-            [] | [kind::END, ..] => return,
-            [kind::NO_OPERATION, ..] => (kind::NO_OPERATION, 1),
-            [kind, length, ..] if length >= 2 => (kind, usize::from(length)),
-            _ => return,
-        };
-        if length > options.len() {
-            return;
+fn sack(options: &mut [u8], shift: &Shift) {
+    let mut at = 0;
+    while let Some(Ok(place)) = option_list::next(options, at) {
+        at = place.end;
+        for edge in tcp_option::sack_edges_mut(&mut options[place]) {
+            *edge = shift.back(u32::from_be_bytes(*edge)).to_be_bytes();
         }
-        let (option, rest) = options.split_at_mut(length);
-        if kind == kind::SACK && length % 8 == 2 {
-            for edge in option[2..].chunks_exact_mut(4) {
-                let number = shift.back(u32_at(edge, 0));
-                edge.copy_from_slice(&number.to_be_bytes());
-            }
-        }
-        options = rest;
     }
 }

@@ -9,8 +9,7 @@ use graph::element::kernel::Kernel;
 use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 use wire::ip::Addresses;
-use wire::ipv4_option as option;
-use wire::{checksum, tcp, udp};
+use wire::{checksum, ipv4_option as option, option_list, tcp, udp};
 
 use crate::kernels::each;
 use graph::ip_header;
@@ -57,23 +56,9 @@ pub static TCP: Class = Class {
 /// Where a packet goes in the end: by source routing that is the last address of the
 /// route (RFC 793, 3.1).
 fn destination(header: &[u8]) -> Ipv4Addr {
-    let mut options = header.get(ip_header::LEN..).unwrap_or(&[]);
-    loop {
-        let length = match *options {
-            [] | [option::END, ..] => break,
-            [option::NO_OPERATION, ..] => 1,
-            [_, length, ..] if length >= 2 && usize::from(length) <= options.len() => usize::from(length),
-            _ => break,
-        };
-        let (option, rest) = options.split_at(length);
-        if matches!(option, [kind, length, ..] if option::is_source_route(*kind) && *length >= 7)
-            && let Some(last) = option.last_chunk::<4>()
-        {
-            return Ipv4Addr::from(*last);
-        }
-        options = rest;
-    }
-    ip_header::ends(header).1
+    let options = header.get(ip_header::LEN..).unwrap_or(&[]);
+    let last = option_list::options(options).find_map(option::last_hop);
+    last.unwrap_or_else(|| ip_header::ends(header).1)
 }
 
 /// The sum of the pseudo header of an IPv4 packet whose payload has `length` bytes.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use port::{Counter, Link};
 use regs::i40e::admin::{Descriptor, LAN_ADDR_VALID, PORT_ADDR_VALID, opcode};
 use regs::i40e::*;
+use wire::MacAddress;
 
 use super::admin::{self, AdminQueue};
 use super::context::Contexts;
@@ -104,7 +105,7 @@ impl intel::Chip for Chip {
         command.set_param(0, &(LAN_ADDR_VALID | PORT_ADDR_VALID).to_le_bytes());
         let (answer, data) = self.with_admin(|admin| admin.read(command, LEN))?;
         let mac = data.first_chunk::<6>().copied().unwrap_or_default();
-        let valid = answer.param16(0) & LAN_ADDR_VALID != 0 && mac[0] & 1 == 0 && mac != [0; 6];
+        let valid = answer.param16(0) & LAN_ADDR_VALID != 0 && MacAddress(mac).is_station();
         valid.then_some(mac).ok_or_else(|| Error::NoMacAddress { device: self.name.clone(), mac })
     }
 

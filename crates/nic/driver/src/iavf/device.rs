@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use port::{Counter, Link, Options, Reason};
 use regs::virtchnl::message::{Counters, Promiscuous, QueuePair, Resources, Select};
 use regs::virtchnl::{op, promiscuous};
+use wire::MacAddress;
 
 use super::filter::Filters;
 use super::info::INFO;
@@ -107,8 +108,7 @@ impl intel::Chip for Chip {
 
     fn mac(&self) -> Result<[u8; 6]> {
         let mac = self.resources()?.mac;
-        let valid = mac[0] & 1 == 0 && mac != [0; 6];
-        valid.then_some(mac).ok_or_else(|| {
+        MacAddress(mac).is_station().then_some(mac).ok_or_else(|| {
             let (device, what) = (self.name.clone(), "an address");
             Fault::NotOffered {
                 device,

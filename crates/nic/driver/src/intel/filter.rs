@@ -2,6 +2,7 @@
 //! its chip has.
 
 use port::{Filters, Flow, FlowTarget, OptionError, Port as _};
+use wire::MacAddress;
 
 use super::chip::Chip;
 use super::port::{Port, colons};
@@ -10,7 +11,7 @@ use crate::Result;
 impl<C: Chip> Filters for Port<C> {
     fn add_mac(&mut self, mac: [u8; 6]) -> port::Result<()> {
         tracing::debug!(port = self.name(), "filter: address {} added", colons(mac));
-        if mac[0] & 1 == 0 {
+        if !MacAddress(mac).is_multicast() {
             return Ok(self.chip.add_unicast(mac)?);
         }
         let mut multicast = self.multicast.clone();
@@ -24,7 +25,7 @@ impl<C: Chip> Filters for Port<C> {
 
     fn remove_mac(&mut self, mac: [u8; 6]) -> port::Result<bool> {
         tracing::debug!(port = self.name(), "filter: address {} removed", colons(mac));
-        if mac[0] & 1 == 0 {
+        if !MacAddress(mac).is_multicast() {
             return Ok(self.chip.remove_unicast(mac)?);
         }
         let before = self.multicast.len();

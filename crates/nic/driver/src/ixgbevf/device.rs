@@ -10,6 +10,7 @@ use port::{Counter, Link, Options, Rss};
 use regs::ixgbe::{LINKS, RXDCTL};
 use regs::ixgbevf::message::{kind, version, xcast};
 use regs::ixgbevf::*;
+use wire::MacAddress;
 
 use super::info::INFO;
 use super::mailbox::{Mailbox, Words};
@@ -93,8 +94,7 @@ impl intel::Chip for Chip {
 
     fn mac(&self) -> Result<[u8; 6]> {
         let mac = self.state().mac;
-        let valid = mac[0] & 1 == 0 && mac != [0; 6];
-        valid.then_some(mac).ok_or_else(|| {
+        MacAddress(mac).is_station().then_some(mac).ok_or_else(|| {
             let (device, what) = (self.name.clone(), "an address");
             let fix = "set one for it (ixora pf --vf N,mac=…; ip link set … vf N mac …)";
             Fault::NotOffered { device, what, fix }.into()

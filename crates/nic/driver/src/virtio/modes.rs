@@ -4,6 +4,7 @@
 use port::{Flow, FlowTarget};
 use regs::virtio::control::{mac, rx, vlan};
 use regs::virtio::feature::net;
+use wire::MacAddress;
 
 use super::device::{ADDRESSES, Virtio};
 use crate::Result;
@@ -38,7 +39,7 @@ impl Virtio {
     /// When the device has no such command, or refuses it.
     pub fn set_addresses(&mut self, addresses: &[[u8; 6]]) -> Result<()> {
         let (multicast, unicast): (Vec<[u8; 6]>, Vec<[u8; 6]>) =
-            addresses.iter().copied().partition(|mac| mac[0] & 1 == 1);
+            addresses.iter().copied().partition(|&mac| MacAddress(mac).is_multicast());
         let mut data = Vec::new();
         for table in [unicast, multicast] {
             data.extend((table.len() as u32).to_le_bytes());

@@ -7,6 +7,7 @@ use regs::virtchnl::message::{
     Addresses, Classes, Counters, Promiscuous, Queues, Resources, Rss, Select, Vectors, Version, Vlans,
 };
 use regs::virtchnl::{self, capability, op, promiscuous, status};
+use wire::MacAddress;
 
 use super::bring_up::{default_classes, port_vlan_flags};
 use super::{Host, Message, VF_QUEUES, Vsi};
@@ -187,9 +188,9 @@ impl Host {
         let is_good = |mac: &[u8; 6]| {
             // Another address than the one that was set is for one with trust, and so is another's: with
             // it come copies of that one's frames.
-            let any = policy.trust || *mac == own || mac[0] & 1 != 0;
+            let any = policy.trust || *mac == own || MacAddress(*mac).is_multicast();
             let free = any || policy.mac.is_none() && !(adding && self.has_other(n, *mac));
-            *mac != [0; 6] && *mac != [0xFF; 6] && free
+            ![MacAddress::ZERO, MacAddress::BROADCAST].contains(&MacAddress(*mac)) && free
         };
         if list.vsi != vsi.number || !list.addresses.iter().all(is_good) {
             return Ok(PARAM);
@@ -197,7 +198,8 @@ impl Host {
         let most = if policy.trust { TRUSTED_MACS } else { UNTRUSTED_MACS };
         let mut filters = vf.filters.clone();
         for mac in &list.addresses {
-            let kind = if mac[0] & 1 == 0 { &mut filters.unicast } else { filters.multicast() };
+            let is_group = MacAddress(*mac).is_multicast();
+            let kind = if is_group { filters.multicast() } else { &mut filters.unicast };
             kind.retain(|other| other != mac);
             kind.extend(adding.then_some(*mac));
         }

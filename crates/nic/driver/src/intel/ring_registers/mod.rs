@@ -18,6 +18,7 @@ use bus::Bar;
 use port::Counter;
 use regs::Register;
 use regs::ixgbe::{CTRL, STATUS};
+use wire::MacAddress;
 
 use super::chip::Device;
 use super::interrupt::{Signal, Write};
@@ -67,8 +68,10 @@ pub trait RingRegisters: Deref<Target = Device> {
         let [a, b, c, d] = self.bar.read32(Self::REGISTERS.ral.at(0)).to_le_bytes();
         let [e, f, _, _] = self.bar.read32(Self::REGISTERS.rah.at(0)).to_le_bytes();
         let mac = [a, b, c, d, e, f];
-        let valid = a & 1 == 0 && mac != [0; 6];
-        valid.then_some(mac).ok_or_else(|| Error::NoMacAddress { device: self.name.clone(), mac })
+        MacAddress(mac)
+            .is_station()
+            .then_some(mac)
+            .ok_or_else(|| Error::NoMacAddress { device: self.name.clone(), mac })
     }
 
     /// Starts counting at zero: counters clear when read (4.6.5).

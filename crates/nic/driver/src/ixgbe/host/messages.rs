@@ -5,6 +5,7 @@ use regs::ixgbe::{HLREG0, MAXFRS, PFVFLRE, PFVFLREC, RETA, RSSRK};
 use regs::ixgbevf::message::{
     self, CLEAR_TO_SEND, FAILURE, INFO_SHIFT, KIND_MASK, SUCCESS, WORDS, kind, mac_of, queues, version, xcast,
 };
+use wire::MacAddress;
 
 use super::Host;
 use crate::intel::ring_registers::address::address_words;
@@ -106,7 +107,7 @@ impl Host {
         let taken =
             |(other, vf): (usize, &super::Vf)| other != n && (vf.mac == mac || vf.unicast.contains(&mac));
         let others = mac == self.mac || self.vfs.iter().enumerate().any(taken);
-        mac[0] & 1 == 0 && mac != [0; 6] && (trust || !others)
+        MacAddress(mac).is_station() && (trust || !others)
     }
 
     /// Its own address, which stays as the policy has it.
