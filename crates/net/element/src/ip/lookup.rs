@@ -13,7 +13,8 @@ use graph::{Action, Class, Conf, Cx, Element, Fault, Next, Refused, Setup};
 use memory::{Batch, Packet};
 
 use super::forward::{Forwarder, Hop, NextHop};
-use super::routes::{Command, Routes, parameter};
+use super::route_text::Command;
+use super::routes::{Routes, parameter};
 use super::slots::Order;
 use crate::kernels::{self, single};
 use graph::annotation::PacketAnnotations;
@@ -57,8 +58,24 @@ const DOC: &str = "Sends packets where the longest prefix that their destination
     The table is a compressed trie fit for a full BGP table; batches are looked up as a whole, and changes \
     are seen by all threads at once.";
 
+/// In what the classes differ, beside the handlers.
+#[derive(Clone, Copy)]
+struct Variant {
+    /// In which order routes are listed.
+    order: Order,
+    /// By which name it complains of packets without a route.
+    speaker: &'static str,
+    is_deprecated: bool,
+}
+
+impl Variant {
+    const fn of(order: Order) -> Variant {
+        Variant { order, speaker: "IPRouteTable", is_deprecated: false }
+    }
+}
+
 macro_rules! lookup {
-    ($(#[$doc:meta])* $class:ident, $name:literal, $brief:literal, $order:expr, $changes:expr) => {
+    ($(#[$doc:meta])* $class:ident, $name:literal, $brief:literal, $variant:expr, $changes:expr) => {
         $(#[$doc])*
         pub static $class: Class = Class {
             name: $name,
@@ -72,7 +89,7 @@ macro_rules! lookup {
             example: concat!("rt :: ", $name, "(10.0.0.0/8 0, 0.0.0.0/0 18.26.4.1 1)"),
             see: &["RadixIPLookup", "LinearIPLookup", "StaticIPLookup", "LookupIP6Route", "GetIPAddress"],
             kernel: if $changes { Kernel::Excluded(kernels::BATCH) } else { Kernel::Inside(single!(Lookup).coded(code)) },
-            make: |setup, conf| make(setup, conf, $order),
+            make: |setup, conf| make(setup, conf, $variant),
             ..Class::BASE
         };
     };
@@ -81,41 +98,42 @@ macro_rules! lookup {
 lookup!(
     /// Click's table that is a list.
     LINEAR, "LinearIPLookup", "sends packets where a table of IPv4 routes says",
-    Order::First, true
+    Variant { speaker: "LinearIPLookup", ..Variant::of(Order::First) }, true
 );
 lookup!(
     /// The class of tables that are meant to be used.
     RADIX, "RadixIPLookup", "sends packets where a table of IPv4 routes says",
-    Order::Last, true
+    Variant::of(Order::Last), true
 );
 lookup!(
     /// Click's table of 48 MiB.
     DIRECT, "DirectIPLookup", "sends packets where a table of IPv4 routes says (as RadixIPLookup)",
-    Order::Bucket, true
+    Variant::of(Order::Bucket), true
 );
 lookup!(
     /// Click's table of ranges.
     RANGE, "RangeIPLookup", "sends packets where a table of IPv4 routes says (as RadixIPLookup)",
-    Order::Bucket, true
+    Variant::of(Order::Bucket), true
 );
 lookup!(
     /// Click's table that sorts.
     SORTED, "SortedIPLookup", "sends packets where a table of IPv4 routes says (as RadixIPLookup)",
-    Order::First, true
+    Variant { is_deprecated: true, ..Variant::of(Order::First) }, true
 );
 lookup!(
     /// The class of tables that stay as they are.
     STATIC, "StaticIPLookup", "sends packets where a fixed table of IPv4 routes says",
-    Order::First, false
+    Variant::of(Order::First), false
 );
 lookup!(
     /// Click's table for several processors.
     MULTI, "LookupIPRouteMP", "sends packets where a fixed table of IPv4 routes says (as StaticIPLookup)",
-    Order::First, false
+    Variant::of(Order::First), false
 );
 
-fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, order: Order) -> Result<Box<dyn Element>, Fault> {
-    if setup.class == "SortedIPLookup" {
+fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, variant: Variant) -> Result<Box<dyn Element>, Fault> {
+    let Variant { order, speaker, is_deprecated } = variant;
+    if is_deprecated {
         setup.warn("SortedIPLookup is deprecated; use LinearIPLookup or RadixIPLookup instead");
     }
     let texts = conf.rest();
@@ -127,7 +145,11 @@ fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, order: Order) -> Result<Box<
     }
     routes.rib.publish();
     let forwarder = Forwarder::new(routes.rib.reader());
-    Ok(Box::new(Lookup { routes: Arc::new(Mutex::new(routes)), forwarder, complaints: 0 }))
+    Ok(Box::new(Lookup {
+        routes: Arc::new(Mutex::new(routes)),
+        forwarder,
+        complaints: Complaints { count: 0, speaker },
+    }))
 }
 
 /// The most routes that are written out in programs; larger tables look up whole batches.
@@ -142,7 +164,23 @@ pub struct Lookup {
     /// For handlers only: packets go by what was published of it.
     routes: Arc<Mutex<Routes>>,
     forwarder: Forwarder<u32>,
-    complaints: u32,
+    complaints: Complaints,
+}
+
+/// What was said of packets without a route, and by which name.
+#[derive(Debug, Clone, Copy)]
+struct Complaints {
+    count: u32,
+    speaker: &'static str,
+}
+
+impl Complaints {
+    fn no_route(&mut self, cx: &mut Cx<'_>, address: Ipv4Addr) {
+        if self.count < COMPLAINTS {
+            self.count += 1;
+            cx.say(&format!("{}: no route for {address}\n", self.speaker));
+        }
+    }
 }
 
 impl Lookup {
@@ -151,17 +189,9 @@ impl Lookup {
     }
 
     #[cold]
-    fn no_route(complaints: &mut u32, cx: &mut Cx<'_>, packet: Packet) {
-        Lookup::complain(complaints, cx, packet.dst_ip());
+    fn no_route(complaints: &mut Complaints, cx: &mut Cx<'_>, packet: Packet) {
+        complaints.no_route(cx, packet.dst_ip());
         cx.drop(1, packet);
-    }
-
-    fn complain(complaints: &mut u32, cx: &mut Cx<'_>, address: Ipv4Addr) {
-        if *complaints < COMPLAINTS {
-            *complaints += 1;
-            let who = if cx.class() == "LinearIPLookup" { "LinearIPLookup" } else { "IPRouteTable" };
-            cx.say(&format!("{who}: no route for {address}\n"));
-        }
     }
 }
 
@@ -204,7 +234,7 @@ impl Lookup {
     /// A packet has no route.
     #[cold]
     pub fn miss(&mut self, cx: &mut Cx<'_>, packet: &Packet) -> Action {
-        Lookup::complain(&mut self.complaints, cx, packet.dst_ip());
+        self.complaints.no_route(cx, packet.dst_ip());
         Action::drop(1)
     }
 }
@@ -257,7 +287,8 @@ impl Element for Lookup {
 
     fn replicate(&self) -> Option<Box<dyn Element>> {
         let (routes, forwarder) = (self.routes.clone(), self.forwarder.clone());
-        Some(Box::new(Lookup { routes, forwarder, complaints: 0 }))
+        let complaints = Complaints { count: 0, ..self.complaints };
+        Some(Box::new(Lookup { routes, forwarder, complaints }))
     }
 
     fn take_over(&mut self, _: &mut Cx<'_>, _: &mut dyn Element) {

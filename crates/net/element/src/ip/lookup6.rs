@@ -11,7 +11,7 @@ use memory::Batch;
 
 use super::forward::{self, Forwarder};
 use super::ip6_packet::unparse;
-use super::route_text::{RouteText, Written, output};
+use super::route_text::{Command, RouteText, Written, output};
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -27,22 +27,24 @@ pub static CLASS: Class = Class {
         read("table", "all routes, a line each", |lookup| lookup.routes().dump()),
         ask("lookup", "the output, and gateway, of the address given", LookupIp6Route::ask),
         write("add", "adds the route given, or replaces that of the prefix", |lookup, cx, route| {
-            lookup.command(cx, "add", route)
+            lookup.command(cx, Command::Add, route)
         }),
         write("remove", "removes the route of the prefix given", |lookup, cx, prefix| {
-            lookup.command(cx, "remove", prefix)
+            lookup.command(cx, Command::Remove, prefix)
         }),
         write("ctrl", "`add ROUTE` or `remove PREFIX`", |lookup, cx, line| {
             let line = line.trim();
-            let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-            lookup.command(cx, command, rest)
+            let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+            // Adding replaces here, so there is no other command for that.
+            let command = Command::named(word).filter(|command| *command != Command::Set);
+            lookup.command(cx, command.ok_or("bad command, should be `add' or `remove'")?, rest)
         }),
     ]),
     drops: &["no such output", "no route"],
     example: "rt :: LookupIP6Route(2001:db8:1::/48 0, ::/0 2001:db8::1 1)",
     see: &["RadixIPLookup", "CheckIP6Header", "GetIP6Address"],
     make: |setup, conf| {
-        let mut routes = Routes { rib: Rib::new(), outputs: setup.outputs };
+        let mut routes = Routes6 { rib: Rib::new(), outputs: setup.outputs };
         let scope = *conf.scope();
         let mut problems = vec![];
         for (i, text) in conf.rest().iter().enumerate() {
@@ -63,12 +65,12 @@ type Hop = forward::Hop<u128>;
 
 /// A table of routes.
 #[derive(Debug)]
-struct Routes {
+struct Routes6 {
     rib: Rib<u128, Hop>,
     outputs: usize,
 }
 
-impl Routes {
+impl Routes6 {
     fn add(&mut self, text: &str, scope: &Scope<'_>) -> Result<(), String> {
         let wrong = || "should be DADDR/MASK [GW] OUTPUT".to_string();
         let route = RouteText::parse(text, scope).ok_or_else(wrong)?;
@@ -100,12 +102,12 @@ impl Routes {
 #[derive(Debug)]
 pub struct LookupIp6Route {
     /// For handlers only: packets go by what was published of it.
-    routes: Arc<Mutex<Routes>>,
+    routes: Arc<Mutex<Routes6>>,
     forwarder: Forwarder<u128>,
 }
 
 impl LookupIp6Route {
-    fn routes(&self) -> MutexGuard<'_, Routes> {
+    fn routes(&self) -> MutexGuard<'_, Routes6> {
         self.routes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -121,13 +123,12 @@ impl LookupIp6Route {
         })
     }
 
-    fn command(&mut self, cx: &Cx<'_>, command: &str, value: &str) -> Result<(), Refused> {
+    fn command(&mut self, cx: &Cx<'_>, command: Command, value: &str) -> Result<(), Refused> {
         let scope = Scope { element: cx.name(), names: &Default::default() };
         let mut routes = self.routes();
         match command {
-            "add" => routes.add(value, &scope)?,
-            "remove" => routes.remove(value, &scope)?,
-            _ => return Err("bad command, should be `add' or `remove'".into()),
+            Command::Add | Command::Set => routes.add(value, &scope)?,
+            Command::Remove => routes.remove(value, &scope)?,
         }
         routes.rib.publish();
         drop(routes);

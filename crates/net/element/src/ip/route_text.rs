@@ -1,9 +1,29 @@
-//! Routes as configurations and handlers write them, IPv4 and IPv6 alike:
+//! Routes and commands as configurations and handlers write them, IPv4 and IPv6 alike:
 //! `ADDR/LENGTH [GATEWAY] [OUTPUT]`.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use graph::value::{Prefix4, Prefix6, Scope, Value, unsigned};
+
+/// A command to a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Command {
+    Add,
+    Set,
+    Remove,
+}
+
+impl Command {
+    /// The command of a word.
+    pub(super) fn named(word: &str) -> Option<Command> {
+        match word {
+            "add" => Some(Command::Add),
+            "set" => Some(Command::Set),
+            "remove" => Some(Command::Remove),
+            _ => None,
+        }
+    }
+}
 
 /// A family's way to write prefixes and addresses.
 pub(super) trait Written: Default {

@@ -7,7 +7,7 @@ use fib::Rib;
 use graph::value::{Scope, unsigned};
 
 use super::forward;
-use super::route_text::{RouteText, output};
+use super::route_text::{Command, RouteText, output};
 use super::slots::{Order, Slots};
 
 type Hop = forward::Hop<u32>;
@@ -18,14 +18,6 @@ pub(crate) struct Entry {
     prefix: u32,
     len: u8,
     hop: Hop,
-}
-
-/// A command to a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Command {
-    Add,
-    Set,
-    Remove,
 }
 
 /// How a change is undone.
@@ -158,13 +150,10 @@ impl Routes {
         let mut undo = vec![];
         for line in text.lines() {
             let (word, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
-            let command = match word {
-                "add" => Ok(Command::Add),
-                "set" => Ok(Command::Set),
-                "remove" => Ok(Command::Remove),
-                _ if word.is_empty() || word.starts_with("//") || word.starts_with('#') => continue,
-                _ => Err(format!("bad command '{word}'")),
-            };
+            if word.is_empty() || word.starts_with("//") || word.starts_with('#') {
+                continue;
+            }
+            let command = Command::named(word).ok_or_else(|| format!("bad command '{word}'"));
             match command.and_then(|command| self.command(command, rest, scope)) {
                 Ok(step) => undo.push(step),
                 Err(error) => {
