@@ -444,9 +444,9 @@ mod tests {
     use super::*;
 
     /// Takes nothing, so that all that comes is kept.
-    struct Deaf;
+    struct NeverTaking;
 
-    impl Protocol for Deaf {
+    impl Protocol for NeverTaking {
         type Session = ();
 
         fn take(&mut self, (): &mut (), _: &[u8], _: &mut impl Output) -> Taken {
@@ -476,7 +476,7 @@ mod tests {
         let mut out = Batch::with_limit(16);
         let mut io = Io { now_ns: 1_000_000_000, pool: &mut pool, out: &mut out };
         let mut stack = Stack::new(tcp::Options { key: [1, 2], ..tcp::Options::default() }, io.now_ns);
-        let mut server = Server::new(Deaf, COUNT * 100);
+        let mut server = Server::new(NeverTaking, COUNT * 100);
         let ends = [1, 2].map(|last| IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)));
         let connect = |n: usize| stack.connect_from((ends[0], n as u16), (ends[1], 80), &mut io).unwrap();
         let ids: Vec<Id> = (1..=COUNT).map(connect).collect();

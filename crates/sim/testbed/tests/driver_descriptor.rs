@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use common::broken::{Broken, Faults};
 use common::frames::{self, Sums, payload};
-use common::hasty::hasty;
+use common::synchronous::synchronous;
 use common::{Bench, contents, devices};
 use driver::ixgbe::Ixgbe;
 use memory::{Batch, Dma, Pool, TxOffload};
@@ -28,7 +28,7 @@ fn options(completion: Completion) -> Options {
 fn descriptors_are_written_before_their_doorbell() {
     for completion in [Completion::Report, Completion::Head] {
         let (pcis, handles) = devices(&["pair", "pair"]);
-        let driven = pcis.iter().zip(&handles).map(|(pci, handle)| hasty(pci.clone(), handle));
+        let driven = pcis.iter().zip(&handles).map(|(pci, handle)| synchronous(pci.clone(), handle));
         let mut bench = Bench::over((driven.collect(), handles), &options(completion), 1024);
         for round in 0..300 {
             let sent: Vec<_> =
@@ -49,7 +49,7 @@ fn descriptors_are_written_before_their_doorbell() {
 #[test]
 fn a_ring_that_ran_dry_is_filled_before_its_doorbell() {
     let (pcis, handles) = devices(&["gen:flows=3,count=5000+sink", "sink"]);
-    let driven = pcis.iter().zip(&handles).map(|(pci, handle)| hasty(pci.clone(), handle)).collect();
+    let driven = pcis.iter().zip(&handles).map(|(pci, handle)| synchronous(pci.clone(), handle)).collect();
     let mut bench = Bench::over((driven, handles), &options(Completion::Report), 1024);
     let mut received = 0;
     // Frames wait: the doorbell is rung, and they are in the buffers.

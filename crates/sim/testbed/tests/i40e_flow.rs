@@ -188,7 +188,8 @@ struct Idle {
     counts: AtomicBool,
     /// It counts none yet.
     late: AtomicBool,
-    deaf: AtomicBool,
+    /// It takes no doorbells of the queue that programs filters.
+    no_doorbell: AtomicBool,
     lazy: AtomicBool,
 }
 
@@ -206,7 +207,7 @@ impl Between for Idle {
 
     fn write_bar(&self, inner: &bus::Pci, index: usize, offset: u32, data: &[u8]) -> bus::Result<()> {
         // Of the first queue that the port has not: it has one of each kind.
-        let is_tail = offset == QTX_TAIL::at(1) && self.deaf.load(Ordering::Relaxed);
+        let is_tail = offset == QTX_TAIL::at(1) && self.no_doorbell.load(Ordering::Relaxed);
         let is_start = offset == QTX_ENA::at(1) && data != [0; 4];
         if is_tail || is_start && self.lazy.swap(false, Ordering::Relaxed) {
             return Ok(());
@@ -234,19 +235,20 @@ fn fault(added: port::Result<()>) -> driver::Error {
 
 #[test]
 fn a_device_that_does_not_program_a_filter_is_an_error_with_a_name() {
-    for deaf in [false, true] {
-        let idle = Arc::new(Idle { counts: deaf.into(), deaf: deaf.into(), ..Idle::default() });
+    for no_doorbell in [false, true] {
+        let idle =
+            Arc::new(Idle { counts: no_doorbell.into(), no_doorbell: no_doorbell.into(), ..Idle::default() });
         let (mut port, handles) = idle_port(&idle);
         let mut add =
             || while_stepping(&handles, || port.add_flow(&flow(V4, UDP), FlowTarget::Drop)).unwrap();
         for again in [false, true] {
             let named = match fault(add()) {
-                driver::Error::I40e(Fault::FilterNotTaken { .. }) => deaf && !again,
-                driver::Error::I40e(Fault::FiltersUnknown { .. }) => deaf && again,
-                driver::Error::TableFull { .. } => !deaf,
+                driver::Error::I40e(Fault::FilterNotTaken { .. }) => no_doorbell && !again,
+                driver::Error::I40e(Fault::FiltersUnknown { .. }) => no_doorbell && again,
+                driver::Error::TableFull { .. } => !no_doorbell,
                 _ => false,
             };
-            assert!(named, "deaf {deaf}, again {again}");
+            assert!(named, "no doorbell {no_doorbell}, again {again}");
         }
         while_stepping(&handles, || drop(port)).unwrap();
     }

@@ -6,8 +6,8 @@ mod common;
 
 use common::broken::{Broken, Faults};
 use common::frames::{self, Sums, payload};
-use common::hasty::hasty;
 use common::i40e::{Bench, devices};
+use common::synchronous::synchronous;
 use common::{contents, run_until_idle};
 use memory::{Batch, TxOffload};
 use port::{Completion, Options, TxQueue as _};
@@ -23,7 +23,8 @@ fn options(completion: Completion) -> Options {
 fn descriptors_are_written_before_their_doorbell() {
     for completion in [Completion::Report, Completion::Head] {
         let (pcis, handles) = devices(&["pair", "pair"]);
-        let driven = pcis.iter().zip(&handles).map(|(pci, handle)| hasty(pci.clone(), handle)).collect();
+        let driven =
+            pcis.iter().zip(&handles).map(|(pci, handle)| synchronous(pci.clone(), handle)).collect();
         let mut bench = Bench::over((driven, handles), &options(completion));
         for round in 0..100 {
             let frame = frames::udp4(&payload(30 + round), Sums::Full);

@@ -5,51 +5,13 @@
 mod common;
 
 use common::frames::{self, Sums, payload};
-use common::hasty::hasty;
 use common::i40e_vf::{Pair, models, pair};
-use common::vf::{options, receive, send};
+use common::vf::{receive, ring_tests, send};
 use common::{contents, run_until_idle};
 use memory::{Batch, TxOffload};
-use port::{Completion, Options, TxQueue as _};
+use port::{Options, TxQueue as _};
 
-/// Small rings, so that they are lapped.
-fn small() -> Options {
-    Options { rx_ring: 64, tx_ring: 64, ..options() }
-}
-
-/// Frames from one virtual function to another, one after the other.
-fn laps(options: &Options) {
-    pair(models(2), options).laps();
-}
-
-#[test]
-fn many_frames_go_round_small_rings() {
-    laps(&small());
-}
-
-#[test]
-fn heads_that_are_written_back_free_what_was_sent() {
-    laps(&Options { completion: Completion::Head, ..small() });
-}
-
-#[test]
-fn queues_that_are_armed_break_no_rule() {
-    laps(&Options { interrupts: true, rx_queues: 2, ..small() });
-}
-
-#[test]
-fn a_device_that_acts_at_once_finds_all_in_order() {
-    let (mut pcis, handles) = models(2);
-    for (pci, handle) in pcis.iter_mut().zip(&handles).skip(1) {
-        *pci = hasty(pci.clone(), handle);
-    }
-    pair((pcis, handles), &small()).laps();
-}
-
-#[test]
-fn bursts_are_sent_and_freed() {
-    pair(models(2), &small()).bursts();
-}
+ring_tests!(1);
 
 #[test]
 fn a_full_ring_leaves_packets_in_the_batch_until_some_are_sent() {

@@ -5,55 +5,17 @@
 mod common;
 
 use common::broken::{Broken, Faults};
-use common::hasty::hasty;
 use common::ixgbe_vf::{Card, models, pair};
-use common::vf::{options, receive, send, to};
+use common::vf::{options, receive, ring_tests, send, to};
 use driver::ixgbe::host::Policy;
 use driver::ixgbevf::Ixgbevf;
 use memory::TxOffload;
-use port::{Completion, Options, Port as _};
+use port::Port as _;
 use regs::ixgbe::RXDCTL;
 use regs::ixgbevf::{VFRXDCTL, VFTXDCTL};
 use testbed::ixgbe;
 
-/// Frames from one virtual function to another, one after the other.
-fn laps(options: &Options) {
-    pair(models(2), options).laps();
-}
-
-/// Small rings, so that they are lapped.
-fn small() -> Options {
-    Options { rx_ring: 64, tx_ring: 64, ..options() }
-}
-
-#[test]
-fn many_frames_go_round_small_rings() {
-    laps(&small());
-}
-
-#[test]
-fn heads_that_are_written_back_free_what_was_sent() {
-    laps(&Options { completion: Completion::Head, ..small() });
-}
-
-#[test]
-fn queues_that_are_armed_break_no_rule() {
-    laps(&Options { interrupts: true, rx_queues: 2, ..small() });
-}
-
-#[test]
-fn a_device_that_acts_at_once_finds_all_in_order() {
-    let (mut pcis, handles) = models(2);
-    for (pci, handle) in pcis.iter_mut().zip(&handles).skip(2) {
-        *pci = hasty(pci.clone(), handle);
-    }
-    pair((pcis, handles), &small()).laps();
-}
-
-#[test]
-fn bursts_are_sent_and_freed() {
-    pair(models(2), &small()).bursts();
-}
+ring_tests!(2);
 
 /// What never starts or stops: the first queues, by what their registers tell.
 const STATES: [u32; 2] = [VFRXDCTL::at(0), VFTXDCTL::at(0)];

@@ -17,8 +17,8 @@ use bus::Pci;
 use bus::vfio_user::client::Client;
 use bus::vhost_user::Frontend;
 use common::alone::alone;
-use common::hollow::{Served82576, ServingHollow};
 use common::limit::{Limit, until};
+use common::stub_82576::{Served82576, ServingStub};
 use common::virtio::{devices, model, offer};
 use common::witness::Witness;
 use driver::i40e::I40e;
@@ -54,7 +54,7 @@ const ROUNDS: usize = 60;
 enum Device {
     /// With its socket, and the folder that is kept for it.
     Model(Serving, PathBuf, #[expect(dead_code)] tempfile::TempDir),
-    Hollow(Served82576, Option<ServingHollow>),
+    Stub(Served82576, Option<ServingStub>),
 }
 
 /// A driver and how it meets its device.
@@ -123,7 +123,7 @@ const VICTIMS: &[Victim] = &[
             [regs::igb::RDBAL::at(0), regs::igb::RDBAH::at(0), regs::igb::RDLEN::at(0)],
             [regs::igb::TDBAL::at(0), regs::igb::TDBAH::at(0), regs::igb::TDLEN::at(0)],
         ]),
-        device: || Device::Hollow(Served82576::new(), None),
+        device: || Device::Stub(Served82576::new(), None),
         open: |stream, patience, dma| Some(Box::new(Igb::open(pci(stream, patience)?, dma, options()).ok()?)),
     },
     Victim {
@@ -249,9 +249,9 @@ impl Victim {
             Device::Model(_, socket, _) => {
                 (UnixStream::connect(socket).unwrap(), theirs.try_clone().unwrap())
             }
-            Device::Hollow(hollow, serving) => {
+            Device::Stub(stub, serving) => {
                 let (near, far) = UnixStream::pair().unwrap();
-                *serving = Some(hollow.serve(far));
+                *serving = Some(stub.serve(far));
                 (near, theirs.try_clone().unwrap())
             }
         };
@@ -280,7 +280,7 @@ impl Victim {
                     break;
                 }
                 match device {
-                    Device::Hollow(hollow, _) => hollow.step(),
+                    Device::Stub(stub, _) => stub.step(),
                     Device::Model(..) => sleep(Duration::from_micros(200)),
                 }
                 for _ in 0..mutations.shared {

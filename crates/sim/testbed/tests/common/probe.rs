@@ -16,7 +16,7 @@ use testbed::inprocess::{Handle, while_stepping};
 
 use super::between::{Between, in_front_of};
 use super::frames::{self, Sums, payload};
-use super::hasty::hasty;
+use super::synchronous::synchronous;
 
 /// Ports of a driver, with models behind them.
 pub trait Ports: Sized {
@@ -151,7 +151,7 @@ pub enum Way {
     /// The device sees every access, in order, and its queues are slow to start.
     Slow,
     /// It sees every access, and acts at once on each write.
-    Hasty,
+    Synchronous,
 }
 
 /// The device's time, which goes on by hand: the same in each run. And what the
@@ -205,7 +205,7 @@ fn probe<B: Ports>(phase: &Phase<B>) -> (bool, Result<(), String>) {
     let driven = |(pci, handle): (&Pci, &Handle)| match phase.way {
         Way::Mapped => pci.clone(),
         Way::Slow => in_front_of(pci.clone(), Arc::new(Slow { states: B::STATES, before: Mutex::default() })),
-        Way::Hasty => hasty(pci.clone(), handle),
+        Way::Synchronous => synchronous(pci.clone(), handle),
     };
     let driven: Vec<_> = pcis.iter().zip(&handles).map(driven).collect();
     let mut clock = Clock { now_ns: 0, phase: phase.name, told: BTreeSet::new() };
@@ -482,6 +482,6 @@ pub fn phases<B: Ports>(several: Options) -> Vec<Phase<B>> {
         Phase::new("interrupts", armed, interrupts),
         Phase { wires: ["gen:flows=64", "gen:flows=8,rate=100k"], ..Phase::new("queues", several, queues) },
         Phase { way: Way::Slow, ..Phase::new("queues that take their time", plain.clone(), traffic) },
-        Phase { way: Way::Hasty, ..Phase::new("a device that acts at once", plain, traffic) },
+        Phase { way: Way::Synchronous, ..Phase::new("a device that acts at once", plain, traffic) },
     ]
 }

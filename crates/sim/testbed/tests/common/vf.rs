@@ -298,3 +298,52 @@ impl<P, R: port::RxQueue, T: port::TxQueue, H> Pair<P, R, T, H> {
         handles.iter().for_each(|handle| assert_eq!(handle.report().findings, []));
     }
 }
+
+/// The tests of rings that the drivers of both chips' virtual functions pass alike, in a file that has
+/// `models` and `pair` of one of them. `$first` is the place of its first virtual function among the
+/// devices.
+#[allow(unused_macros, reason = "other tests have no use for it")]
+macro_rules! ring_tests {
+    ($first:expr) => {
+        /// Small rings, so that they are lapped.
+        fn small() -> port::Options {
+            port::Options { rx_ring: 64, tx_ring: 64, ..$crate::common::vf::options() }
+        }
+
+        /// Frames from one virtual function to another, one after the other.
+        fn laps(options: &port::Options) {
+            pair(models(2), options).laps();
+        }
+
+        #[test]
+        fn many_frames_go_round_small_rings() {
+            laps(&small());
+        }
+
+        #[test]
+        fn heads_that_are_written_back_free_what_was_sent() {
+            laps(&port::Options { completion: port::Completion::Head, ..small() });
+        }
+
+        #[test]
+        fn queues_that_are_armed_break_no_rule() {
+            laps(&port::Options { interrupts: true, rx_queues: 2, ..small() });
+        }
+
+        #[test]
+        fn a_device_that_acts_at_once_finds_all_in_order() {
+            let (mut pcis, handles) = models(2);
+            for (pci, handle) in pcis.iter_mut().zip(&handles).skip($first) {
+                *pci = $crate::common::synchronous::synchronous(pci.clone(), handle);
+            }
+            pair((pcis, handles), &small()).laps();
+        }
+
+        #[test]
+        fn bursts_are_sent_and_freed() {
+            pair(models(2), &small()).bursts();
+        }
+    };
+}
+#[allow(unused_imports, reason = "likewise")]
+pub(crate) use ring_tests;

@@ -21,7 +21,7 @@ use testbed::view::{Access, View};
 /// Bytes of a frame that is received.
 const FRAME: usize = 100;
 
-struct Hollow {
+struct Stub {
     config: ConfigSpace,
     registers: Vec<u32>,
     memory: View,
@@ -31,10 +31,10 @@ struct Hollow {
 
 /// The device, which a test steps and a thread serves.
 #[derive(Clone)]
-pub struct Served82576(Arc<Mutex<Hollow>>);
+pub struct Served82576(Arc<Mutex<Stub>>);
 
 /// Serves one client until dropped.
-pub struct ServingHollow {
+pub struct ServingStub {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -51,18 +51,18 @@ impl Served82576 {
         };
         let config = ConfigSpace::new(ids).with_bar(0, BarType::Memory64, BAR0_LEN.into());
         let registers = vec![0; BAR0_LEN as usize / 4];
-        let hollow = Hollow { config, registers, memory: View::default(), rx_head: 0, tx_head: 0 };
-        Served82576(Arc::new(Mutex::new(hollow)))
+        let stub = Stub { config, registers, memory: View::default(), rx_head: 0, tx_head: 0 };
+        Served82576(Arc::new(Mutex::new(stub)))
     }
 
-    pub fn serve(&self, stream: UnixStream) -> ServingHollow {
+    pub fn serve(&self, stream: UnixStream) -> ServingStub {
         let (stop, mut device) = (Arc::new(AtomicBool::new(false)), self.clone());
         let stopped = stop.clone();
         let thread = spawn(move || _ = serve_stream(&stream, &mut device, &stopped));
-        ServingHollow { stop, thread: Some(thread) }
+        ServingStub { stop, thread: Some(thread) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Hollow> {
+    fn lock(&self) -> MutexGuard<'_, Stub> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -72,14 +72,14 @@ impl Served82576 {
     }
 }
 
-impl Drop for ServingHollow {
+impl Drop for ServingStub {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.take().unwrap().join().unwrap();
     }
 }
 
-impl Hollow {
+impl Stub {
     fn get(&self, at: u32) -> u32 {
         self.registers[at as usize / 4]
     }

@@ -9,14 +9,14 @@ use testbed::inprocess::Handle;
 use super::between::{Between, in_front_of};
 
 #[derive(Debug)]
-struct Hasty(Handle);
+struct Synchronous(Handle);
 
 /// Has a device stepped after each write.
-pub fn hasty(inner: Pci, handle: &Handle) -> Pci {
-    in_front_of(inner, Arc::new(Hasty(handle.clone())))
+pub fn synchronous(inner: Pci, handle: &Handle) -> Pci {
+    in_front_of(inner, Arc::new(Synchronous(handle.clone())))
 }
 
-impl Between for Hasty {
+impl Between for Synchronous {
     fn write_bar(&self, inner: &Pci, index: usize, offset: u32, data: &[u8]) -> Result<()> {
         inner.write_bar(index, offset, data)?;
         (0..4).for_each(|_| _ = self.0.step_now());
