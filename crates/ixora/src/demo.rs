@@ -17,27 +17,65 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use app::Forward;
+use clap::Args;
+use port::setting::Numbers;
 use runtime::{Poller, Progress, cores};
 use serde_json::json;
-use testbed::Model;
 use testbed::serve::Report;
 use testbed::wire::Spec;
+use testbed::{MODELS, Model};
 
-use crate::cli::{Hugepages, PortOptions, Settings};
+use crate::cli::{Confine, PortOptions};
 use crate::open::{PortFindings, Ports};
+use crate::rate::{Rate, duration};
 use crate::run::Outcome;
 use crate::summary::Summary;
-use crate::{Failure, cli, open, run, signal};
+use crate::{Failure, open, run, signal};
 use accounts::Accounts;
 use models::Models;
 use samples::{Sampler, Samples};
 use verdict::{Evidence, Verdict};
 
+#[derive(Args, Debug)]
+pub struct Demo {
+    #[arg(long, default_value = MODELS[0].name, help = format!("The model that both NICs are: {}", testbed::models::names("or")))]
+    pub nic: String,
+    /// How long.
+    #[arg(long, default_value = "10s", value_parser = duration)]
+    pub duration: Duration,
+    /// Packets per second offered to each port. The default is what two cores do without
+    /// loss, one for the driver and one for both models; 14.88M is 10 Gbit/s of 64 bytes.
+    #[arg(long, default_value = "1M")]
+    pub rate: Rate,
+    /// Frame size in bytes, with CRC.
+    #[arg(long, default_value_t = 64)]
+    pub size: usize,
+    /// Packets in a batch, 1 to 256.
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub batch: u16,
+    /// Descriptors in each ring: a power of two, 64 to 4096.
+    #[arg(long, default_value_t = 512, value_parser = ring)]
+    pub ring: usize,
+    /// Print the summary as JSON, and nothing else.
+    #[arg(long)]
+    pub json: bool,
+    /// No live line.
+    #[arg(long, short)]
+    pub quiet: bool,
+    #[command(flatten)]
+    pub confine: Confine,
+}
+
+/// Descriptors in a ring.
+fn ring(text: &str) -> Result<usize, String> {
+    Numbers::RING.parse(text)
+}
+
 /// How long the models may take to see that a port was closed. It only bounds a hang.
 const CLOSE: Duration = Duration::from_secs(5);
 
 /// Runs the demo; fails when the forwarder does not do what a working one does.
-pub fn run(arguments: &cli::Demo) -> Result<(), Failure> {
+pub fn run(arguments: &Demo) -> Result<(), Failure> {
     let model = Model::named(&arguments.nic)?;
     let interrupted = signal::stop_flag()?;
     // The driver and the models get a core each, where there are two.
@@ -51,7 +89,7 @@ pub fn run(arguments: &cli::Demo) -> Result<(), Failure> {
         println!("two {} models with wires {wire}", model.name);
         println!("our driver attaches over vfio-user and forwards both ways for {:?}", arguments.duration);
     }
-    let mut models = Models::start(model.name, &wire, theirs, arguments.no_confine)?;
+    let mut models = Models::start(model.name, &wire, theirs, arguments.confine)?;
     let options = port_options(arguments, ours);
     let names = models.ports();
     let mut ports = open::ports(&names.each_ref().map(String::as_str), &options, &interrupted)?;
@@ -156,22 +194,16 @@ try next:
   ixora bench driver                            cycles per packet, batch by batch
   ixora doctor                                  what this machine needs for a real NIC";
 
-fn port_options(arguments: &cli::Demo, core: Option<usize>) -> PortOptions {
+fn port_options(arguments: &Demo, core: Option<usize>) -> PortOptions {
     let max_frame = arguments.size.saturating_sub(4).max(1514);
     let (rx_ring, tx_ring) = (arguments.ring, arguments.ring);
     PortOptions {
         batch: arguments.batch,
-        open: Settings(port::Options { rx_ring, tx_ring, max_frame, ..port::Options::default() }),
-        threads: 1,
         cpu: core.into_iter().collect(),
-        hugepages: Hugepages::Auto,
-        numa: None,
-        duration: None,
-        count: None,
         json: arguments.json,
         quiet: arguments.quiet,
-        verbose: 0,
-        no_confine: arguments.no_confine,
+        confine: arguments.confine,
+        ..PortOptions::of(port::Options { rx_ring, tx_ring, max_frame, ..port::Options::default() })
     }
 }
 

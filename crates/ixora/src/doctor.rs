@@ -4,10 +4,18 @@
 mod checks;
 mod system;
 
+use clap::Args;
 use serde::Serialize;
 
-use crate::{Failure, cli};
+use crate::Failure;
 use system::System;
+
+#[derive(Args, Debug)]
+pub struct Doctor {
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// How a check came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -39,7 +47,7 @@ pub struct Check {
 }
 
 /// Looks and prints; fails only when not even the demo can run.
-pub fn run(arguments: &cli::Doctor) -> Result<(), Failure> {
+pub fn run(arguments: &Doctor) -> Result<(), Failure> {
     let checks = checks::all(&System::root());
     if arguments.json {
         let _ = serde_json::to_writer_pretty(std::io::stdout().lock(), &checks);

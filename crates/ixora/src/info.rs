@@ -1,13 +1,23 @@
 //! `ixora info`: what this build drives and how ports are written; or, with a port,
 //! what that port can do.
 
+use clap::Args;
 use port::{Capabilities, Feature, Limits};
 use serde_json::{Value, json};
 use testbed::MODELS;
 
-use crate::cli::Info;
+use crate::cli::PortOptions;
 use crate::open::{self, model_form};
 use crate::{Failure, signal};
+
+#[derive(Args, Debug)]
+pub struct Info {
+    /// A port, which is opened for it.
+    #[arg(value_name = "PORT")]
+    pub name: Option<String>,
+    #[command(flatten)]
+    pub port: PortOptions,
+}
 
 /// Prints it.
 pub fn run(info: &Info) -> Result<(), Failure> {

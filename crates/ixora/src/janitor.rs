@@ -17,10 +17,11 @@ use std::sync::atomic::AtomicBool;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use runtime::confine;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::{Failure, cli};
+use crate::Failure;
 
 /// How long it may take to tidy up.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -30,6 +31,19 @@ const DYING: Duration = Duration::from_secs(1);
 const READY: u8 = b'+';
 /// What it is told when a process has ended in order.
 const FAREWELL: u8 = b'.';
+
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// A socket to remove.
+    #[arg(long)]
+    pub socket: Vec<PathBuf>,
+    /// A directory to remove with all that is in it.
+    #[arg(long)]
+    pub directory: Vec<PathBuf>,
+    /// A device to take from a process that was killed.
+    #[arg(long)]
+    pub device: Vec<bus::Address>,
+}
 
 /// What a process leaves when it ends.
 #[derive(Clone, Debug, Default)]
@@ -100,7 +114,7 @@ impl Drop for Janitor {
 }
 
 /// `ixora janitor`.
-pub fn run(arguments: &cli::Janitor) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let failed = |error| Failure::new(format!("cannot wait: {error}"));
     for signal in [SIGHUP, SIGINT, SIGTERM] {
         // Caught and not heeded: they are for the one that we wait for.

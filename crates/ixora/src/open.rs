@@ -118,7 +118,7 @@ impl Ports {
 
     /// Likewise, but for what an application needs beside its ports.
     pub fn confine_but(&mut self, options: &PortOptions, mut needs: Needs) -> Result<Confinement, Failure> {
-        if options.no_confine {
+        if options.confine.no_confine {
             return Ok(Confinement::none());
         }
         self.janitor = Janitor::call(&self.extras.clean_up)?;

@@ -1,6 +1,7 @@
 //! `ixora model`: device models behind sockets, for any vfio-user client.
 
 use std::io::BufRead;
+use std::iter;
 use std::os::unix::fs::lchown;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,15 +9,90 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use runtime::confine::{Confinement, Needs, caller};
-use testbed::models::Setup;
+use testbed::models::{self, Setup};
 use testbed::serve::{Endpoint, Options, Report};
 use testbed::view::Trust;
 use testbed::wire::{self, Ledger, NotRecorded, Plug, WireStats};
 use testbed::{Finding, Idle, Model, ixgbe, vfio_user, vhost_user};
 
+use crate::cli::Confine;
 use crate::janitor::{CleanUp, Janitor};
-use crate::{Failure, cli, signal};
+use crate::rate::duration;
+use crate::{Failure, signal};
+
+#[derive(Args, Debug)]
+pub struct Arguments {
+    #[arg(help = format!("The chip: {}", models::names("or")))]
+    pub chip: String,
+    /// Where to listen for vfio-user clients; several serve several devices from
+    /// one process.
+    #[arg(long, required_unless_present = "vhost_user", conflicts_with = "vhost_user")]
+    pub socket: Vec<PathBuf>,
+    #[arg(long, help = format!("Where to listen for vhost-user front ends instead ({})", models::vhost_user_names()))]
+    pub vhost_user: Vec<PathBuf>,
+    /// What is in the port: loop, pair, sink, gen:…, pcap:FILE, record:FILE,
+    /// tap:NAME, unix:PATH; joined by +. One for each socket, or one for all.
+    #[arg(long, default_value = "sink")]
+    pub wire: Vec<String>,
+    #[arg(long, value_parser = device_id, help = format!("The PCI device id, in hexadecimal: {}", models::device_ids()))]
+    pub device_id: Option<u16>,
+    /// Virtual functions of each device: at --socket S, they are served at S.vf0, S.vf1 and so on.
+    #[arg(long, default_value_t = 0, conflicts_with = "vhost_user")]
+    pub vfs: usize,
+    /// Let drivers map no registers: every access comes to the model, in order.
+    /// Slower, but counters in the queues' registers clear when they are read.
+    #[arg(long)]
+    pub trap: bool,
+    /// Take memory that cannot be sealed against shrinking, as DPDK's; a client that
+    /// shrinks it loses its connection.
+    #[arg(long)]
+    pub allow_unsealed: bool,
+    /// The core that runs the models.
+    #[arg(long)]
+    pub core: Option<usize>,
+    /// Injected faults, as in drop=0.01,corrupt=0.001,seed=7.
+    #[arg(long)]
+    pub fault: Option<String>,
+    /// Stop after this time.
+    #[arg(long, value_parser = duration)]
+    pub duration: Option<Duration>,
+    /// Print statistics and the linter's report as JSON when done.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub confine: Confine,
+    /// Take requests on standard input, and end with it; the sockets are the
+    /// parent's to remove.
+    #[arg(long, hide = true)]
+    pub control: bool,
+}
+
+impl Arguments {
+    /// Where to listen, whatever is spoken there.
+    pub fn sockets(&self) -> &[PathBuf] {
+        if self.vhost_user.is_empty() { &self.socket } else { &self.vhost_user }
+    }
+
+    /// Likewise, with those of virtual functions behind each.
+    pub fn all_sockets(&self) -> Vec<PathBuf> {
+        let all = |socket: &PathBuf| iter::once(socket.clone()).chain(self.vf_sockets(socket));
+        self.sockets().iter().flat_map(all).collect()
+    }
+
+    /// Where the virtual functions of the device at a socket are.
+    pub fn vf_sockets(&self, socket: &Path) -> Vec<PathBuf> {
+        let at = |n: usize| PathBuf::from(format!("{}.vf{n}", socket.display()));
+        (0..self.vfs).map(at).collect()
+    }
+}
+
+/// A PCI device id; whether the model has it is seen when the device is made.
+fn device_id(text: &str) -> Result<u16, String> {
+    let id = u16::from_str_radix(text.trim_start_matches("0x"), 16).ok();
+    id.ok_or_else(|| format!("write {}", models::device_ids()))
+}
 
 /// What a parent process may ask on standard input with `--control`. When its
 /// end closes, this process ends too.
@@ -35,7 +111,7 @@ enum Request {
 pub const READY: &str = "ready";
 
 /// Serves until a signal comes, the time is over, or the parent is gone.
-pub fn run(arguments: &cli::Model) -> Result<(), Failure> {
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let model = Model::named(&arguments.chip)?;
     let stop = signal::stop_flag()?;
     let options = Options { core: arguments.core, idle: Idle::Yield };
@@ -89,8 +165,8 @@ pub fn not_recorded(wire: &WireStats) -> Option<Failure> {
 }
 
 /// Gives up what only opening needed. `wires` are the sockets that wires bound.
-fn confine(arguments: &cli::Model, wires: Vec<PathBuf>) -> Result<(Confinement, Option<Janitor>), Failure> {
-    if arguments.no_confine {
+fn confine(arguments: &Arguments, wires: Vec<PathBuf>) -> Result<(Confinement, Option<Janitor>), Failure> {
+    if arguments.confine.no_confine {
         return Ok((Confinement::none(), None));
     }
     let datagrams = !wires.is_empty();
@@ -112,10 +188,7 @@ fn confine(arguments: &cli::Model, wires: Vec<PathBuf>) -> Result<(Confinement, 
 }
 
 /// The devices, and the sockets that their wires bound.
-fn endpoints(
-    arguments: &cli::Model,
-    model: &'static Model,
-) -> Result<(Vec<Endpoint>, Vec<PathBuf>), Failure> {
+fn endpoints(arguments: &Arguments, model: &'static Model) -> Result<(Vec<Endpoint>, Vec<PathBuf>), Failure> {
     let (sockets, wires) = (arguments.sockets(), &arguments.wire);
     if wires.len() != 1 && wires.len() != sockets.len() {
         let (s, w) = (sockets.len(), wires.len());

@@ -2,16 +2,28 @@
 
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use app::capture::{Capture, Output, now_ns};
+use clap::Args;
 use interface::pcap::{Blocks, Writer};
 use port::{Counter, Feature, Reason};
 use runtime::Poller;
 use runtime::confine::Needs;
 
-use crate::{Failure, cli, open, run, signal};
+use crate::cli::PortOptions;
+use crate::{Failure, open, run, signal};
+
+#[derive(Args, Debug)]
+pub struct Pcap {
+    /// The port to receive on.
+    pub a: String,
+    /// The file to write, pcapng; `-` for standard output.
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub port: PortOptions,
+}
 
 /// The file of this name, made anew; standard output for `-`.
 fn create(path: &Path) -> std::io::Result<File> {
@@ -23,8 +35,8 @@ fn create(path: &Path) -> std::io::Result<File> {
 
 /// `ixora pcap A FILE`. The file is made when the port is open, so that a wrong
 /// name costs no older capture.
-pub fn run(arguments: &cli::Pcap) -> Result<(), Failure> {
-    let mut options = cli::PortOptions { count: None, ..arguments.port.clone() };
+pub fn run(arguments: &Pcap) -> Result<(), Failure> {
+    let mut options = PortOptions { count: None, ..arguments.port.clone() };
     options.open.timestamps = true;
     let options = &options;
     let path = arguments.file.display().to_string();

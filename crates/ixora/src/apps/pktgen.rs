@@ -5,15 +5,44 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use app::generate::{Generator, Pace, template};
 use app::vlan::Tagging;
+use clap::Args;
 use port::Feature;
 use runtime::Poller;
 use wire::MacAddress;
 
-use crate::rate::Rate;
-use crate::{Failure, cli, open, run, signal};
+use crate::cli::PortOptions;
+use crate::rate::{Rate, Size};
+use crate::{Failure, open, run, signal};
 
 /// Part of the packets that may be missing at a rate.
 const TOLERANCE: f64 = 0.01;
+
+#[derive(Args, Debug)]
+pub struct Pktgen {
+    /// The port to send on.
+    pub a: String,
+    /// Frame size in bytes, with CRC, 64 to 2052; or imix, 7 of 64, 4 of 594
+    /// and 1 of 1518.
+    #[arg(long, default_value = "64")]
+    pub size: Size,
+    /// Packets per second: 1000, 500k, 14.88M, max.
+    #[arg(long, default_value = "max")]
+    pub rate: Rate,
+    /// Flows, told apart by their UDP source port.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    pub flows: u16,
+    /// Fewer packets than --rate asks for are no failure.
+    #[arg(long)]
+    pub allow_short: bool,
+    /// Destination address; if left out, one that no host has.
+    #[arg(long, default_value = "02:00:5e:10:00:ff")]
+    pub to: MacAddress,
+    /// Tag each frame with this VLAN; a NIC that can inserts the tag itself.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(..4096))]
+    pub vlan: Option<u16>,
+    #[command(flatten)]
+    pub port: PortOptions,
+}
 
 /// What `pktgen` says of a rate that was not reached: of so many packets sent, so many
 /// more were due.
@@ -27,11 +56,11 @@ fn short(rate: f64, sent: u64, missed: u64) -> Option<Failure> {
 }
 
 /// `ixora pktgen A`.
-pub fn run(arguments: &cli::Pktgen) -> Result<(), Failure> {
+pub fn run(arguments: &Pktgen) -> Result<(), Failure> {
     let (sizes, cycle) = arguments.size.cycle();
     // The largest frame without CRC must fit, or the device would not send it.
     let largest = sizes.iter().max().map_or(0, |size| size - 4);
-    let mut options = cli::PortOptions { count: None, ..arguments.port.clone() };
+    let mut options = PortOptions { count: None, ..arguments.port.clone() };
     options.open.max_frame = options.open.max_frame.max(largest);
     let options = &options;
     let stop = signal::stop_flag()?;

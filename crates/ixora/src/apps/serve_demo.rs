@@ -16,8 +16,8 @@ use wire::MacAddress;
 
 use super::load;
 use super::serve::{self, BUFFERS, host_options};
+use crate::cli::PortOptions;
 use crate::cli::load::{Demo, Service as Which};
-use crate::cli::{Hugepages, PortOptions, Settings};
 use crate::summary::Summary;
 use crate::{Failure, open, signal};
 
@@ -102,18 +102,10 @@ fn parts(arguments: &Demo, report: &Report) -> (u16, Box<dyn Service>, Workload)
 
 fn options(arguments: &Demo) -> PortOptions {
     PortOptions {
-        batch: 32,
-        open: Settings(port::Options { max_frame: 1514, ..port::Options::default() }),
-        threads: 1,
-        cpu: Vec::new(),
-        hugepages: Hugepages::Auto,
-        numa: None,
-        duration: None,
-        count: None,
         json: arguments.json,
         quiet: true,
-        verbose: 0,
-        no_confine: arguments.no_confine,
+        confine: arguments.confine,
+        ..PortOptions::of(port::Options { max_frame: 1514, ..port::Options::default() })
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use testbed::MODELS;
 
-use super::{PortOptions, examples};
+use super::{Confine, PortOptions, examples};
 use crate::rate::{Memory, Rate, duration};
 
 #[derive(Subcommand, Debug)]
@@ -199,9 +199,8 @@ pub struct Demo {
     /// No live line.
     #[arg(long, short)]
     pub quiet: bool,
-    /// Keep privileges and all system calls, to debug.
-    #[arg(long)]
-    pub no_confine: bool,
+    #[command(flatten)]
+    pub confine: Confine,
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use testbed::serve::Report;
 
 use super::Scratch;
 use crate::Failure;
+use crate::cli::Confine;
 use crate::janitor::{CleanUp, Janitor};
 use crate::serve::READY;
 
@@ -38,14 +39,14 @@ pub struct Models {
 
 impl Models {
     /// Starts the process and waits until both sockets are there.
-    pub fn start(model: &str, wire: &str, core: Option<usize>, no_confine: bool) -> Result<Models, Failure> {
+    pub fn start(model: &str, wire: &str, core: Option<usize>, confine: Confine) -> Result<Models, Failure> {
         let scratch = Scratch::new()?;
         let sockets = ["a", "b"].map(|name| scratch.0.join(name));
         let program =
             std::env::current_exe().map_err(|e| Failure::new(format!("cannot find this program: {e}")))?;
         let mut command = Command::new(program);
         command.args(["model", model, "--control", "--wire", wire]);
-        if no_confine {
+        if confine.no_confine {
             command.arg("--no-confine");
         }
         for socket in &sockets {

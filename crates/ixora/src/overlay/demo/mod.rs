@@ -21,7 +21,7 @@ use testbed::{MODELS, Model};
 use vtep::Config;
 
 use super::host::{Host, names};
-use crate::cli::{Hugepages, PortOptions, Settings};
+use crate::cli::{Confine, PortOptions};
 use crate::rate::{Rate, duration};
 use crate::{Failure, open, run, signal};
 use account::Direction;
@@ -62,9 +62,8 @@ pub struct Demo {
     /// No live line.
     #[arg(long, short)]
     quiet: bool,
-    /// Keep privileges and all system calls, to debug.
-    #[arg(long)]
-    no_confine: bool,
+    #[command(flatten)]
+    confine: Confine,
 }
 
 fn protocols() -> clap::builder::PossibleValuesParser {
@@ -122,18 +121,10 @@ const PORTS: usize = 2;
 fn options(arguments: &Demo, configs: &[Config; 2]) -> PortOptions {
     let max_frame = configs.iter().map(Config::max_frame).max().unwrap_or(0).max(1514);
     PortOptions {
-        batch: 32,
-        open: Settings(port::Options { max_frame, ..port::Options::default() }),
-        threads: 1,
-        cpu: Vec::new(),
-        hugepages: Hugepages::Auto,
-        numa: None,
-        duration: None,
-        count: None,
         json: arguments.json,
         quiet: arguments.quiet,
-        verbose: 0,
-        no_confine: arguments.no_confine,
+        confine: arguments.confine,
+        ..PortOptions::of(port::Options { max_frame, ..port::Options::default() })
     }
 }
 
