@@ -81,7 +81,7 @@ impl Clocked {
         let mut inner = self.lock();
         inner.looks = 0;
         let result = call(&mut inner.host);
-        drop(self.settle(inner));
+        drop(self.wake_waiter(inner));
         result
     }
 
@@ -90,10 +90,10 @@ impl Clocked {
         let mut inner = self.lock();
         inner.looks = 0;
         inner.host.receive(bytes);
-        let mut inner = self.settle(inner);
+        let mut inner = self.wake_waiter(inner);
         inner.host.pump();
         // There may be room since more was sent.
-        drop(self.settle(inner));
+        drop(self.wake_waiter(inner));
     }
 
     /// Calls the host until the answer is another one than `EAGAIN`, for so many nanoseconds at
@@ -116,7 +116,7 @@ impl Clocked {
                     inner.finishing = fs::read_link("/proc/thread-self").ok();
                     self.changed.notify_all();
                 }
-                drop(self.settle(inner));
+                drop(self.wake_waiter(inner));
                 return answer;
             }
             if self.is_driver() {
@@ -136,8 +136,8 @@ impl Clocked {
         }
     }
 
-    /// Lets a waiting call look at what changed, and return if it can.
-    fn settle<'a>(&'a self, mut inner: Guard<'a>) -> Guard<'a> {
+    /// Wakes a waiting call, which sees what changed and returns if it can.
+    fn wake_waiter<'a>(&'a self, mut inner: Guard<'a>) -> Guard<'a> {
         if !self.is_driver() {
             return inner;
         }
@@ -163,7 +163,7 @@ impl Clocked {
             // What is due by now has been done, as far as it can be.
             let next = next.filter(|next| *next > inner.host.now_ns && *next <= until_ns);
             inner.host.pass(next.unwrap_or(until_ns));
-            inner = self.settle(inner);
+            inner = self.wake_waiter(inner);
             if next.is_none() {
                 return inner;
             }
