@@ -269,6 +269,7 @@ fn build(
         ports: Some(series),
         hotswap: click.allow_reconfigure.then(|| hotswap(click, clock, successor, &ground)),
         fused: regions,
+        chains: !click.no_chains,
     };
     let wrong = |list| Stop::Problems(Problems { list, sources: texts.clone() });
     let router = Router::build(&text, flat, &registry, options).map_err(wrong)?;

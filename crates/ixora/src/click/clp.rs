@@ -70,6 +70,7 @@ const CLICK: &[Flag] = &[
     flag("ring", NONE, Takes::Integer),
     flag("compat", NONE, Takes::Nothing),
     negated("confine", NONE, Takes::Nothing),
+    negated("chains", NONE, Takes::Nothing),
     flag("control-files", NONE, Takes::Nothing),
 ];
 
@@ -290,6 +291,7 @@ fn set(click: &mut Click, name: &str, value: Option<String>, not: bool) -> Resul
         }
         "check" => click.check = true,
         "confine" => click.no_confine = not,
+        "chains" => click.no_chains = not,
         "control-files" => click.control_files = true,
         "explain" => click.explain = true,
         "json" => click.json = true,

@@ -86,6 +86,8 @@ fn inspect(click: &Click, sources: Vec<Source>) -> Inspection {
         console: Console::Memory(Arc::new(Mutex::new(String::new()))),
         thorough: !click.compat,
         batching: click.batches.into(),
+        measure: click.measure || click.metrics.is_some(),
+        chains: !click.no_chains,
         ..graph::Options::default()
     };
     let unset = if click.compat { vec![] } else { lint::unset(&flat) };

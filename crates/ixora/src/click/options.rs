@@ -99,6 +99,10 @@ pub struct Click {
     /// at others between them; `always`; `never`.
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub batches: Batches,
+    /// Call each element by itself, also where packets go on through several in one program
+    /// (`--explain` tells where).
+    #[arg(long)]
+    pub no_chains: bool,
     /// The most packet buffers of a thread; without, what the elements may hold and 262144
     /// more, in half of the machine's memory at most.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..))]

@@ -6,7 +6,7 @@ mod arp_querier;
 mod arp_responder;
 mod arp_table;
 mod check_arp;
-mod encap;
+pub(crate) mod encap;
 mod ether_switch;
 mod host_filter;
 mod mark;

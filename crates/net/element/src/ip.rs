@@ -1,6 +1,7 @@
 //! IP: headers, routes, fragments, annotations.
 
 mod address;
+mod chains;
 mod check_header;
 mod combo;
 mod dec_ttl;
@@ -29,6 +30,7 @@ mod tos;
 mod truncate_payload;
 
 pub use address::{GetIpAddress, SetIpAddress, StoreIpAddress};
+pub(crate) use chains::CHAINS;
 pub use check_header::{CheckIpHeader, Checks};
 pub use combo::{IpInputCombo, IpOutputCombo};
 pub use dec_ttl::DecIpTtl;

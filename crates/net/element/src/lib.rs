@@ -47,5 +47,5 @@ const FOLDERS: &[Folder] = &[
 pub fn registry() -> Registry {
     let classes: Vec<_> = FOLDERS.iter().flat_map(|(classes, _)| classes.iter().copied()).collect();
     let aliases: Vec<_> = FOLDERS.iter().flat_map(|(_, aliases)| aliases.iter().copied()).collect();
-    Registry::new(&classes, &aliases)
+    Registry::new(&classes, &aliases).with_chains(ip::CHAINS)
 }

@@ -27,7 +27,7 @@ mod shaper;
 mod simple;
 mod source;
 mod store_data;
-mod strip;
+pub(crate) mod strip;
 mod switch;
 mod tee;
 mod timed;

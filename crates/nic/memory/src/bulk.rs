@@ -64,12 +64,19 @@ impl Pool {
 
     /// Frees all packets of a batch.
     pub fn free_batch(&mut self, batch: &mut Batch) {
-        let mut rest: Option<Packet> = None;
-        self.free_segments(std::iter::from_fn(|| {
-            let mut segment = rest.take().or_else(|| batch.pop_front())?;
-            rest = segment.split_next();
-            Some(segment)
-        }));
+        let mut free = self.free;
+        batch.give(
+            Batch::MAX,
+            |_| true,
+            |packet| {
+                let mut rest = Some(packet);
+                while let Some(mut segment) = rest {
+                    rest = segment.split_next();
+                    free = self.put(free, segment);
+                }
+            },
+        );
+        self.free = free;
     }
 }
 

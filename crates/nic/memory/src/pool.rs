@@ -77,19 +77,23 @@ impl Pool {
     /// transmit queue uses, which holds every segment by itself.
     #[inline(always)]
     pub fn free_segments(&mut self, packets: impl Iterator<Item = Packet>) {
-        let (first, len, mut free) = (self.first, self.end - self.first, self.free);
-        for meta in packets.map(Packet::into_raw) {
-            if meta.addr().get().wrapping_sub(first) >= len {
-                Core::give_back(meta); // not ours
-                continue;
-            }
-            debug_assert!(free < self.stack.len());
-            // SAFETY: the buffer is ours by its address and was out, so fewer
-            // than all are on the stack.
-            unsafe { *self.stack.get_unchecked_mut(free) = meta };
-            free += 1;
+        self.free = packets.fold(self.free, |free, packet| self.put(free, packet));
+    }
+
+    /// Puts a packet of one segment on the stack, on which `free` buffers are; how many are
+    /// then. One of another pool goes the way of a drop.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, free: usize, packet: Packet) -> usize {
+        let meta = packet.into_raw();
+        if meta.addr().get().wrapping_sub(self.first) >= self.end - self.first {
+            Core::give_back(meta); // not ours
+            return free;
         }
-        self.free = free;
+        debug_assert!(free < self.stack.len());
+        // SAFETY: the buffer is ours by its address and was out, so fewer
+        // than all are on the stack.
+        unsafe { *self.stack.get_unchecked_mut(free) = meta };
+        free + 1
     }
 }
 

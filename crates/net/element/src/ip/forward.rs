@@ -177,7 +177,7 @@ impl<S: Scheme<Key: Default>, H, K: PacketKey<S>> Forwarder<S, H, K> {
         &mut self,
         cx: &mut Cx<'_>,
         batch: &mut Batch,
-        mut miss: impl FnMut(&mut Cx<'_>, Packet),
+        miss: impl FnMut(&mut Cx<'_>, Packet),
     ) -> Next
     where
         H: NextHop,
@@ -201,14 +201,8 @@ impl<S: Scheme<Key: Default>, H, K: PacketKey<S>> Forwarder<S, H, K> {
         if same {
             return Next::Push(stays.into());
         }
-        let sort = |_: &mut &mut Cx<'_>, place: usize, _: &mut Packet| {
-            let port = indices.get(place).and_then(|index| fib.hop(*index)).map(NextHop::port);
-            (port != Some(stays)).then_some(port)
-        };
-        batch.split(&mut &mut *cx, sort, |cx, port, packet| match port {
-            Some(port) => cx.emit(port.into(), packet),
-            None => miss(cx, packet),
-        });
+        let hop = |place: usize| indices.get(place).and_then(|index| fib.hop(*index));
+        cx.emit_parts(batch, stays.into(), |place| hop(place).map(|hop| hop.port().into()), miss);
         Next::Push(stays.into())
     }
 }

@@ -2,6 +2,7 @@
 //! runs the tests whose paths contain a name, such as `rewriter::`.
 
 mod calls;
+mod chains;
 mod check;
 mod classifier;
 mod clients;

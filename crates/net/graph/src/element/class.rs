@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::element::account::Account;
+use crate::element::chain::Chain;
 use crate::element::conf::{Conf, Fault};
 use crate::element::kernel::Kernel;
 use crate::element::{Element, handler};
@@ -277,6 +278,7 @@ impl std::fmt::Debug for Class {
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
     classes: BTreeMap<&'static str, &'static Class>,
+    chains: Vec<&'static Chain>,
 }
 
 impl Registry {
@@ -294,7 +296,19 @@ impl Registry {
     /// These classes and others; of two with the same name the other one.
     pub fn with(mut self, others: Registry) -> Registry {
         self.classes.extend(others.classes);
+        self.chains.extend(others.chains);
         self
+    }
+
+    /// These classes, and sequences of them that become programs.
+    pub fn with_chains(mut self, chains: &[&'static Chain]) -> Registry {
+        self.chains.extend(chains);
+        self
+    }
+
+    /// Sequences of classes that become programs.
+    pub fn chains(&self) -> &[&'static Chain] {
+        &self.chains
     }
 
     /// Adds a class; a later one of the same name takes its place.

@@ -15,6 +15,7 @@
 //! can be called by those behind it, and long chains need no stack.
 
 pub mod account;
+pub mod chain;
 pub mod class;
 pub mod conf;
 pub mod handler;

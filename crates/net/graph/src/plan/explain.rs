@@ -105,7 +105,14 @@ pub fn reports(plan: &Plan, costs: Option<&Costs>) -> Vec<ElementReport> {
             notes: notes(planned, way, costs),
         }
     };
-    plan.elements.iter().map(tell).collect()
+    let mut reports: Vec<ElementReport> = plan.elements.iter().map(tell).collect();
+    for found in &plan.chains {
+        let mut elements = found.elements();
+        let Some(first) = elements.next() else { continue };
+        let names: Vec<&str> = elements.map(|element| &*plan.elements[element].name).collect();
+        reports[first].notes.push(format!("packets go on through {} in one program", names.join(", ")));
+    }
+    reports
 }
 
 /// A table, one element a line, and what its words mean.

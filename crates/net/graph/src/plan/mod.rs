@@ -2,6 +2,7 @@
 //! which way packets go, and which lane reaches what.
 
 pub mod buffers;
+pub(crate) mod chain;
 pub mod check;
 pub(crate) mod configure;
 pub mod cost;
@@ -22,6 +23,7 @@ use smallvec::SmallVec;
 use crate::element::Element;
 use crate::element::class::{Class, SystemNeed};
 use crate::lang::{Flat, Place};
+use crate::plan::chain::Found;
 
 /// The most threads a router has: masks of threads have a bit for each.
 pub const MAX_THREADS: usize = 64;
@@ -115,6 +117,8 @@ pub struct Plan {
     /// Numbers of wires, by where they come from, and by where they lead.
     by_from: Vec<usize>,
     by_to: Vec<usize>,
+    /// Elements that packets go through as one program.
+    pub(crate) chains: Vec<Found>,
 }
 
 impl Plan {
@@ -123,7 +127,7 @@ impl Plan {
         let (mut by_from, mut by_to): (Vec<usize>, Vec<usize>) = (0..wires.len()).map(|w| (w, w)).unzip();
         by_from.sort_by_key(|&w| wires[w].from);
         by_to.sort_by_key(|&w| wires[w].to);
-        Plan { elements, wires, flat, source, by_name, by_from, by_to }
+        Plan { elements, wires, flat, source, by_name, by_from, by_to, chains: vec![] }
     }
 
     /// How many packets the elements may hold that a lane reaches.

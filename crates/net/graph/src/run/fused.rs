@@ -12,6 +12,7 @@
 //! wait until it went on, so that flows keep their order.
 
 mod apart;
+pub mod chain;
 mod stand_in;
 
 use std::any::Any;
@@ -250,19 +251,40 @@ impl Cx<'_> {
     }
 }
 
+/// A part of a configuration that is a program: as [`Region`].
+struct Part {
+    members: Box<[usize]>,
+    entries: Box<[(usize, usize)]>,
+    exits: Vec<(usize, usize)>,
+    emitters: Box<[usize]>,
+    fixed: Box<[usize]>,
+}
+
+impl From<&Region> for Part {
+    fn from(region: &Region) -> Part {
+        Part {
+            members: region.members.iter().map(|(number, _)| *number).collect(),
+            entries: region.entries.into(),
+            exits: region.exits.into(),
+            emitters: region.emitters.into(),
+            fixed: region.fixed.into(),
+        }
+    }
+}
+
 /// A program in its slot.
 struct Fused {
     program: Box<dyn Program>,
-    members: &'static [(usize, &'static str)],
-    entries: &'static [(usize, usize)],
-    emitters: &'static [usize],
-    fixed: &'static [usize],
+    members: Box<[usize]>,
+    entries: Box<[(usize, usize)]>,
+    emitters: Box<[usize]>,
+    fixed: Box<[usize]>,
     ways: Vec<Way>,
 }
 
 impl Fused {
     fn member(&mut self, place: usize) -> Option<(&mut dyn Element, usize)> {
-        let number = self.members.get(place)?.0;
+        let number = *self.members.get(place)?;
         Some((self.program.member(place)?, number))
     }
 
@@ -278,7 +300,7 @@ impl Fused {
     /// Sends on what members emitted.
     #[inline(always)]
     fn emitters(&self, cx: &mut Cx<'_>) {
-        for &member in self.emitters {
+        for &member in &self.emitters {
             if cx.lane.slots[member].emitted.as_ref().is_some_and(|outs| !outs.is_empty()) {
                 self.send_on(cx, member);
             }
@@ -363,8 +385,8 @@ pub(crate) fn install(regions: &'static [Region], plan: &Plan, slots: &mut Vec<S
         for (entry, &(element, port)) in region.entries.iter().enumerate() {
             entries.insert(Port { element, port }, Port { element: hidden, port: entry });
         }
-        let slot = fuse(region, hidden, slots)?;
-        slots.push(slot);
+        let slot = fuse(region.into(), hidden, slots, |mut members, _| (region.make)(&mut members));
+        slots.push(slot.ok_or("this program was made for another Ixora: compile it again")?);
     }
     for out in slots.iter_mut().flat_map(|slot| slot.outs.iter_mut()) {
         *out = out.map(|to| entries.get(&to).copied().unwrap_or(to));
@@ -372,33 +394,30 @@ pub(crate) fn install(regions: &'static [Region], plan: &Plan, slots: &mut Vec<S
     Ok(())
 }
 
-/// Moves a region's elements into its program, and the program into a slot.
-fn fuse(region: &'static Region, hidden: usize, slots: &mut [Slot]) -> Result<Slot, String> {
+/// Moves elements into their program, and the program into a slot. `None` when one of them is
+/// not what the program expects.
+fn fuse(
+    part: Part,
+    hidden: usize,
+    slots: &mut [Slot],
+    make: impl FnOnce(Members, &[Slot]) -> Option<Box<dyn Program>>,
+) -> Option<Slot> {
+    let Part { members, entries, exits, emitters, fixed } = part;
+    let single = members.iter().any(|&number| slots[number].single);
     let mut outs: Vec<Option<Port>> = vec![];
-    let single = region.members.iter().any(|&(number, _)| slots[number].single);
-    let mut add = |port: Option<Port>| outs.push(port);
-    region.exits.iter().for_each(|&(element, port)| add(Some(Port { element, port })));
-    (0..region.entries.len()).for_each(|entry| add(Some(Port { element: hidden, port: entry })));
-    for &emitter in region.emitters {
-        slots[emitter].outs.iter().for_each(|out| add(*out));
-    }
-    let members = region.members.iter().enumerate().map(|(place, &(number, _))| {
+    outs.extend(exits.iter().map(|&(element, port)| Some(Port { element, port })));
+    outs.extend((0..entries.len()).map(|entry| Some(Port { element: hidden, port: entry })));
+    outs.extend(emitters.iter().flat_map(|&emitter| slots[emitter].outs.iter().copied()));
+    let stand_ins = members.iter().enumerate().map(|(place, &number)| {
         let stand_in = StandIn { hidden, place };
         slots[number].element.replace(Box::new(stand_in))
     });
-    let program = (region.make)(&mut Members(members.collect()));
-    let program = program.ok_or("this program was made for another Ixora: compile it again")?;
-    let again = |entry| Way::new(region.exits.len() + entry);
-    let fused = Fused {
-        program,
-        members: region.members,
-        entries: region.entries,
-        emitters: region.emitters,
-        fixed: region.fixed,
-        ways: (0..region.entries.len()).map(again).collect(),
-    };
-    Ok(Slot {
-        element: Some(Box::new(fused)),
+    let taken = Members(stand_ins.collect());
+    let program = make(taken, slots)?;
+    let again = |entry| Way::new(exits.len() + entry);
+    let ways = (0..entries.len()).map(again).collect();
+    Some(Slot {
+        element: Some(Box::new(Fused { program, members, entries, emitters, fixed, ways })),
         outs: outs.into(),
         ins: Box::default(),
         pulled: Box::default(),

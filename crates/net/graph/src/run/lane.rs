@@ -18,6 +18,7 @@ use crate::run::buffers::Buffers;
 use crate::run::counters::{Counters, Profiler};
 use crate::run::cx::Cx;
 use crate::run::fused::StandIn;
+use crate::run::fused::chain::Placed;
 use crate::run::late::Late;
 use crate::run::locked::Locked;
 use crate::run::output_batches::OutputBatches;
@@ -75,6 +76,8 @@ struct Deferred {
 pub struct Lane {
     pub(crate) id: usize,
     pub(crate) slots: Vec<Slot>,
+    /// The chains of its elements, together or apart.
+    pub(crate) chains: Vec<Placed>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) buffers: Buffers,
     pub(crate) tasks: Tasks,
@@ -99,6 +102,7 @@ impl Lane {
         Lane {
             id,
             slots,
+            chains: vec![],
             shared,
             buffers,
             tasks: Tasks::of_lane(id),

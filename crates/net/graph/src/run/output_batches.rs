@@ -24,18 +24,32 @@ impl OutputBatches {
     /// Adds a packet.
     #[inline]
     pub fn push(&mut self, output: usize, packet: Packet) {
+        match self.ports.get_mut(output) {
+            Some(Some(batch)) if !batch.is_empty() => match batch.push(packet) {
+                None => {}
+                Some(packet) => self.push_next(output, packet),
+            },
+            _ => self.push_first(output, packet),
+        }
+    }
+
+    /// Adds the first packet of an output.
+    #[inline(never)]
+    fn push_first(&mut self, output: usize, packet: Packet) {
         if output >= self.ports.len() {
             self.ports.resize_with(output + 1, || None);
         }
-        let batch = self.ports[output].get_or_insert_with(fresh);
-        if batch.is_empty() {
-            self.order.push(output);
-        }
-        if let Some(packet) = batch.push(packet) {
-            let full = std::mem::replace(batch, fresh());
-            let _none = batch.push(packet); // into an empty batch
+        let _none = self.ports[output].get_or_insert_with(fresh).push(packet); // into an empty batch
+        self.order.push(output);
+    }
+
+    /// Adds a packet behind a full batch.
+    #[cold]
+    fn push_next(&mut self, output: usize, packet: Packet) {
+        if let Some(full) = self.ports[output].take() {
             self.full.push((output, full));
         }
+        let _none = self.ports[output].insert(fresh()).push(packet);
     }
 
     /// Takes the packets of the output that got its first one first.

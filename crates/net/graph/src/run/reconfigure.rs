@@ -134,6 +134,7 @@ impl Lane {
                 lane.take_apart(element);
                 let taken = lane.with_real(element, |old, cx| old.reconfigure(cx, copy));
                 lane.deliver(element);
+                lane.link_again();
                 taken.unwrap_or_else(|| Err(Refused::Busy(lane.shared.name(element).to_string())))
             });
             given.and_then(|given| given).map_err(|refused| (done, refused))?;

@@ -59,6 +59,9 @@ pub struct Options {
     /// Parts of the configuration that programs were made of ([`fused`]). Where
     /// packets are counted for each element they are left as they are.
     pub fused: &'static [Region],
+    /// Whether elements one behind the other become programs when the router is loaded
+    /// ([`fused::chain`]); not where programs were made of the configuration.
+    pub chains: bool,
 }
 
 /// See [`Options::prepare`].
@@ -81,6 +84,7 @@ impl Default for Options {
             thorough: false,
             prepare: None,
             fused: &[],
+            chains: true,
         }
     }
 }
@@ -133,7 +137,10 @@ impl Router {
         let mut copies = replicate(&mut elements, std::mem::take(&mut results.made));
         let regions = if options.measure { &[] } else { options.fused };
         fused::complete(regions, &elements, &mut copies);
-        let plan = Plan::new(elements, wires, flat, source.to_string());
+        let mut plan = Plan::new(elements, wires, flat, source.to_string());
+        if options.chains && options.fused.is_empty() {
+            plan.find_chains(registry.chains());
+        }
         let mailboxes: std::io::Result<Vec<_>> = (0..threads).map(|_| Mailbox::new().map(Arc::new)).collect();
         let mailboxes =
             mailboxes.map_err(|e| vec![system(&plan, &format!("no file descriptors left: {e}"))])?;
@@ -162,8 +169,10 @@ impl Router {
             let slots = copies.iter_mut().enumerate().map(|(i, c)| slot(&shared.plan, i, mine(c)));
             let mut slots: Vec<Slot> = slots.collect();
             fused::install(regions, &shared.plan, &mut slots).map_err(|e| vec![system(&shared.plan, &e)])?;
+            let chains = fused::chain::install(&shared.plan, &mut slots);
             let mut lane = Lane::new(id, slots, shared.clone(), buffers);
-            lane.profiler.counts = options.measure || results.measure;
+            lane.chains = chains;
+            lane.set_measured(options.measure || results.measure);
             lanes.push(lane);
         }
         let services = options.services;
@@ -366,7 +375,11 @@ impl Router {
             return (None, problems);
         }
         replicate(&mut elements, results.made);
-        (Some(Plan::new(elements, wires, flat, source.to_string())), problems)
+        let mut plan = Plan::new(elements, wires, flat, source.to_string());
+        if options.chains && !options.measure && !results.measure {
+            plan.find_chains(registry.chains());
+        }
+        (Some(plan), problems)
     }
 
     /// What is wrong with arguments in a configuration that is wrong otherwise, of what

@@ -70,7 +70,7 @@ impl Lane {
     /// Has all lanes count packets and cycles from now on, or no longer.
     pub(crate) fn measure_all(&mut self, counts: bool) {
         for lane in 0..self.shared.mailboxes.len() {
-            let set = move |lane: &mut Lane| lane.profiler.counts = counts;
+            let set = move |lane: &mut Lane| lane.set_measured(counts);
             if self.in_lane(lane, set).is_err() {
                 self.send_job(lane, set); // done when it reads its messages
             }

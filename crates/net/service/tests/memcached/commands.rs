@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use service::{Memcached, Protocol as _};
 use service::memcached::Limits;
+use service::{Memcached, Protocol as _};
 
 use super::client::{Client, START_S, dialogue};
 

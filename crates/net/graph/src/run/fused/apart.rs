@@ -26,7 +26,7 @@ impl Element for Forward {
 }
 
 /// Gives the elements of the program in a slot, if there is one, back to their own slots.
-fn dissolve(slots: &mut [Slot], hidden: usize) {
+pub(super) fn dissolve(slots: &mut [Slot], hidden: usize) {
     let element = slots[hidden].element.as_deref();
     if !element.is_some_and(|element| (element as &dyn Any).is::<Fused>()) {
         return;
@@ -34,7 +34,7 @@ fn dissolve(slots: &mut [Slot], hidden: usize) {
     let element: Option<Box<dyn Any>> = slots[hidden].element.take().map(|element| element as _);
     let Some(Ok(fused)) = element.map(|element| element.downcast::<Fused>()) else { return };
     let Fused { program, members, entries, .. } = *fused;
-    for (element, &(number, _)) in program.dissolve().into_iter().zip(members) {
+    for (element, number) in program.dissolve().into_iter().zip(members) {
         slots[number].element = Some(element);
     }
     let mut outs = slots[hidden].outs.to_vec();
