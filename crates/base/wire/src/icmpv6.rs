@@ -23,6 +23,10 @@ pub const UNKNOWN_OPTION: u8 = 2;
 pub const ECHO_REQUEST: u8 = 128;
 /// The type of an answer.
 pub const ECHO_REPLY: u8 = 129;
+/// The type of a host's question for routers (RFC 4861).
+pub const ROUTER_SOLICITATION: u8 = 133;
+/// The type of what routers tell hosts (RFC 4861).
+pub const ROUTER_ADVERTISEMENT: u8 = 134;
 /// The type of neighbor discovery's question (RFC 4861).
 pub const NEIGHBOR_SOLICITATION: u8 = 135;
 /// The type of neighbor discovery's answer (RFC 4861).

@@ -27,6 +27,7 @@ mod view;
 
 pub mod arp;
 pub mod checksum;
+pub mod dhcp;
 pub mod ecn;
 mod error;
 pub mod ethernet;

@@ -9,8 +9,8 @@ use wire::ethernet::EtherType;
 use wire::ip::{Addresses, Ports, Protocol};
 use wire::tcp::Flags;
 use wire::{
-    MacAddress, arp, checksum, ethernet, icmpv4, icmpv6, ip, ipv4, ipv4_option, ipv6, memcached, ndp, tcp,
-    udp, vlan,
+    MacAddress, arp, checksum, dhcp, ethernet, icmpv4, icmpv6, ip, ipv4, ipv4_option, ipv6, memcached, ndp,
+    tcp, udp, vlan,
 };
 
 /// Bytes that all differ, from 0x10 on.
@@ -277,6 +277,130 @@ fn neighbor_discovery() {
     assert_eq!(MacAddress::of_ipv4_group(group), MacAddress([1, 0, 0x5E, 0x2A, 0xBB, 0xCC]));
 }
 
+#[test]
+fn router_discovery() {
+    let header = ndp::RouterAdvertisement::new(bytes::<16>());
+    assert_eq!((header.message_type(), header.code(), header.lifetime_s()), (0x10, 0x11, 0x1617));
+    sets!(ndp::RouterAdvertisement<_>, 16, set_kind() 0..1, set_lifetime_s(0) 6..8);
+    let option = ndp::PrefixOption::new(bytes::<32>());
+    assert_eq!((option.bits(), option.flags()), (0x12, 0x13));
+    assert_eq!((option.valid_s(), option.preferred_s()), (0x1415_1617, 0x1819_1A1B));
+    assert_eq!(option.prefix().octets()[..], bytes::<32>()[16..]);
+    let mut option = ndp::PrefixOption::zeroed();
+    option.set_prefix("2001:db8:1::".parse().expect("an address"), 64, ndp::ON_LINK | ndp::AUTONOMOUS);
+    option.set_lifetimes_s(0x0102_0304, 0x0506_0708);
+    let [kind, len, bits, flags, times @ .., _, _, _, _] = &option.into_inner()[..16] else { panic!("cut") };
+    assert_eq!((*kind, *len, *bits, *flags, times), (3, 4, 64, 0xC0, &[1, 2, 3, 4, 5, 6, 7, 8][..]));
+    assert_eq!(option.into_inner()[16..22], [0x20, 1, 0xD, 0xB8, 0, 1]);
+    let mut option = ndp::MtuOption::zeroed();
+    option.set_mtu(0x0102_0304);
+    assert_eq!((option.into_inner(), option.mtu()), ([5, 1, 0, 0, 1, 2, 3, 4], 0x0102_0304));
+
+    let row = [1, 1, 0, 0, 0, 0, 0, 0, 5, 1, 0, 0, 0, 0, 5, 0xDC, 3, 4];
+    let kinds: Vec<u8> = ndp::options(&row).map(|option| option[0]).collect();
+    assert_eq!(kinds, [1, 5], "the last one is cut");
+    assert_eq!(ndp::options(&[3, 0, 3, 0]).count(), 0, "no length");
+}
+
+/// What a server answers, as RFC 2131's figure 1 and RFC 2132 have it.
+fn dhcp_reply(options: &[u8]) -> Vec<u8> {
+    let mut message = vec![0; 236];
+    message[..4].copy_from_slice(&[2, 1, 6, 0]);
+    message[4..8].copy_from_slice(&[0xA, 0xB, 0xC, 0xD]);
+    message[16..20].copy_from_slice(&[10, 0, 0, 9]);
+    message[28..34].copy_from_slice(&[2, 0, 0, 0, 0, 9]);
+    message.extend([0x63, 0x82, 0x53, 0x63]);
+    message.extend(options);
+    message
+}
+
+#[test]
+fn dhcp_messages() {
+    let header = dhcp::Header::new(bytes::<240>());
+    assert_eq!((header.exchange(), header.your_address()), (0x1415_1617, Ipv4Addr::new(32, 33, 34, 35)));
+    assert_eq!(header.client_mac().0[..], bytes::<240>()[28..34]);
+    let nobody = Ipv4Addr::UNSPECIFIED;
+    sets!(dhcp::Header<_>, 240,
+        set_exchange(0) 4..8, set_seconds(0) 8..10, set_client_address(nobody) 12..16,
+        set_your_address(nobody) 16..20, set_client_mac(MacAddress([0; 6])) 28..34,
+        set_kind(true) (0..3).chain(236..240));
+    use dhcp::offset as d;
+    assert_eq!([d::OPERATION, d::HARDWARE, d::EXCHANGE, d::SECONDS, d::CLIENT_ADDRESS], [0, 1, 4, 8, 12]);
+    assert_eq!([d::YOUR_ADDRESS, d::CLIENT_MAC, d::SERVER_NAME, d::FILE, d::COOKIE], [16, 28, 44, 108, 236]);
+    use dhcp::option as o;
+    assert_eq!([o::PAD, o::SUBNET_MASK, o::ROUTER, o::MTU, o::REQUESTED_ADDRESS], [0, 1, 3, 26, 50]);
+    assert_eq!([o::LEASE_TIME, o::OVERLOAD, o::MESSAGE_TYPE, o::SERVER, o::PARAMETERS], [51, 52, 53, 54, 55]);
+    assert_eq!([o::LONGEST, o::RENEWAL, o::REBINDING, o::CLIENT, o::END], [57, 58, 59, 61, 255]);
+    type M = dhcp::MessageType;
+    let types = [M::DISCOVER, M::OFFER, M::REQUEST, M::DECLINE, M::ACK, M::NAK, M::RELEASE, M::INFORM];
+    assert_eq!(types.map(|message_type| message_type.0), [1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!([dhcp::SERVER_PORT, dhcp::CLIENT_PORT], [67, 68]);
+
+    let options = [
+        &[53, 1, 5, 0, 54, 4, 10, 0, 0, 1, 1, 4, 255, 255, 255, 0, 3, 8, 10, 0, 0, 2, 10, 0, 0, 3][..],
+        &[26, 2, 5, 120, 51, 4, 0, 0, 14, 16, 58, 4, 0, 0, 7, 8, 59, 4, 0, 0, 12, 78, 255, 3, 4, 1, 2],
+    ]
+    .concat();
+    let reply = dhcp::Reply::parse(&dhcp_reply(&options)).expect("a reply");
+    let told = dhcp::Reply {
+        message_type: M::ACK,
+        exchange: 0x0A0B_0C0D,
+        client_mac: MacAddress([2, 0, 0, 0, 0, 9]),
+        address: Ipv4Addr::new(10, 0, 0, 9),
+        server: Some(Ipv4Addr::new(10, 0, 0, 1)),
+        mask: Some(Ipv4Addr::new(255, 255, 255, 0)),
+        router: Some(Ipv4Addr::new(10, 0, 0, 2)),
+        mtu: Some(1400),
+        lease_s: Some(3600),
+        renewal_s: Some(1800),
+        rebinding_s: Some(3150),
+    };
+    assert_eq!(reply, told);
+    // Options in the fields for names, the file's first.
+    let mut message = dhcp_reply(&[52, 1, 3, 53, 1, 2, 255]);
+    message[108..115].copy_from_slice(&[51, 4, 0, 0, 0, 60, 255]);
+    message[44..56].copy_from_slice(&[51, 4, 0, 0, 0, 70, 54, 4, 10, 0, 0, 1]);
+    let reply = dhcp::Reply::parse(&message).expect("a reply");
+    assert_eq!((reply.message_type, reply.lease_s, reply.server), (M::OFFER, Some(60), told.server));
+    message[242] = 0;
+    assert_eq!(dhcp::Reply::parse(&message).expect("a reply").lease_s, None, "no overload, only a name");
+    // Not of a server, no cookie, no type, cut short; an option whose length leads beyond the end.
+    for (place, value) in [(0, 1), (236, 0), (245, 0), (2, 8)] {
+        let mut message = dhcp_reply(&[51, 0, 53, 1, 5, 255]);
+        message[place] = value;
+        assert!(dhcp::Reply::parse(&message).is_err() != (place == 245), "{place}");
+    }
+    assert!(dhcp::Reply::parse(&dhcp_reply(&[])).is_err() && dhcp::Reply::parse(&[2; 239]).is_err());
+    assert!(dhcp::Reply::parse(&dhcp_reply(&[51, 200, 53, 1, 5])).is_err());
+}
+
+#[test]
+fn dhcp_requests_are_as_the_standard_has_them() {
+    let mut request = dhcp::Request {
+        message_type: dhcp::MessageType::REQUEST,
+        exchange: 0x0102_0304,
+        seconds: 7,
+        client_mac: MacAddress([2, 0, 0, 0, 0, 9]),
+        client_address: Ipv4Addr::UNSPECIFIED,
+        requested: Some(Ipv4Addr::new(10, 0, 0, 9)),
+        server: Some(Ipv4Addr::new(10, 0, 0, 1)),
+    };
+    let message = request.message();
+    assert_eq!(message[..12], [1, 1, 6, 0, 1, 2, 3, 4, 0, 7, 0, 0]);
+    assert_eq!((&message[12..28], &message[28..34]), (&[0; 16][..], &[2, 0, 0, 0, 0, 9][..]));
+    assert!(message[34..236].iter().all(|byte| *byte == 0));
+    let options = [
+        &[0x63, 0x82, 0x53, 0x63, 53, 1, 3, 61, 7, 1, 2, 0, 0, 0, 0, 9, 50, 4, 10, 0, 0, 9][..],
+        &[54, 4, 10, 0, 0, 1, 57, 2, 5, 192, 55, 6, 1, 3, 26, 51, 58, 59, 255],
+    ]
+    .concat();
+    assert_eq!(message[236..236 + options.len()], options);
+    assert!(message[236 + options.len()..].iter().all(|byte| *byte == 0));
+    request.message_type = dhcp::MessageType::DECLINE;
+    let codes: Vec<u8> = dhcp::Options::new(&request.message()[240..]).map(|(code, _)| code).collect();
+    assert_eq!(codes, [53, 61, 50, 54]);
+}
+
 /// The offsets once more, in the order of the headers' fields.
 #[test]
 fn offsets_are_those_of_the_standards() {
@@ -304,6 +428,8 @@ fn offsets_are_those_of_the_standards() {
     assert_eq!([x::TYPE, x::CODE, x::CHECKSUM, x::IDENTIFIER, x::SEQUENCE], [0, 1, 2, 4, 6]);
     use ndp::offset as n;
     assert_eq!([n::FLAGS, n::TARGET, n::DESTINATION, ndp::REDIRECT_LEN], [4, 8, 24, 40]);
+    assert_eq!([n::ROUTER_LIFETIME, n::PREFIX_BITS, n::PREFIX_FLAGS, n::VALID_LIFETIME], [6, 2, 3, 4]);
+    assert_eq!([n::PREFERRED_LIFETIME, n::PREFIX, n::MTU, ndp::ROUTER_SOLICITATION_LEN], [8, 16, 4, 8]);
     for (protocol, at) in [(6, 16), (17, 6), (136, 6), (33, 6), (1, 2), (58, 2)] {
         assert_eq!(ip::checksum_offset(Protocol(protocol)), Some(at), "{protocol}");
     }
@@ -349,7 +475,10 @@ fn numbers_are_those_of_iana() {
     assert_eq!([s::NEIGHBOR_SOLICITATION, s::NEIGHBOR_ADVERTISEMENT], [135, 136]);
     assert_eq!([ndp::SOURCE_ADDRESS, ndp::TARGET_ADDRESS, ndp::HOP_LIMIT], [1, 2, 255]);
     assert_eq!([ndp::ROUTER, ndp::SOLICITED, ndp::OVERRIDE], [0x80, 0x40, 0x20]);
+    assert_eq!([s::ROUTER_SOLICITATION, s::ROUTER_ADVERTISEMENT], [133, 134]);
+    assert_eq!([ndp::PREFIX, ndp::MTU, ndp::ON_LINK, ndp::AUTONOMOUS], [3, 5, 0x80, 0x40]);
     assert_eq!(ndp::ALL_NODES.to_string(), "ff02::1");
+    assert_eq!(ndp::ALL_ROUTERS.to_string(), "ff02::2");
     assert_eq!([ip::port::ECHO, ip::port::DISCARD], [7, 9]);
     use ipv4_option as o;
     assert_eq!([o::END, o::NO_OPERATION, o::RECORD_ROUTE, o::TIMESTAMP, o::COPIED], [0, 1, 7, 68, 0x80]);

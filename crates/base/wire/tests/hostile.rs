@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use wire::ip::{Addresses, Protocol};
-use wire::{Flow, Toeplitz, arp, ethernet, icmpv4, icmpv6, ipv4, ipv6, tcp, tcp_option, udp, vlan};
+use wire::{
+    Flow, Toeplitz, arp, dhcp, ethernet, icmpv4, icmpv6, ipv4, ipv6, ndp, tcp, tcp_option, udp, vlan,
+};
 
 /// Arbitrary bytes, with those that say version, length or option often made plausible.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
@@ -110,6 +112,21 @@ proptest! {
         // Each option takes at least two bytes.
         prop_assert!(tcp_option::Options::new(&bytes).count() <= bytes.len() / 2 + 1);
         let _ = tcp_option::sack_blocks(&bytes).count();
+    }
+
+    /// Answers of DHCP with any options, also in the fields for names; options of neighbor discovery.
+    #[test]
+    fn configurations(names: [[u8; 32]; 6], overload in 0_u8..4, options: Vec<u8>) {
+        let fixed = [&[2, 1, 6, 0][..], &[0; 40], &names.concat(), &dhcp::COOKIE.to_be_bytes()].concat();
+        let message = [&fixed[..], &[52, 1, overload, 53, 1, 2], &options].concat();
+        let reply = dhcp::Reply::parse(&message);
+        prop_assert!(reply.is_ok(), "{reply:?}");
+        prop_assert!(dhcp::Options::new(&options).count() <= options.len() / 2 + 1);
+        let total: usize = ndp::options(&options).map(<[u8]>::len).sum();
+        prop_assert!(total <= options.len());
+        for option in ndp::options(&options) {
+            let _ = (ndp::PrefixOption::of(option).map(|it| it.prefix()), ndp::MtuOption::of(option));
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use ::port::Counter;
 use app::services::{Application, http_server, memcached_servers, unix_time_s};
@@ -13,17 +14,23 @@ use runtime::Poller;
 use runtime::confine::Needs;
 use service::http::Files;
 use service::memcached::Limits;
-use tcp::{Addresses, Echo, Host, KeepAlive, Neighbors, Offload, Options, Report, Service};
+use tcp::{
+    Addresses, Configuration, Echo, Host, KeepAlive, Neighbors, Offload, Options, Origin, Report, Service,
+    Sources,
+};
 use wire::MacAddress;
 use wire::ip::port;
 
 use crate::cli::PortOptions;
-use crate::cli::serve::{self, Serve, ServeOptions};
+use crate::cli::serve::{self, HostAddress, Serve, ServeOptions};
 use crate::connections::Asking;
 use crate::{Failure, open, run, signal};
 
 /// Packets that a host's connections may keep, for each thread.
 pub const BUFFERS: usize = 16_384;
+
+/// How often it is looked which addresses a host is given.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// `ixora serve`.
 pub fn run(what: &Serve) -> Result<(), Failure> {
@@ -95,7 +102,7 @@ pub fn serve(
 ) -> Result<(), Failure> {
     let options = &arguments.options;
     let mut ports = open::ports(&[&arguments.port], options, stop)?;
-    let addresses = addresses(&arguments.addr, MacAddress(ports.mac(0)))?;
+    let (addresses, configuration) = configured(&arguments.addr, MacAddress(ports.mac(0)))?;
     let neighbors = Neighbors::default();
     let tcp = host_options(options, Offload::from(&ports.list[0].capabilities()));
     let mut pollers: Vec<Box<dyn Poller>> = Vec::new();
@@ -110,21 +117,23 @@ pub fn serve(
             host.speak_udp(datagrams).bind(port.unwrap_or(listen));
         }
         host.report_to(report);
+        configuration.iter().for_each(|configuration| host.configure_by(configuration, n == 0));
         watches.push(host.watch());
         pollers.push(Box::new(host));
     }
     let asking = Asking::new(arguments.control.as_deref(), arguments.metrics.place, watches)?;
-    run_asked(ports, pollers, options, stop, report, asking)
+    run_asked(ports, pollers, options, stop, report, (asking, configuration))
 }
 
-/// Runs hosts, and answers those who ask about their connections meanwhile.
+/// Runs hosts, answers those who ask about their connections meanwhile, and tells which addresses
+/// they are given.
 fn run_asked(
     mut ports: open::Ports,
     pollers: Vec<Box<dyn Poller>>,
     options: &PortOptions,
     stop: &Arc<AtomicBool>,
     report: &Report,
-    asking: Option<Asking>,
+    (asking, configuration): (Option<Asking>, Option<Configuration>),
 ) -> Result<(), Failure> {
     let runtime = run::threads("serve", &ports, pollers, options, stop, &Arc::default())?;
     let has_clients = asking.is_some();
@@ -136,6 +145,10 @@ fn run_asked(
             asking.server().into_iter().for_each(|server| _ = scope.spawn(|| server.run(&ended)));
             scope.spawn(|| asking.answer(&ended));
         }
+        if let Some(configuration) = configuration.filter(|_| !options.quiet && !options.json) {
+            let ended = &ended;
+            scope.spawn(move || tell_addresses(&configuration, ended));
+        }
         let outcome = run::measure("serve", runtime, &mut ports, options, confinement);
         ended.store(true, Ordering::Relaxed);
         outcome
@@ -144,6 +157,30 @@ fn run_asked(
     outcome.summary.add_counters(&taken(report));
     outcome.summary.print(options.json);
     outcome.failure.or_else(|| outcome.summary.missing()).map_or(Ok(()), Err)
+}
+
+/// Tells which addresses a host is given, as soon as it has them.
+fn tell_addresses(configuration: &Configuration, ended: &AtomicBool) {
+    let mut told: Vec<IpAddr> = Vec::new();
+    while !ended.load(Ordering::Relaxed) {
+        let assigned = configuration.assigned();
+        for it in assigned.iter().filter(|it| !told.contains(&it.address)) {
+            eprintln!("{}/{} {}", it.address, it.bits, origin(it.origin));
+        }
+        for lost in told.iter().filter(|told| assigned.iter().all(|it| it.address != **told)) {
+            eprintln!("{lost} is no longer this host's");
+        }
+        told = assigned.iter().map(|it| it.address).collect();
+        thread::sleep(LOOK);
+    }
+}
+
+/// Who gave an address, as it is told.
+pub fn origin(origin: Origin) -> String {
+    match origin {
+        Origin::Dhcp(server) => format!("dhcp server {server}"),
+        Origin::Advertised => "auto".to_owned(),
+    }
 }
 
 /// What the stack of a host is told, on a port that does as much for it.
@@ -170,6 +207,29 @@ pub fn random_key() -> [u64; 2] {
 /// What the hosts counted that have ended.
 pub fn taken(report: &Report) -> Vec<Counter> {
     std::mem::take(&mut *report.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// A host's addresses: those that were given, and what tells it the others, if anything does.
+fn configured(
+    wanted: &[HostAddress],
+    mac: MacAddress,
+) -> Result<(Addresses, Option<Configuration>), Failure> {
+    let given = wanted.iter().filter_map(|wanted| match wanted {
+        HostAddress::Given(address, bits) => Some((*address, *bits)),
+        HostAddress::Dhcp | HostAddress::Auto => None,
+    });
+    let addresses = addresses(&given.collect::<Vec<_>>(), mac)?;
+    let has = |way| wanted.iter().filter(|wanted| **wanted == way).count();
+    let (dhcp, auto) = (has(HostAddress::Dhcp), has(HostAddress::Auto));
+    let is_twice =
+        dhcp + usize::from(addresses.v4.is_some()) > 1 || auto + usize::from(addresses.v6.is_some()) > 1;
+    if is_twice {
+        return Err(Failure::usage("give one IPv4 and one IPv6 address at most".to_owned()));
+    }
+    let sources = Sources { dhcp: dhcp > 0, advertisements: auto > 0 };
+    let is_told = sources != Sources::default();
+    let configuration = is_told.then(|| Configuration::new(addresses.clone(), sources, random_key()));
+    Ok((addresses, configuration))
 }
 
 /// A host's addresses as they were given, one of each version at most.
@@ -208,6 +268,22 @@ mod tests {
         assert!(prefixed("fd00::2/64").is_ok_and(|(address, bits)| address.is_ipv6() && bits == 64));
         for wrong in ["10.0.0.2", "10.0.0.2/33", "/8", "fd00::/129", "0.0.0.0/0", "224.0.0.1/4", "a/b"] {
             assert!(prefixed(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_address_of_each_version_comes_one_way() {
+        let ways = |texts: &[&str]| {
+            let wanted: Vec<HostAddress> =
+                texts.iter().map(|text| text.parse().expect("an address")).collect();
+            let (addresses, configuration) = configured(&wanted, MacAddress([2; 6])).ok()?;
+            Some((addresses.v4.is_some(), addresses.v6.is_some(), configuration.is_some()))
+        };
+        assert_eq!(ways(&["10.0.0.2/24", "fd00::2/64"]), Some((true, true, false)));
+        assert_eq!(ways(&["dhcp", "fd00::2/64"]), Some((false, true, true)));
+        assert_eq!(ways(&["auto", "dhcp"]), Some((false, false, true)));
+        for wrong in [["dhcp", "10.0.0.2/24"], ["auto", "fd00::2/64"], ["dhcp", "dhcp"], ["auto", "auto"]] {
+            assert_eq!(ways(&wrong), None, "{wrong:?}");
         }
     }
 }

@@ -56,6 +56,7 @@ Examples:
   ixora serve echo --port tap:ixora0 --addr 10.9.9.2/24   as a host beside this one (root);
   ip addr add 10.9.9.1/24 dev ixora0                      then, in another terminal:
   nc 10.9.9.2 7
+  ixora serve echo --port 0000:03:00.0 --addr dhcp --addr auto   as the network says
   ixora serve memcached --port tap:ixora0 --addr 10.9.9.2/24 --memory 1G
   ixora serve http --port tap:ixora0 --addr 10.9.9.2/24 --root /srv/www
   ixora serve iperf3 --port tap:ixora0 --addr 10.9.9.2/24     then: iperf3 -c 10.9.9.2 -P 4

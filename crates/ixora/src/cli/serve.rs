@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Subcommand};
 
@@ -40,14 +41,41 @@ impl Serve {
     }
 }
 
+/// How a host comes to an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostAddress {
+    /// It is given: the address and the bits of its network.
+    Given(IpAddr, u8),
+    /// A server of DHCP gives it.
+    Dhcp,
+    /// Router advertisements tell its network.
+    Auto,
+}
+
+impl FromStr for HostAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<HostAddress, String> {
+        match text {
+            "dhcp" => Ok(HostAddress::Dhcp),
+            "auto" => Ok(HostAddress::Auto),
+            text => {
+                let given = crate::apps::serve::prefixed(text);
+                given.map(|(address, bits)| HostAddress::Given(address, bits))
+            }
+        }
+    }
+}
+
 #[derive(Args, Debug)]
 pub struct ServeOptions {
     /// The port that the host is on.
     #[arg(long)]
     pub port: String,
-    /// Its address and the bits of its network, as 10.0.0.2/24; one of IPv6 may be given too.
-    #[arg(long, required = true, value_parser = crate::apps::serve::prefixed)]
-    pub addr: Vec<(IpAddr, u8)>,
+    /// Its address and the bits of its network, as 10.0.0.2/24; dhcp to ask a server for one of IPv4;
+    /// auto for one of IPv6 from router advertisements. One of each version may be given.
+    #[arg(long, required = true)]
+    pub addr: Vec<HostAddress>,
     /// The TCP port to listen on, if not the service's own.
     #[arg(long)]
     pub listen: Option<u16>,

@@ -1,9 +1,9 @@
 //! A list of connections as it goes over the control socket.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
-use tcp::{Id, Info, Shown, State, Timer};
+use tcp::{Assigned, Id, Info, Origin, Shown, State, Timer};
 
 /// A connection. Times are in microseconds and sizes in bytes, where the name says nothing else.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -45,6 +45,38 @@ pub struct Connection {
     pub timer: Option<(String, i64)>,
 }
 
+/// An address that the hosts were told to have.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Address {
+    pub address: IpAddr,
+    pub bits: u8,
+    /// `dhcp` or `auto`.
+    pub origin: String,
+    /// The server of DHCP.
+    pub server: Option<IpAddr>,
+    pub gateway: Option<IpAddr>,
+    /// For how long the hosts have it, if that is foreseen.
+    pub valid_s: Option<i64>,
+}
+
+impl Address {
+    /// An address as it is at a time.
+    pub fn new(it: &Assigned, now_ns: i64) -> Address {
+        let (origin, server) = match it.origin {
+            Origin::Dhcp(server) => ("dhcp", Some(server.into())),
+            Origin::Advertised => ("auto", None),
+        };
+        Address {
+            address: it.address,
+            bits: it.bits,
+            origin: origin.to_owned(),
+            server,
+            gateway: it.gateway,
+            valid_s: it.until_ns.map(|until_ns| (until_ns - now_ns).max(0) / 1_000_000_000),
+        }
+    }
+}
+
 /// A counter of all hosts together.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Counted {
@@ -56,6 +88,9 @@ pub struct Counted {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Listing {
     pub connections: Vec<Connection>,
+    /// Addresses that nobody gave at the start.
+    #[serde(default)]
+    pub addresses: Vec<Address>,
     /// Connections that are not listed.
     pub more: usize,
     /// Packets that connections keep.
@@ -81,10 +116,17 @@ impl Listing {
         Listing {
             more: open.saturating_sub(connections.len()),
             connections,
+            addresses: addresses(shown),
             kept_packets: shown.iter().map(|shown| shown.kept_packets).sum(),
             counters,
         }
     }
+}
+
+/// What all hosts have: they share their addresses.
+fn addresses(shown: &[Shown]) -> Vec<Address> {
+    let first = shown.first().into_iter();
+    first.flat_map(|shown| shown.assigned.iter().map(|it| Address::new(it, shown.now_ns))).collect()
 }
 
 impl Connection {

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use port::Counter;
 use tcp::Shown;
 
+use super::listing::Address;
 use crate::metrics_port::head;
 
 /// What counts who came for metrics.
@@ -26,7 +27,8 @@ pub fn text(shown: &[Shown]) -> String {
             let _ = writeln!(out, "{name}{{queue=\"{queue}\"}} {}", value(shown));
         }
     }
-    // All hosts count the same.
+    add_addresses(&mut out, shown);
+    // What one host counts all count, but for what they have together, which the first one counts.
     let first = shown.first().map_or(&[][..], |shown| &shown.counters);
     head(&mut out, "ixora_host_drops_total", "counter", "Packets that were lost, by reason.");
     for counter in first.iter().filter(|counter| counter.loss.is_some()) {
@@ -43,6 +45,20 @@ pub fn text(shown: &[Shown]) -> String {
         }
     }
     out
+}
+
+/// The addresses that the hosts were told to have, if there are any: all hosts have the same.
+fn add_addresses(out: &mut String, shown: &[Shown]) {
+    let Some(shown) = shown.first().filter(|shown| !shown.assigned.is_empty()) else { return };
+    let name = "ixora_host_address_valid_seconds";
+    head(out, name, "gauge", "For how long the hosts have an address that they were given.");
+    for it in shown.assigned.iter().map(|it| Address::new(it, shown.now_ns)) {
+        let server = it.server.map_or(String::new(), |server| server.to_string());
+        let seconds = it.valid_s.map_or("+Inf".to_owned(), |seconds| seconds.to_string());
+        let Address { address, bits, origin, .. } = it;
+        let labels = format!("address=\"{address}/{bits}\",origin=\"{origin}\",server=\"{server}\"");
+        let _ = writeln!(out, "{name}{{{labels}}} {seconds}");
+    }
 }
 
 fn values(shown: &[Shown], counter: &Counter) -> impl Iterator<Item = (usize, u64)> {

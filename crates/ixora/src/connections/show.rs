@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::START;
-use super::listing::{Connection, Listing};
+use super::listing::{Address, Connection, Listing};
 use crate::Failure;
 use crate::control_socket::{self, Show};
 
@@ -54,10 +54,25 @@ fn text(listing: &Listing) -> String {
         }
         out += &format!("\n\t {}\n", details(connection));
     }
+    for it in &listing.addresses {
+        out += &address(it);
+    }
     if listing.more > 0 {
         out += &format!("and {} more: --limit\n", listing.more);
     }
     out
+}
+
+/// The line of an address, in the words of `ip address`.
+fn address(it: &Address) -> String {
+    let mut words = vec![format!("addr {}/{} {}", it.address, it.bits, it.origin)];
+    words.extend(it.server.map(|server| format!("server {server}")));
+    words.extend(it.gateway.map(|gateway| format!("via {gateway}")));
+    words.push(match it.valid_s {
+        Some(seconds) => format!("valid_lft {seconds}sec"),
+        None => "valid_lft forever".to_owned(),
+    });
+    words.join(" ") + "\n"
 }
 
 /// The second line of a connection: names and values as `ss -i` has them.

@@ -7,6 +7,7 @@ mod common;
 mod host;
 mod interfaces;
 mod iperf3_hosts;
+mod lease_hosts;
 mod overlay_hosts;
 mod overlay_learns;
 mod router_hosts;

@@ -27,20 +27,26 @@
 //! Threads that share one table have a [`SyncTable`], and each a [`Cache`] of it, so that
 //! packets to next hops that are known take no lock.
 //!
+//! A host that is told its own addresses by others has a [`dhcp::Client`] for IPv4 and an
+//! [`autoconf::Client`] for IPv6, which also find out whether somebody else has the address.
+//!
 //! Nothing here sends a packet, reads a clock or knows a configuration: the caller passes
-//! the time in nanoseconds and sends what it is given. Router discovery, redirects and
-//! the detection of duplicates of the caller's own address are not here.
+//! the time in nanoseconds and sends what it is given. Redirects are not here.
 #![forbid(unsafe_code)]
 
 pub mod arp;
+pub mod autoconf;
+pub mod dhcp;
 mod limits;
 pub mod nd;
+mod outbox;
 mod resolver;
 mod responder;
 mod shared;
 mod table;
 
 pub use limits::Limits;
+pub use outbox::Message;
 pub use resolver::{Address, Resolution, Resolver};
 pub use responder::{Responder, reply_to_echo_v4, reply_to_echo_v6};
 pub use shared::{Cache, Locked, SyncTable};

@@ -1,5 +1,5 @@
-//! Neighbour solicitations and advertisements (RFC 4861, sections 4.3, 4.4 and 7) as
-//! Ethernet frames (RFC 2464).
+//! Neighbour solicitations and advertisements (RFC 4861, sections 4.3, 4.4 and 7) and router
+//! advertisements (sections 4.2 and 6.1.2) as Ethernet frames (RFC 2464).
 
 use std::net::Ipv6Addr;
 
@@ -15,6 +15,25 @@ const MESSAGE_LEN: usize = ndp::HEADER_LEN + ndp::ADDRESS_OPTION_LEN;
 /// Bytes of a frame with a message that has one option with an Ethernet address.
 pub const FRAME_LEN: usize = ethernet::HEADER_LEN + ipv6::HEADER_LEN + MESSAGE_LEN;
 
+/// A message of ICMPv6 from this link.
+struct OfLink<'a> {
+    message: &'a [u8],
+    ip: ipv6::Header<&'a [u8; ipv6::HEADER_LEN]>,
+    src_mac: MacAddress,
+}
+
+/// The message in a frame, if nobody has forwarded it.
+fn of_link(frame: &[u8]) -> Option<OfLink<'_>> {
+    let link = ethernet::Frame::new_checked(frame).ok().filter(|f| f.ethertype() == EtherType::IPV6)?;
+    let src_mac = link.src();
+    let (fixed, rest) = link.into_payload().split_first_chunk()?;
+    let ip = ipv6::Header::new(fixed);
+    if ip.version() != 6 || ip.next_header() != Protocol::ICMPV6 || ip.hop_limit() != ndp::HOP_LIMIT {
+        return None;
+    }
+    Some(OfLink { message: rest.get(..ip.payload_len())?, ip, src_mac })
+}
+
 /// A valid neighbour message, which is what section 7.1 lets pass.
 struct Message<'a> {
     head: ndp::Header<&'a [u8; ndp::HEADER_LEN]>,
@@ -25,14 +44,7 @@ struct Message<'a> {
 
 /// The message in a frame, if it passes the checks that both kinds have in common.
 fn parse(frame: &[u8], message_type: u8) -> Option<Message<'_>> {
-    let link = ethernet::Frame::new_checked(frame).ok().filter(|f| f.ethertype() == EtherType::IPV6)?;
-    let src_mac = link.src();
-    let (fixed, rest) = link.into_payload().split_first_chunk()?;
-    let ip = ipv6::Header::new(fixed);
-    if ip.version() != 6 || ip.next_header() != Protocol::ICMPV6 || ip.hop_limit() != ndp::HOP_LIMIT {
-        return None;
-    }
-    let message = rest.get(..ip.payload_len())?;
+    let OfLink { message, ip, src_mac } = of_link(frame)?;
     let (head, options) = message.split_first_chunk()?;
     let head = ndp::Header::new(head);
     let is_valid = head.message_type() == message_type
@@ -87,6 +99,31 @@ pub fn advertisement(frame: &[u8]) -> Option<Advertisement> {
     }
     let mac = ndp::address_in(options, ndp::TARGET_ADDRESS).filter(|mac| !mac.is_multicast())?;
     (!head.target().is_unspecified()).then_some(Advertisement { target: head.target(), mac })
+}
+
+/// What a router tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RouterAdvertisement<'a> {
+    /// The router's link-local address.
+    pub router: Ipv6Addr,
+    /// For how many seconds it forwards; 0 when it does not.
+    pub lifetime_s: u16,
+    /// Options, each of which is whole.
+    pub options: &'a [u8],
+}
+
+/// The router advertisement in a frame, if there is one and it is valid (section 6.1.2).
+pub fn router_advertisement(frame: &[u8]) -> Option<RouterAdvertisement<'_>> {
+    let OfLink { message, ip, .. } = of_link(frame)?;
+    let (head, options) = message.split_first_chunk()?;
+    let head = ndp::RouterAdvertisement::new(head);
+    let router = ip.src();
+    let is_valid = head.message_type() == icmpv6::ROUTER_ADVERTISEMENT
+        && head.code() == 0
+        && router.is_unicast_link_local()
+        && ndp::are_options_whole(options)
+        && icmpv6::Packet::new_unchecked(message).verify_checksum(ip.addresses());
+    is_valid.then_some(RouterAdvertisement { router, lifetime_s: head.lifetime_s(), options })
 }
 
 impl Solicitation {

@@ -3,11 +3,15 @@
 //! is a poller of `runtime`. No fragments, no routes but one gateway, and messages of
 //! ICMP other than pings and those about packets that are too long are dropped.
 
+mod configured;
+mod route;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use memory::{Batch, Packet, Pool};
+use neighbor::autoconf::OnLink;
 use neighbor::{Limits, Responder, SyncTable, Table};
 use port::{Counter, Reason, RxQueue, TxQueue};
 use runtime::{Instant, Poller, Queue, Wakeup};
@@ -23,6 +27,7 @@ use crate::options::{Options, SECOND_NS};
 use crate::stack::Stack;
 use crate::udp::{Datagram, Datagrams, Udp};
 use crate::watch::{Showing, Watch};
+use configured::Configured;
 
 /// Frames that may wait for a full ring.
 const FRAMES: usize = Batch::MAX;
@@ -36,7 +41,7 @@ const SEVERAL: usize = 8;
 const WAITING: usize = 512;
 
 /// A host's addresses.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Addresses {
     /// Its Ethernet address.
     pub mac: MacAddress,
@@ -87,6 +92,10 @@ pub struct Host {
     tx: Box<dyn TxQueue>,
     addresses: Addresses,
     responder: Responder,
+    /// Prefixes whose addresses are on the link, beside those of the addresses.
+    on_link: Vec<OnLink>,
+    /// What tells it its addresses, if they are not the same for ever.
+    configured: Option<Box<Configured>>,
     v4: Link<Ipv4Addr>,
     v6: Link<Ipv6Addr>,
     stack: Stack,
@@ -132,6 +141,8 @@ impl Host {
             rx: queues.0,
             tx: queues.1,
             responder: Responder { mac: addresses.mac, addresses: own },
+            on_link: Vec::new(),
+            configured: None,
             v4: Link::new(addresses.mac, v4, neighbors.v4.clone()),
             v6: Link::new(addresses.mac, v6, neighbors.v6.clone()),
             addresses,
@@ -166,7 +177,8 @@ impl Host {
     #[cold]
     fn show(&mut self, now_ns: i64) {
         let mut showing = std::mem::take(&mut self.showing);
-        showing.go_on(&self.stack, || self.counters(), now_ns);
+        let assigned = || self.configured.as_ref().map_or(vec![], |it| it.assigned().to_vec());
+        showing.go_on(&self.stack, || (self.counters(), assigned()), now_ns);
         self.showing = showing;
     }
 
@@ -183,7 +195,9 @@ impl Host {
 
     /// What was counted, losses first.
     pub fn counters(&self) -> Vec<Counter> {
+        let (lost, others) = self.configured.as_ref().map_or((0, vec![]), |it| it.counters());
         let own = [
+            (Reason::RxConfiguration, lost),
             (Reason::RxIpMalformed, self.lost.malformed),
             (Reason::RxNotForHost, self.lost.foreign),
             (Reason::RxIpFragment, self.lost.fragments),
@@ -194,7 +208,7 @@ impl Host {
             (Reason::TxNoNeighbor, self.v4.lost + self.v6.lost),
         ];
         let own = own.into_iter().map(|(reason, count)| Counter::of_loss(reason, count));
-        own.chain(self.stack.counters().all()).chain(self.udp.counters()).collect()
+        own.chain(self.stack.counters().all()).chain(self.udp.counters()).chain(others).collect()
     }
 
     /// Takes a received frame.
@@ -203,6 +217,9 @@ impl Host {
             Ok(flow) if matches!(flow.protocol, Protocol::TCP | Protocol::UDP) => flow,
             _ => return self.take_other(packet, now_ns, pool),
         };
+        if flow.protocol == Protocol::UDP && self.is_for_client(&flow) {
+            return self.take_lease(packet, &flow, now_ns, pool);
+        }
         let is_ours = self.responder.addresses.contains(&flow.addresses.dst());
         let to = ethernet::Header::of(&packet).map(|header| header.dst());
         let Some(ip) = packet.get(flow.l3_offset()..flow.l4_offset()) else { return pool.free(packet) };
@@ -250,6 +267,9 @@ impl Host {
             if !self.stack.too_big(&told.key, told.sequence, told.mtu, &mut io) {
                 self.lost.errors += 1;
             }
+            return pool.free(packet);
+        }
+        if self.hear_of_addresses(&packet, now_ns) {
             return pool.free(packet);
         }
         if self.responder.answer(&mut packet) {
@@ -315,25 +335,6 @@ impl Host {
         }
     }
 
-    fn route(&mut self, packet: Packet, now_ns: i64, pool: &mut Pool) {
-        if let (4, Some(ip)) = (version(&packet), ipv4::Header::of(&packet)) {
-            let (to, own) = (ip.dst(), self.addresses.v4);
-            let is_near = own.is_some_and(|(own, bits)| is_in_v4(own, to, bits));
-            match if is_near { Some(to) } else { self.addresses.gateways.0 } {
-                Some(hop) => return self.v4.send(packet, hop, now_ns, pool, &mut self.frames),
-                None => self.lost.no_route += 1,
-            }
-        } else if let Some(ip) = ipv6::Header::of(&packet) {
-            let (to, own) = (ip.dst(), self.addresses.v6);
-            let is_near = own.is_some_and(|(own, bits)| is_in_v6(own, to, bits));
-            match if is_near { Some(to) } else { self.addresses.gateways.1 } {
-                Some(hop) => return self.v6.send(packet, hop, now_ns, pool, &mut self.frames),
-                None => self.lost.no_route += 1,
-            }
-        }
-        pool.free(packet);
-    }
-
     /// Begins: the application may open connections before any event.
     fn begin(&mut self, now: Instant, pool: &mut Pool) {
         if self.now.is_none() {
@@ -351,6 +352,7 @@ impl Poller for Host {
     fn turn(&mut self, now: Instant, pool: &mut Pool, batch: &mut Batch) -> usize {
         let now_ns = now.as_ns();
         self.begin(now, pool);
+        self.configure(now_ns, pool);
         let received = self.rx.recv(pool, batch);
         while let Some(packet) = batch.pop_front() {
             self.take(packet, now_ns, pool);
@@ -394,7 +396,8 @@ impl Poller for Host {
             return Some(now);
         }
         let links = [self.v4.deadline_ns(), self.v6.deadline_ns()];
-        let all = [self.stack.next_deadline_ns(), self.service.deadline_ns(), links[0], links[1]];
+        let configured = self.configured.as_ref().map(|it| it.due_ns());
+        let all = [self.stack.next_deadline_ns(), self.service.deadline_ns(), links[0], links[1], configured];
         let next = all.into_iter().flatten().min()?;
         Some(now + Duration::from_nanos(next.saturating_sub(now.as_ns()).max(0) as u64))
     }
@@ -438,27 +441,4 @@ fn version(ip: &[u8]) -> u8 {
 fn is_nobody(address: IpAddr) -> bool {
     let is_broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
     address.is_multicast() || address.is_unspecified() || is_broadcast
-}
-
-fn is_in_v4(own: Ipv4Addr, other: Ipv4Addr, bits: u8) -> bool {
-    let differ = own.to_bits() ^ other.to_bits();
-    bits == 0 || differ >> 32_u8.saturating_sub(bits).min(31) == 0
-}
-
-fn is_in_v6(own: Ipv6Addr, other: Ipv6Addr, bits: u8) -> bool {
-    let differ = own.to_bits() ^ other.to_bits();
-    bits == 0 || differ >> 128_u8.saturating_sub(bits).min(127) == 0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn prefixes_tell_who_is_near() {
-        let [a, b] = [[10, 0, 0, 2], [10, 0, 1, 2]].map(Ipv4Addr::from);
-        assert!(is_in_v4(a, b, 23) && !is_in_v4(a, b, 24) && is_in_v4(a, a, 32) && is_in_v4(a, b, 0));
-        let [a, b] = [1, 0x1_0001_u128].map(Ipv6Addr::from_bits);
-        assert!(is_in_v6(a, b, 111) && !is_in_v6(a, b, 112) && is_in_v6(a, a, 128) && is_in_v6(a, b, 0));
-    }
 }

@@ -9,7 +9,7 @@
 //! the device while its bytes may have to be sent again.
 //!
 //! A [`Host`] puts a stack on a port: it is a poller of `runtime` with ARP, neighbour
-//! discovery, pings and [`Udp`]. [`Echo`] is an application of both.
+//! discovery, pings and [`Udp`]; a [`Configuration`] has it ask others for its addresses. [`Echo`] is an application of both.
 //!
 //! There are window scaling, timestamps and PAWS (RFC 7323), selective acknowledgements (RFC
 //! 2018, 2883) with RACK and tail loss probes (RFC 8985), New Reno without them (RFC 6582),
@@ -30,6 +30,7 @@ mod ahead;
 mod audit;
 mod calls;
 mod choices;
+mod configuration;
 mod congestion;
 mod connection;
 mod cookie;
@@ -76,6 +77,7 @@ mod watch;
 pub use ahead::Arrival;
 pub use calls::Refusal;
 pub use choices::{Choices, FastOpenListener, Listener, Mark};
+pub use configuration::{Assigned, Configuration, Origin, Sources};
 pub use connection::{Io, Recovery, State};
 pub use counters::Counters;
 pub use detail::Detail;

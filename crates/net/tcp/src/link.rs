@@ -30,6 +30,11 @@ impl<A: Address> Link<A> {
         Link { resolver, table, cache: Cache::default(), look_ns: None, gone: Vec::new(), lost: 0 }
     }
 
+    /// Changes the host's address.
+    pub fn set_address(&mut self, address: A) {
+        self.resolver.address = address;
+    }
+
     /// Puts an Ethernet header in front of an IP packet to `next_hop`, or has it wait. There
     /// must be room for two frames.
     pub fn send(

@@ -99,6 +99,12 @@ impl Stack {
         }
     }
 
+    /// Sets the longest IP packet of connections that are opened from now on; others find it out
+    /// by themselves.
+    pub(crate) fn set_mtu(&mut self, mtu: u16) {
+        self.shared.options = Options { mtu, ..self.shared.options }.checked();
+    }
+
     /// Takes connections to a port from now on.
     pub fn listen(&mut self, port: u16) {
         self.listening[usize::from(port / 64)] |= 1 << (port % 64);

@@ -83,6 +83,11 @@ impl Udp {
         }
     }
 
+    /// Sets the longest IP packet.
+    pub(crate) fn set_mtu(&mut self, mtu: u16) {
+        self.mtu = mtu.into();
+    }
+
     /// Takes datagrams to a port from now on.
     pub fn bind(&mut self, port: u16) {
         self.bound[usize::from(port / 64)] |= 1 << (port % 64);

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use port::Counter;
 
+use crate::configuration::Assigned;
 use crate::event::Id;
 use crate::info::Info;
 use crate::stack::Stack;
@@ -26,6 +27,8 @@ pub struct Shown {
     pub kept_packets: usize,
     /// What was counted, losses first.
     pub counters: Vec<Counter>,
+    /// Addresses that the host was told to have.
+    pub assigned: Vec<Assigned>,
 }
 
 /// A look at a host that runs on another thread ([`Host::watch`](crate::Host::watch)).
@@ -86,7 +89,12 @@ impl Showing {
     }
 
     /// Copies some connections, and shows all behind the last.
-    pub fn go_on(&mut self, stack: &Stack, counters: impl FnOnce() -> Vec<Counter>, now_ns: i64) {
+    pub fn go_on(
+        &mut self,
+        stack: &Stack,
+        of_host: impl FnOnce() -> (Vec<Counter>, Vec<Assigned>),
+        now_ns: i64,
+    ) {
         let limit = self.watch.0.limit.load(Ordering::Relaxed);
         let end = self.place.saturating_add(EACH_TURN);
         self.connections.extend(stack.connections_at(self.place..end));
@@ -98,7 +106,8 @@ impl Showing {
         let mut connections = std::mem::take(&mut self.connections);
         connections.truncate(limit);
         let (open, kept_packets) = (stack.len(), stack.kept_packets());
-        let shown = Shown { now_ns, connections, open, kept_packets, counters: counters() };
+        let (counters, assigned) = of_host();
+        let shown = Shown { now_ns, connections, open, kept_packets, counters, assigned };
         let shared = &self.watch.0;
         *shared.shown.lock().unwrap_or_else(PoisonError::into_inner) = shown;
         self.place = 0;

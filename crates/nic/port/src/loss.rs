@@ -94,6 +94,7 @@ reasons! {
     RxIpFragment "rx_ip_fragment" Application "fragments of IP packets, which a host does not join";
     RxNoProtocol "rx_no_protocol" Application "packets of protocols that a host does not speak";
     RxIcmpError "rx_icmp_error" Application "ICMP errors about nothing that a host has on its way, or with nothing new";
+    RxConfiguration "rx_configuration" Application "DHCP messages and router advertisements that made no sense, were too many or not for a host";
     RxUdpMalformed "rx_udp_malformed" Application "UDP datagrams whose length made no sense";
     RxUdpChecksum "rx_udp_checksum" Application "UDP datagrams with a wrong checksum";
     RxUdpNoPort "rx_udp_no_port" Application "UDP datagrams to a port that nobody has";
