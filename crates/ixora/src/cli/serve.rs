@@ -21,7 +21,7 @@ pub enum Serve {
     /// Files by HTTP/1.1.
     #[command(after_help = examples::SERVE)]
     Http(Http),
-    /// Bulk transfers for iperf3's clients, over TCP, and UDP towards here.
+    /// Bulk transfers for iperf3's clients, over TCP and UDP.
     #[command(after_help = examples::SERVE)]
     Iperf3(ServeOptions),
     /// A server and a load on two device models: no root, no NIC.

@@ -15,6 +15,14 @@ const LINUX: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 1);
 /// takes longer and moves no less.
 const TESTS: [&str; 4] = ["-n 20M", "-n 20M -R", "-n 20M -P 4", "-n 20M -P 3 -R"];
 const BYTES: u64 = 20 << 20;
+/// The same of datagrams, in both directions; of those that the server sends a number that must all
+/// come would last for ever if one were lost.
+const DATAGRAMS: [&str; 4] = [
+    "-u -b 20M -n 5M -l 1400",
+    "-u -b 5M -t 1 -P 3 --udp-counters-64bit",
+    "-u -R -b 20M -t 1 -l 1400",
+    "-u -R -b 5M -t 1 -P 3 --udp-counters-64bit",
+];
 
 /// Debian's package, unpacked beside the system; `None` where the user said that no registry is to
 /// be asked.
@@ -74,7 +82,7 @@ fn clients_of_iperf3_measure_a_server_of_ours() {
         }
         let figures = client(&tree, "-t 1");
         assert!(figures["end"]["sum_received"]["bytes"].as_u64() > Some(0), "{figures:#}");
-        for words in ["-u -b 20M -n 5M -l 1400", "-u -b 5M -t 1 -P 3 --udp-counters-64bit"] {
+        for words in DATAGRAMS {
             let figures = client(&tree, words);
             let sum = &figures["end"]["sum"];
             assert!(figures["error"].is_null(), "{words}: {}", figures["error"]);
@@ -83,7 +91,7 @@ fn clients_of_iperf3_measure_a_server_of_ours() {
             assert!(packets > 100 && lost < packets, "{words}: {sum}");
             assert!(sum["jitter_ms"].as_f64() > Some(0.0), "{words}: {sum}");
         }
-        for words in ["-u -R -t 1", "--bidir -t 1"] {
+        for words in ["-u -R -t 1 -l 4000", "--bidir -t 1"] {
             let error = client(&tree, words)["error"].to_string();
             assert!(error.contains("not implemented"), "{words}: {error}");
         }
@@ -91,7 +99,7 @@ fn clients_of_iperf3_measure_a_server_of_ours() {
     server.signal(Signal::TERM);
     let done = server.wait(10);
     assert_eq!(done.code(), Some(0), "{done:#?}");
-    assert_eq!(done.json()["notes"]["iperf3_tests"], TESTS.len() + 3, "{done:#?}");
+    assert_eq!(done.json()["notes"]["iperf3_tests"], TESTS.len() + 1 + DATAGRAMS.len(), "{done:#?}");
 }
 
 #[test]

@@ -298,7 +298,8 @@ impl Host {
     /// Gives the applications what came and happened; one is called too when it is time that it
     /// waits for.
     fn serve(&mut self, now_ns: i64, pool: &mut Pool) {
-        if !self.datagrams.is_empty() {
+        let due_ns = self.speaker.as_ref().and_then(|speaker| speaker.deadline_ns());
+        if !self.datagrams.is_empty() || due_ns.is_some_and(|at_ns| at_ns <= now_ns) {
             let mut io = Io { now_ns, pool, out: &mut self.segments };
             if let Some(speaker) = &mut self.speaker {
                 speaker.serve(&mut self.datagrams, &mut self.udp, &mut io);
@@ -397,7 +398,9 @@ impl Poller for Host {
         }
         let links = [self.v4.deadline_ns(), self.v6.deadline_ns()];
         let configured = self.configured.as_ref().map(|it| it.due_ns());
-        let all = [self.stack.next_deadline_ns(), self.service.deadline_ns(), links[0], links[1], configured];
+        let services =
+            [self.service.deadline_ns(), self.speaker.as_ref().and_then(|speaker| speaker.deadline_ns())];
+        let all = [self.stack.next_deadline_ns(), links[0], links[1], configured, services[0], services[1]];
         let next = all.into_iter().flatten().min()?;
         Some(now + Duration::from_nanos(next.saturating_sub(now.as_ns()).max(0) as u64))
     }

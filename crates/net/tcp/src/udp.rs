@@ -33,6 +33,11 @@ pub trait Datagrams: Send {
     /// Takes all `datagrams` of a turn: what it sends goes out when it has returned. Packets
     /// that it leaves are freed.
     fn serve(&mut self, datagrams: &mut Vec<Datagram>, udp: &mut Udp, io: &mut Io);
+
+    /// When it is to be called even if no datagram has come, in nanoseconds.
+    fn deadline_ns(&self) -> Option<i64> {
+        None
+    }
 }
 
 /// Why a datagram was not sent.

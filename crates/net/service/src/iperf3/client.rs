@@ -131,7 +131,7 @@ impl Client {
             bytes: self.wanted.bytes.unwrap_or(0),
             streams: self.wanted.streams,
             reverse: self.wanted.reverse,
-            wide_datagrams: None,
+            ..Parameters::default()
         }
     }
 

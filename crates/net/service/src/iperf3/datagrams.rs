@@ -1,5 +1,5 @@
-//! Streams of datagrams, of which a server counts what comes, what is missing, and how unevenly it
-//! comes (RFC 3550, section 6.4.1). Each begins with a greeting of four bytes, which is answered; each
+//! Streams of datagrams: a server counts what comes, what is missing, and how unevenly it
+//! comes (RFC 3550, section 6.4.1), or sends. Each begins with a greeting of four bytes, which is answered; each
 //! datagram behind it has the time when it was sent and a number in front.
 
 use std::collections::HashMap;
@@ -8,6 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use port::Counter;
 use tcp::{Datagram, Io, Udp};
+
+use super::message::Parameters;
+use super::paced::Paced;
 
 /// What a client says first, and its answer, as numbers in the order of the client's bytes; of iperf3
 /// since 3.10, and of those before it.
@@ -72,7 +75,9 @@ struct Test {
     is_wide: bool,
     by_address: HashMap<From, usize>,
     streams: Vec<Stream>,
-    /// What comes counts.
+    /// What is sent, if this side sends.
+    paced: Option<Paced>,
+    /// What comes counts, or this side sends.
     is_counting: bool,
     /// Something has come since that was asked.
     has_moved: bool,
@@ -88,8 +93,14 @@ impl Datagrams {
     }
 
     /// Waits for streams of a client.
-    pub fn open(&self, client: IpAddr, wanted: usize, is_wide: bool) {
-        *self.test() = Test { client: Some(client), wanted, is_wide, ..Test::default() };
+    pub fn open(&self, client: IpAddr, parameters: &Parameters) {
+        *self.test() = Test {
+            client: Some(client),
+            wanted: parameters.streams as usize,
+            is_wide: parameters.wide_datagrams == Some(true),
+            paced: Paced::new(parameters),
+            ..Test::default()
+        };
     }
 
     /// There are none any more.
@@ -109,8 +120,10 @@ impl Datagrams {
     }
 
     /// Counts from here on.
-    pub fn restart(&self) {
-        for stream in &mut self.test().streams {
+    pub fn restart(&self, now_ns: i64) {
+        let mut test = self.test();
+        test.paced.iter_mut().for_each(|paced| paced.restart(now_ns));
+        for stream in &mut test.streams {
             let seen = &mut stream.seen;
             (seen.omitted_packets, seen.omitted_lost) = (seen.packets, seen.lost);
             seen.jitter_s = 0.0;
@@ -130,8 +143,14 @@ impl Datagrams {
 }
 
 impl Test {
-    /// Takes a datagram: the answer to a greeting, nothing, or that it is no stream's.
-    fn take(&mut self, from: From, bytes: &[u8], now_ns: i64) -> Result<Option<[u8; 4]>, NoStream> {
+    /// Takes a datagram to an end of this host: the answer to a greeting, nothing, or that it is no
+    /// stream's.
+    fn take(
+        &mut self,
+        (from, to): (From, From),
+        bytes: &[u8],
+        now_ns: i64,
+    ) -> Result<Option<[u8; 4]>, NoStream> {
         if self.client != Some(from.0) {
             return Err(NoStream);
         }
@@ -144,16 +163,30 @@ impl Test {
                 }
                 self.by_address.insert(from, self.streams.len());
                 self.streams.push(Stream::default());
+                self.paced.iter_mut().for_each(|paced| paced.add(to, from));
             }
             return Ok(Some(answer));
         }
         let stream = known.and_then(|at| self.streams.get_mut(at)).ok_or(NoStream)?;
         let (sent_s, number) = head(bytes, self.is_wide).ok_or(NoStream)?;
-        if self.is_counting {
+        if self.is_counting && self.paced.is_none() {
             stream.count(bytes.len(), number, now_ns as f64 / 1e9 - sent_s);
             self.has_moved = true;
         }
         Ok(None)
+    }
+
+    /// When this side is to send.
+    fn deadline_ns(&self) -> Option<i64> {
+        let sent = self.streams.iter().map(|stream| stream.bytes).sum();
+        self.paced.as_ref().filter(|_| self.is_counting)?.deadline_ns(sent)
+    }
+
+    /// Sends what is due, if this side sends.
+    fn send(&mut self, udp: &mut Udp, io: &mut Io) {
+        if let Some(paced) = self.paced.as_mut().filter(|_| self.is_counting) {
+            self.has_moved |= paced.send(&mut self.streams, udp, io);
+        }
     }
 }
 
@@ -202,7 +235,7 @@ impl tcp::Datagrams for Receiver {
     fn serve(&mut self, datagrams: &mut Vec<Datagram>, udp: &mut Udp, io: &mut Io) {
         let mut test = self.streams.test();
         for Datagram { from, to, mut packet } in datagrams.drain(..) {
-            match test.take(from, &packet, io.now_ns) {
+            match test.take((from, to), &packet, io.now_ns) {
                 // The packet that came has room for what goes back, which is as long.
                 Ok(Some(answer)) if packet.copy_from(&answer).is_ok() => {
                     if let Err((packet, _)) = udp.send(to, from, packet, io) {
@@ -216,6 +249,13 @@ impl tcp::Datagrams for Receiver {
                 }
             }
         }
+        if test.deadline_ns().is_some_and(|at_ns| at_ns <= io.now_ns) {
+            test.send(udp, io);
+        }
+    }
+
+    fn deadline_ns(&self) -> Option<i64> {
+        self.streams.test().deadline_ns()
     }
 }
 
@@ -241,6 +281,10 @@ mod tests {
         [&[0, 0, 0, 0], &sent_us.to_be_bytes()[..], number, &[7; 100]].concat()
     }
 
+    fn take(test: &mut Test, from: From, bytes: &[u8], now_ns: i64) -> Result<Option<[u8; 4]>, NoStream> {
+        test.take((from, (IpAddr::from([10, 0, 0, 2]), 5201)), bytes, now_ns)
+    }
+
     fn test(wanted: usize, is_wide: bool) -> Test {
         Test { client: Some(CLIENT), wanted, is_wide, is_counting: true, ..Test::default() }
     }
@@ -253,33 +297,37 @@ mod tests {
             (2, *b"6789", *b"9876"),
             (1, 123_456_789_u32.to_le_bytes(), 987_654_321_u32.to_le_bytes()),
         ] {
-            assert_eq!(test.take((CLIENT, port), &said, 0), Ok(Some(answer)));
+            assert_eq!(take(&mut test, (CLIENT, port), &said, 0), Ok(Some(answer)));
         }
         assert_eq!(test.streams.len(), 2);
-        assert_eq!(test.take((CLIENT, 3), b"9876", 0), Err(NoStream), "there are as many as there will be");
+        assert_eq!(
+            take(&mut test, (CLIENT, 3), b"9876", 0),
+            Err(NoStream),
+            "there are as many as there will be"
+        );
         let other = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 9));
-        assert_eq!(test.take((other, 1), b"9876", 0), Err(NoStream));
-        assert_eq!(test.take((CLIENT, 4), &datagram(0, 1, false), 0), Err(NoStream));
-        assert_eq!(test.take((CLIENT, 1), &[0; 11], 0), Err(NoStream), "it has no number");
+        assert_eq!(take(&mut test, (other, 1), b"9876", 0), Err(NoStream));
+        assert_eq!(take(&mut test, (CLIENT, 4), &datagram(0, 1, false), 0), Err(NoStream));
+        assert_eq!(take(&mut test, (CLIENT, 1), &[0; 11], 0), Err(NoStream), "it has no number");
     }
 
     #[test]
     fn what_is_missing_and_late_is_counted() {
         for is_wide in [false, true] {
             let mut test = test(1, is_wide);
-            let _ = test.take((CLIENT, 1), b"9876", 0);
+            let _ = take(&mut test, (CLIENT, 1), b"9876", 0);
             // 4 comes late, 6 and 7 do not come, 8 comes twice.
             for number in [1, 2, 3, 5, 4, 8, 8] {
-                assert_eq!(test.take((CLIENT, 1), &datagram(0, number, is_wide), 0), Ok(None));
+                assert_eq!(take(&mut test, (CLIENT, 1), &datagram(0, number, is_wide), 0), Ok(None));
             }
             let Stream { bytes, seen, .. } = test.streams[0];
             assert_eq!((seen.packets, seen.lost, seen.jitter_s), (8, 1, 0.0));
             assert_eq!(bytes, 7 * datagram(0, 1, is_wide).len() as u64);
         }
         let mut test = test(1, true);
-        let _ = test.take((CLIENT, 1), b"9876", 0);
+        let _ = take(&mut test, (CLIENT, 1), b"9876", 0);
         for number in [u64::MAX, 0, u64::MAX] {
-            let _ = test.take((CLIENT, 1), &datagram(0, number, true), 0);
+            let _ = take(&mut test, (CLIENT, 1), &datagram(0, number, true), 0);
         }
         assert_eq!(test.streams[0].seen.packets, u64::MAX);
     }
@@ -287,11 +335,15 @@ mod tests {
     #[test]
     fn jitter_is_that_of_rfc_3550() {
         let mut test = test(1, false);
-        let _ = test.take((CLIENT, 1), b"9876", 0);
+        let _ = take(&mut test, (CLIENT, 1), b"9876", 0);
         // Each is 16 ms longer under way than the one before it.
         for number in 1..=3_u32 {
-            let _ =
-                test.take((CLIENT, 1), &datagram(0, number.into(), false), i64::from(number) * 16_000_000);
+            let _ = take(
+                &mut test,
+                (CLIENT, 1),
+                &datagram(0, number.into(), false),
+                i64::from(number) * 16_000_000,
+            );
         }
         assert!((test.streams[0].seen.jitter_s - (0.001 + 0.015 / 16.0)).abs() < 1e-9);
     }

@@ -8,6 +8,10 @@ use super::datagrams::Seen;
 pub const COOKIE: usize = 37;
 /// The longest text of JSON.
 const MAX_TEXT: usize = 256 << 10;
+/// The longest datagram that this side sends, which no network with Ethernet's packets cuts.
+const MAX_DATAGRAM: u64 = 1472;
+/// The shortest, for its head.
+const MIN_DATAGRAM: u64 = 16;
 /// Streams in a test at most.
 pub const MAX_STREAMS: u32 = 128;
 /// What iperf3 says of options that the other side does not have (`IEUNIMP`).
@@ -91,6 +95,10 @@ pub struct Parameters {
     pub reverse: bool,
     /// Streams of datagrams, and whether their numbers have 64 bits; `None` for TCP.
     pub wide_datagrams: Option<bool>,
+    /// Bytes of a datagram that this side sends.
+    pub datagram_len: usize,
+    /// Bits of datagrams that a stream sends in a second; zero for as many as possible.
+    pub bits_per_second: u64,
 }
 
 impl Parameters {
@@ -101,7 +109,8 @@ impl Parameters {
     pub fn of(text: &Value) -> Result<Parameters, u32> {
         let number = |name: &str| text[name].as_u64().unwrap_or(0);
         let is = |name: &str| text[name].as_bool().unwrap_or(false) || number(name) > 0;
-        let block = number("blockcount").saturating_mul(number("len").max(1));
+        let len = number("len");
+        let block = number("blockcount").saturating_mul(len.max(1));
         let parameters = Parameters {
             seconds: number("time").try_into().unwrap_or(u32::MAX),
             omit: number("omit").try_into().unwrap_or(u32::MAX),
@@ -109,10 +118,13 @@ impl Parameters {
             streams: number("parallel").max(1).try_into().unwrap_or(u32::MAX),
             reverse: is("reverse"),
             wide_datagrams: is("udp").then(|| is("udp_counters_64bit")),
+            datagram_len: len.clamp(MIN_DATAGRAM, MAX_DATAGRAM) as usize,
+            bits_per_second: number("bandwidth"),
         };
-        // This side sends no datagrams.
-        let is_sent_to = !parameters.reverse || parameters.wide_datagrams.is_none();
-        let is_known = is_sent_to && !is("sctp") && !is("bidirectional") && text["authtoken"].is_null();
+        // This side sends no fragments.
+        let sends_datagrams = parameters.reverse && parameters.wide_datagrams.is_some();
+        let fits = !sends_datagrams || (MIN_DATAGRAM..=MAX_DATAGRAM).contains(&len);
+        let is_known = fits && !is("sctp") && !is("bidirectional") && text["authtoken"].is_null();
         match is_known && parameters.streams <= MAX_STREAMS {
             true => Ok(parameters),
             false => Err(UNIMPLEMENTED),
@@ -201,8 +213,13 @@ mod tests {
 
     #[test]
     fn texts_come_in_pieces_and_have_a_longest_length() {
-        let parameters =
-            Parameters { seconds: 3, omit: 0, bytes: 0, streams: 4, reverse: true, wide_datagrams: None };
+        let parameters = Parameters {
+            seconds: 3,
+            streams: 4,
+            reverse: true,
+            datagram_len: MAX_DATAGRAM as usize,
+            ..Parameters::default()
+        };
         let (mut whole, mut came) = (vec![], vec![]);
         push_text(&parameters.text(), &mut whole);
         let last = whole.pop().unwrap_or_default();
@@ -215,7 +232,9 @@ mod tests {
         assert_eq!((Parameters::of(&text), &came[..]), (Ok(parameters), &[9][..]));
         assert!(take_text(&mut vec![0, 16, 0, 0]).is_err());
         assert!(take_text(&mut vec![0, 0, 0, 1, b'{']).is_err());
-        assert_eq!(Parameters::of(&json!({ "udp": true, "reverse": true })), Err(UNIMPLEMENTED));
+        let reverse = |len: u64| Parameters::of(&json!({ "udp": true, "reverse": true, "len": len }));
+        assert_eq!(reverse(1472).map(|parameters| parameters.datagram_len), Ok(1472));
+        assert_eq!([reverse(0), reverse(15), reverse(1473)], [Err(UNIMPLEMENTED); 3]);
         let wide = |text| Parameters::of(&text).map(|parameters| parameters.wide_datagrams);
         assert_eq!(wide(json!({ "udp": true })), Ok(Some(false)));
         assert_eq!(wide(json!({ "udp": true, "udp_counters_64bit": 1 })), Ok(Some(true)));

@@ -3,12 +3,13 @@
 //! beside it, each of which begins with the cookie of the control connection.
 //!
 //! There are TCP, several streams, both directions one at a time, times and numbers of bytes; and of
-//! UDP the server that receives. A server that sends datagrams, SCTP, both directions at once and
+//! UDP the server, which receives or sends. SCTP, both directions at once and
 //! authentication are refused as iperf3 refuses what it was not built with.
 
 mod client;
 mod datagrams;
 mod message;
+mod paced;
 mod server;
 mod stream;
 

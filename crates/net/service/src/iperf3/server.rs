@@ -68,7 +68,7 @@ impl Test {
         if self.step == Step::Running && self.omits_until_ns.is_some_and(|at_ns| at_ns <= now_ns) {
             (self.omits_until_ns, self.began_ns) = (None, now_ns);
             self.streams.iter_mut().for_each(|stream| stream.restart(stack));
-            datagrams.restart();
+            datagrams.restart(now_ns);
         }
     }
 
@@ -280,9 +280,9 @@ impl Server {
             Ok(parameters) => {
                 (test.parameters, test.step) = (*parameters, Step::Streams);
                 test.until_ns = io.now_ns + STEP_NS;
-                if let Some(is_wide) = parameters.wide_datagrams {
+                if parameters.wide_datagrams.is_some() {
                     let Some(control) = stack.info(test.control) else { return false };
-                    self.datagrams.open(control.key.remote, parameters.streams as usize, is_wide);
+                    self.datagrams.open(control.key.remote, parameters);
                 }
                 say(test.control, State::CreateStreams, stack, io)
             }
