@@ -61,7 +61,7 @@ pub fn load(it: &Iperf3) -> Result<(), Failure> {
     let mut host = Host::new(queues, addresses, &Neighbors::default(), tcp, client, BUFFERS);
     host.report_to(&report);
     let pollers: Vec<Box<dyn runtime::Poller>> = vec![Box::new(host)];
-    let done = execute("load", &mut ports, pollers, &options, &Arc::new(Live::default()), &stop, true)?;
+    let done = execute("load", &mut ports, pollers, &options, &[Arc::new(Live::default())], &stop, true)?;
     drop(ports);
     let mut summary = done.summary;
     summary.add_counters(&taken(&report));

@@ -1,18 +1,20 @@
 //! `ixora load`: a client that loads a server over our own TCP, and what it saw.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ::port::FlowTable;
 use app::services::{Workload, echo_load, http_load, memcached_load};
 use runtime::Poller;
 use serde_json::{Value, json};
-use service::load::{Live, Mix, Results, Settings, Step};
+use service::load::{Group, Live, Mix, Results, Settings, Steering, Step};
 use tcp::{Host, Neighbors, Offload, Report};
 use wire::MacAddress;
 use wire::ip::port;
 
+use super::load_picture::Picture;
 use super::serve::{BUFFERS, addresses, host_options};
 use crate::cli::PortOptions;
 use crate::cli::load::{self, Course, Keys, LoadOptions};
@@ -50,26 +52,66 @@ pub fn settings(
     remote: (std::net::IpAddr, u16),
     step: Duration,
 ) -> Settings {
+    let rates = course.rate.iter().map(|rate| rate.0).collect();
     Settings {
         local,
         remote,
         connections: course.connections.into(),
         depth: course.depth.into(),
-        rates: course.rate.iter().map(|rate| rate.0).collect(),
+        rates,
         step_ns: step.as_nanos() as i64,
         max_misses: 0.0,
         seed: super::serve::random_key()[0],
+        steering: None,
+        group: None,
     }
+}
+
+/// What a load was like, for its picture.
+pub fn conditions(course: &Course, step: Duration, queues: usize) -> Vec<String> {
+    let Course { connections, depth, .. } = course;
+    let loops = if course.rate.iter().all(|rate| rate.0.is_none()) { "a closed loop" } else { "open loops" };
+    vec![format!(
+        "{connections} connections, {depth} requests on each at most, {queues} queues, {} s for each rate, {loops}",
+        step.as_secs_f64()
+    )]
+}
+
+/// The loads of all queues: each has a share of connections and rates, and ports by which answers
+/// come to it.
+fn shares(settings: &Settings, queues: usize, flows: Option<FlowTable>) -> Vec<Settings> {
+    let group = (queues > 1).then(|| Arc::new(Group::new(queues, settings.rates.len())));
+    let flows = flows.map(Arc::new);
+    let share = |queue: usize| Settings {
+        connections: settings.connections / queues + usize::from(queue < settings.connections % queues),
+        rates: settings.rates.iter().map(|rate| rate.map(|rate| rate / queues as f64)).collect(),
+        seed: settings.seed.wrapping_add(queue as u64),
+        steering: flows.clone().map(|flows| Steering { flows, queue }),
+        group: group.clone(),
+        ..settings.clone()
+    };
+    (0..queues).map(share).collect()
+}
+
+/// How the port spreads answers over its queues, where there are several.
+fn flows(ports: &open::Ports, queues: usize) -> Result<Option<FlowTable>, Failure> {
+    let port = &ports.list[0];
+    let flows = port.flows().filter(|_| queues > 1);
+    if queues > 1 && flows.is_none() {
+        let failure = Failure::new(format!("{} does not say to which queue answers come", port.name()));
+        return Err(failure.fix("use one queue, or start several loads, each on a port of its own"));
+    }
+    Ok(flows)
 }
 
 /// Loads a server from a port.
 fn run_load<W: clap::Args>(it: &LoadOptions<W>, listen: u16, workload: Workload) -> Result<(), Failure> {
     let options = PortOptions { duration: None, quiet: true, ..it.options.clone() };
-    if options.open.rx_queues > 1 {
-        return Err(Failure::usage(
-            "a load has one queue: several may be started beside each other".to_owned(),
-        ));
+    let queues = options.open.rx_queues;
+    if queues > usize::from(it.course.connections) {
+        return Err(Failure::usage("there are more queues than connections".to_owned()));
     }
+    let picture = Picture::open(it.course.svg.as_deref())?;
     let stop = signal::stop_flag()?;
     let mut ports = open::ports(&[&it.port], &options, &stop)?;
     let addresses = addresses(&it.addr, MacAddress(ports.mac(0)))?;
@@ -77,18 +119,30 @@ fn run_load<W: clap::Args>(it: &LoadOptions<W>, listen: u16, workload: Workload)
     let own =
         own.ok_or_else(|| Failure::usage("give --addr of the version of IP that --to has".to_owned()))?;
     let remote = (it.to.0, it.to.1.unwrap_or(listen));
-    let (live, report) = (Arc::new(Live::default()), Report::default());
-    let settings = settings(&it.course, own, remote, it.options.duration.unwrap_or(DURATION));
-    let service = workload(settings, &live, &stop);
-    let queues = (ports.rx(0, 0)?, ports.tx(0, 0)?);
-    let tcp = host_options(&options, Offload::from(&ports.list[0].capabilities()));
-    let mut host = Host::new(queues, addresses, &Neighbors::default(), tcp, service, BUFFERS);
-    host.report_to(&report);
-    let done = execute("load", &mut ports, vec![Box::new(host)], &options, &live, &stop, it.options.quiet)?;
+    let step = it.options.duration.unwrap_or(DURATION);
+    let report = Report::default();
+    let shares = shares(&settings(&it.course, own, remote, step), queues, flows(&ports, queues)?);
+    let (neighbors, offload) = (Neighbors::default(), Offload::from(&ports.list[0].capabilities()));
+    let tcp = host_options(&options, offload);
+    let (mut lives, mut pollers): (Vec<_>, Vec<Box<dyn Poller>>) = Default::default();
+    for (n, settings) in shares.into_iter().enumerate() {
+        let live = Arc::new(Live::default());
+        let service = workload(settings, &live, &stop);
+        let queues = (ports.rx(0, n)?, ports.tx(0, n)?);
+        let mut host = Host::new(queues, addresses.clone(), &neighbors, tcp, service, BUFFERS);
+        host.report_to(&report);
+        pollers.push(Box::new(host));
+        lives.push(live);
+    }
+    let done = execute("load", &mut ports, pollers, &options, &lives, &stop, it.options.quiet)?;
     drop(ports);
     let mut summary = done.summary;
     summary.add_counters(&super::serve::taken(&report));
-    let results = live.results();
+    let results = Results::merged(lives.iter().map(|live| live.results()));
+    if let Some(picture) = picture {
+        let title = format!("{}, port {}", it.port, remote.1);
+        picture.draw(&title, conditions(&it.course, step, queues), &results)?;
+    }
     match options.json {
         true => println!("{:#}", json!({ "load": figures(&results), "summary": summary })),
         false => {
@@ -106,7 +160,7 @@ pub fn execute(
     ports: &mut open::Ports,
     pollers: Vec<Box<dyn Poller>>,
     options: &PortOptions,
-    live: &Arc<Live>,
+    lives: &[Arc<Live>],
     stop: &Arc<AtomicBool>,
     is_quiet: bool,
 ) -> Result<run::Outcome, Failure> {
@@ -115,7 +169,7 @@ pub fn execute(
     let is_quiet = is_quiet || options.json;
     Ok(thread::scope(|scope| {
         if !is_quiet {
-            scope.spawn(|| watch(live, stop));
+            scope.spawn(|| watch(lives, stop));
         }
         let outcome = run::measure(name, runtime, ports, options, confinement);
         stop.store(true, Ordering::Relaxed);
@@ -123,8 +177,8 @@ pub fn execute(
     }))
 }
 
-/// Tells once in a second what was seen in it.
-fn watch(live: &Live, stop: &AtomicBool) {
+/// Tells once in a second what was seen in it: of several queues, latencies of the slowest.
+fn watch(lives: &[Arc<Live>], stop: &AtomicBool) {
     let (mut shown, mut next) = (0, Instant::now() + Duration::from_secs(1));
     while !stop.load(Ordering::Relaxed) {
         thread::sleep(Duration::from_millis(20));
@@ -132,9 +186,13 @@ fn watch(live: &Live, stop: &AtomicBool) {
             continue;
         }
         next += Duration::from_secs(1);
-        let answers = live.answers.load(Ordering::Relaxed);
-        let us = |ns: &std::sync::atomic::AtomicU64| ns.load(Ordering::Relaxed) as f64 / 1e3;
-        let (median, p99, max) = (us(&live.median_ns), us(&live.p99_ns), us(&live.max_ns));
+        let answers: u64 = lives.iter().map(|live| live.answers.load(Ordering::Relaxed)).sum();
+        let us = |of: fn(&Live) -> &AtomicU64| {
+            let longest = lives.iter().map(|live| of(live).load(Ordering::Relaxed)).max();
+            longest.unwrap_or(0) as f64 / 1e3
+        };
+        let (median, p99, max) =
+            (us(|live| &live.median_ns), us(|live| &live.p99_ns), us(|live| &live.max_ns));
         if answers > 0 {
             let rate = answers - shown;
             eprintln!(
@@ -146,7 +204,7 @@ fn watch(live: &Live, stop: &AtomicBool) {
 }
 
 /// The quantiles that are told.
-const QUANTILES: [(&str, f64); 5] =
+pub const QUANTILES: [(&str, f64); 5] =
     [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999)];
 
 /// What a load saw, for programs.

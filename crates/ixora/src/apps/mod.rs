@@ -4,6 +4,7 @@ pub mod echo;
 pub mod fwd;
 pub mod iperf3;
 pub mod load;
+mod load_picture;
 pub mod pcap;
 pub mod pf;
 pub mod pktgen;

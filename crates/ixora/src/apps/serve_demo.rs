@@ -15,6 +15,7 @@ use testbed::Model;
 use wire::MacAddress;
 
 use super::load;
+use super::load_picture::Picture;
 use super::serve::{self, BUFFERS, host_options};
 use crate::cli::PortOptions;
 use crate::cli::load::{Demo, Service as Which};
@@ -30,6 +31,7 @@ pub fn run(arguments: &Demo) -> Result<(), Failure> {
     let model = Model::named(&arguments.nic)?;
     let interrupted = signal::stop_flag()?;
     let options = options(arguments);
+    let picture = Picture::open(arguments.course.svg.as_deref())?;
     if !arguments.json {
         println!("a server of {:?} and a load, each on a model of {}", arguments.service, model.name);
     }
@@ -54,12 +56,18 @@ pub fn run(arguments: &Demo) -> Result<(), Failure> {
         pollers.push(Box::new(host));
     }
     let quiet = arguments.quiet;
-    let outcome = load::execute("serve demo", &mut ports, pollers, &options, &live, &interrupted, quiet)?;
+    let lives = [live];
+    let outcome = load::execute("serve demo", &mut ports, pollers, &options, &lives, &interrupted, quiet)?;
     drop(ports);
     let mut summary = outcome.summary;
     summary.add_counters(&serve::taken(&report));
+    let [live] = lives;
     let results = live.results();
     let was_interrupted = interrupted.load(Ordering::Relaxed) && !live.is_over.load(Ordering::Relaxed);
+    if let Some(picture) = picture {
+        let title = format!("{:?}, on two models of {}", arguments.service, model.name);
+        picture.draw(&title, load::conditions(&arguments.course, arguments.duration, 1), &results)?;
+    }
     let reasons = reasons(&results, &summary, was_interrupted);
     match arguments.json {
         true => {

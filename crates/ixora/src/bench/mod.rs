@@ -9,7 +9,7 @@ mod latency;
 mod overlay;
 mod paper;
 mod peers;
-mod plot;
+pub mod plot;
 mod report;
 mod tables;
 mod tcp;

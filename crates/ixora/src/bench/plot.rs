@@ -54,14 +54,25 @@ pub struct Plot {
 /// # Errors
 /// When the file cannot be written.
 pub fn draw(plot: &Plot, path: &Path) -> Result<(), Failure> {
-    draw_svg(plot, path).map_err(|error| Failure::new(format!("cannot draw {}: {error}", path.display())))
+    let written = std::fs::write(path, text(plot)?);
+    written.map_err(|error| Failure::new(format!("cannot draw {}: {error}", path.display())))
 }
 
-fn draw_svg(plot: &Plot, path: &Path) -> Result<(), Box<dyn std::error::Error>> {
+/// A plot as the text of an SVG.
+///
+/// # Errors
+/// When it cannot be drawn.
+pub fn text(plot: &Plot) -> Result<String, Failure> {
+    let mut svg = String::new();
+    let drawn = draw_svg(plot, &mut svg).map_err(|error| Failure::new(format!("cannot draw: {error}")));
+    drawn.map(|()| svg)
+}
+
+fn draw_svg<'a>(plot: &Plot, svg: &'a mut String) -> Result<(), Box<dyn std::error::Error + 'a>> {
     let points = || plot.curves.iter().flat_map(|curve| curve.points.iter());
     let x = Range::of(points().map(|p| p.0), plot.x.is_logarithmic);
     let y = Range::of(points().flat_map(|p| [p.1.min, p.1.max]), plot.y.is_logarithmic);
-    let area = SVGBackend::new(path, SIZE).into_drawing_area();
+    let area = SVGBackend::with_string(svg, SIZE).into_drawing_area();
     area.fill(&WHITE)?;
     area.draw_text(&plot.title, &("sans-serif", 18).into_text_style(&area), (12, 10))?;
     let small = ("sans-serif", 12);

@@ -1,6 +1,7 @@
 //! The words of `ixora load` and of `ixora serve demo`.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -69,6 +70,9 @@ pub struct Course {
     /// one after the other; max for a closed loop, where an answer brings the next request.
     #[arg(long, default_value = "max", value_delimiter = ',')]
     pub rate: Vec<Rate>,
+    /// Draw the latencies by what came back in a second, as SVG.
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
 }
 
 /// The workload of `echo`.

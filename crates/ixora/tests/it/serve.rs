@@ -1,5 +1,7 @@
 //! Servers and loads: the demo passes with every service, and a load says what it missed.
 
+use std::path::Path;
+
 use crate::common::{names, run, start, until};
 use rustix::process::Signal;
 
@@ -21,6 +23,57 @@ fn the_demo_of_each_service_passes_and_nothing_is_left() {
         assert_eq!(figures["load"]["connections"], 5);
         assert_eq!(names(place.path()), Vec::<String>::new());
     }
+}
+
+#[test]
+fn latencies_by_load_are_drawn() {
+    let place = tempfile::tempdir().expect("a directory");
+    let svg = place.path().join("load.svg");
+    let words = format!("serve demo echo --duration 300ms --rate 200,400 --json --svg {}", svg.display());
+    let done = run(place.path(), &words);
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    let picture = std::fs::read_to_string(&svg).expect("a picture");
+    for text in [
+        "Echo, on two models",
+        "16 connections",
+        "answers in a second",
+        "microseconds",
+        "p99.9",
+        "open loops",
+    ] {
+        assert!(picture.contains(text), "{text}: {picture}");
+    }
+    let words = format!("serve demo echo --duration 300ms --svg {}/nowhere/load.svg", place.path().display());
+    let done = run(place.path(), &words);
+    assert_eq!(done.code(), Some(1), "{done:#?}");
+    assert!(done.stderr.contains("cannot write"), "{done:#?}");
+}
+
+/// Answers come back to the queue that asked, whatever the hash of an 82599 is.
+#[test]
+fn a_load_of_several_queues_has_its_answers_at_each() {
+    let place = tempfile::tempdir().expect("a directory");
+    let [server, client] = ["server", "client"].map(|name| place.path().join(name));
+    let port = |own: &Path, other: &Path| {
+        format!("--port model:82599,wire=unix:{},remote={}", own.display(), other.display())
+    };
+    let words = format!("serve echo {} --addr 10.0.0.2/24 --json", port(&server, &client));
+    let running = start(place.path(), &words);
+    until("socket", || server.exists());
+    let ends = format!("{} --addr 10.0.0.1/24 --to 10.0.0.2", port(&client, &server));
+    let words =
+        format!("load echo {ends} --queues 3 --connections 10 --rate max,300 --duration 500ms --json");
+    let done = run(place.path(), &words);
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    let load = &done.json()["load"];
+    assert_eq!((&load["connections"], &load["whole"]), (&10.into(), &true.into()), "{load:#}");
+    let steps = load["steps"].as_array().expect("a list");
+    assert_eq!((steps.len(), &steps[1]["rate"]), (2, &300.0.into()), "{load:#}");
+    assert!(steps.iter().all(|step| step["answers"].as_u64() > Some(20)), "{load:#}");
+    let done = run(place.path(), &format!("load echo {ends} --queues 3 --connections 2"));
+    assert!(done.stderr.contains("more queues than connections"), "{done:#?}");
+    running.signal(Signal::TERM);
+    assert_eq!(running.wait(20).code(), Some(0));
 }
 
 #[test]

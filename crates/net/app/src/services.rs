@@ -27,8 +27,8 @@ impl From<Box<dyn Service>> for Application {
     }
 }
 
-/// A load, before the port of its client is open.
-pub type Workload = Box<dyn FnOnce(Settings, &Arc<Live>, &Arc<AtomicBool>) -> Box<dyn Service>>;
+/// Loads, before the port of their client is open: one for each queue.
+pub type Workload = Box<dyn Fn(Settings, &Arc<Live>, &Arc<AtomicBool>) -> Box<dyn Service>>;
 
 /// The servers of a new cache, whose clients may set `shutdown` if it is given, and ask over UDP at
 /// a port.
@@ -63,7 +63,7 @@ pub fn echo_load(size: usize) -> Workload {
 /// One path, whose text may be known.
 pub fn http_load(host: &str, path: &str, text: Option<Vec<u8>>) -> Workload {
     let workload = load::Http::new(host, path, text);
-    Box::new(move |settings, live, stop| Box::new(Load::new(workload, settings, live, stop)))
+    Box::new(move |settings, live, stop| Box::new(Load::new(workload.clone(), settings, live, stop)))
 }
 
 /// So many keys that are asked for and, that share of the times, stored; the load is a failure
@@ -71,7 +71,7 @@ pub fn http_load(host: &str, path: &str, text: Option<Vec<u8>>) -> Workload {
 pub fn memcached_load(mix: Mix, keys: u64, update: f64, max_misses: f64) -> Workload {
     let workload = load::Memcached::new(mix, keys, update);
     Box::new(move |settings, live, stop| {
-        Box::new(Load::new(workload, Settings { max_misses, ..settings }, live, stop))
+        Box::new(Load::new(workload.clone(), Settings { max_misses, ..settings }, live, stop))
     })
 }
 

@@ -24,6 +24,8 @@ fn settings() -> Settings {
         step_ns: SECOND / 10,
         max_misses: 0.0,
         seed: 7,
+        steering: None,
+        group: None,
     }
 }
 
@@ -300,5 +302,51 @@ fn nobody_there_ends_the_load() {
         let results = live.results();
         assert_eq!((results.connected, results.refused, results.steps.len()), (0, 10, 0));
         assert!(!results.is_whole);
+    }
+}
+
+/// Each queue's loads are merged as if they were one; steps begin when all are ready.
+#[test]
+fn loads_of_two_queues_go_together_and_are_added_up() {
+    let group = Arc::new(load::Group::new(2, 2));
+    let share = |connections| Settings {
+        connections,
+        rates: vec![Some(500.0), Some(1000.0)],
+        step_ns: SECOND,
+        group: Some(group.clone()),
+        ..settings()
+    };
+    let (lives, stop) = ([0, 1].map(|_| Arc::new(Live::default())), Arc::new(AtomicBool::new(false)));
+    let mut nets = [5, 4].map(|connections| {
+        let live = &lives[usize::from(connections == 4)];
+        let load = Load::new(load::Echo::new(10), share(connections), live, &stop);
+        Net::with(load, tcp::Echo::default(), 4096, tcp::Options::default())
+    });
+    let start = nets[0].now;
+    // The second one is late: the first one waits for it.
+    let [first, second] = &mut nets;
+    while first.now < start + 3 * SECOND && first.step() {}
+    assert_eq!(lives[0].answers.load(Ordering::Relaxed), 0, "it did not begin alone");
+    let mut is_over = [false; 2];
+    for _ in 0..1_000_000 {
+        let next = usize::from(!is_over[1] && (is_over[0] || second.now < first.now));
+        let net = if next == 0 { &mut *first } else { &mut *second };
+        is_over[next] = !net.step();
+        if is_over == [true; 2] {
+            break;
+        }
+        assert!(
+            !stop.load(Ordering::Relaxed) || lives.iter().all(|live| live.is_over.load(Ordering::Relaxed))
+        );
+    }
+    assert!(is_over == [true; 2] && stop.load(Ordering::Relaxed));
+    let results = Results::merged(lives.iter().map(|live| live.results()));
+    assert_eq!((results.connected, results.refused, results.is_whole), (9, 0, true));
+    assert!(results.failures().is_empty(), "{:?}", results.failures());
+    let rates: Vec<_> = results.steps.iter().map(|step| step.rate).collect();
+    assert_eq!(rates, [Some(1000.0), Some(2000.0)]);
+    for (step, wanted) in results.steps.iter().zip([1000.0, 2000.0]) {
+        assert!((step.rate_seen() / wanted - 1.0).abs() < 0.2, "{} of {wanted}", step.rate_seen());
+        assert_eq!(step.latency.len(), step.answers);
     }
 }

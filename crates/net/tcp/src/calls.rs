@@ -86,13 +86,28 @@ impl Stack {
     /// # Errors
     /// [`Refusal::TooMany`], [`Refusal::NoPort`] and [`Refusal::Addresses`].
     pub fn connect(&mut self, local: IpAddr, remote: (IpAddr, u16), io: &mut Io) -> Result<Id, Refusal> {
+        self.connect_where(local, remote, |_| true, io)
+    }
+
+    /// As [`connect`](Stack::connect), by one of the ports of this side that fit: of a host with
+    /// several cores, one whose answers come to this core.
+    ///
+    /// # Errors
+    /// As there; [`Refusal::NoPort`] also when none fits.
+    pub fn connect_where(
+        &mut self,
+        local: IpAddr,
+        remote: (IpAddr, u16),
+        fits: impl Fn(u16) -> bool,
+        io: &mut Io,
+    ) -> Result<Id, Refusal> {
         let mut key = Key { local, remote: remote.0, local_port: 0, remote_port: remote.1 };
         let count = u16::MAX - FIRST_PORT + 1;
         let clock = self.shared.counters.connected as u16 ^ (io.now_ns / MILLISECOND_NS) as u16;
         let start = (key.seen_hash(self.shared.options.key, 3) as u16).wrapping_add(clock);
         let free = (0..count).find(|n| {
             key.local_port = FIRST_PORT + start.wrapping_add(*n) % count;
-            self.find(&key).is_none()
+            fits(key.local_port) && self.find(&key).is_none()
         });
         free.ok_or(Refusal::NoPort)?;
         self.connect_from((local, key.local_port), remote, io)

@@ -1,15 +1,17 @@
 //! The client's side of a load: connections are opened, what must be there is stored, each
 //! step runs for its time and is let run out, and the connections are closed.
 
+mod phases;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use tcp::{Event, Id, Io, Service, Stack};
 
 use super::Settings;
 use super::random::Random;
-use super::result::{LONGEST_NS, Live, Results, Step, histogram};
+use super::result::{LONGEST_NS, Live, Results, histogram};
 use super::workload::{Came, Workload};
 
 /// Connections that are being opened at a time.
@@ -21,12 +23,16 @@ const LIMIT_NS: i64 = 5_000_000_000;
 const TELL_NS: i64 = 1_000_000_000;
 /// Requests that have arrived and wait for a connection, at most.
 const MAX_WAITING: usize = 1 << 20;
+/// How often it is looked whether others are ready for a step, in nanoseconds.
+const LOOK_NS: i64 = 1_000_000;
 
 /// What a load is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Connecting,
     Preparing,
+    /// Others are not ready for the step of this number.
+    Waiting(usize),
     /// The step of this number, until then.
     Running(usize, i64),
     /// Answers of that step may still come.
@@ -85,6 +91,9 @@ pub struct Load<W: Workload> {
     answers: u64,
     recent: hdrhistogram::Histogram<u64>,
     tell_ns: i64,
+    /// The steps that it was ready for, and when it is looked again whether others are.
+    ready: usize,
+    look_ns: i64,
     scratch: Vec<u8>,
     live: Arc<Live>,
     stop: Arc<AtomicBool>,
@@ -109,6 +118,8 @@ impl<W: Workload> Load<W> {
             answers: 0,
             recent: histogram(),
             tell_ns: 0,
+            ready: 0,
+            look_ns: 0,
             scratch: Vec::new(),
             live: live.clone(),
             stop: stop.clone(),
@@ -132,7 +143,9 @@ impl<W: Workload> Load<W> {
     fn connect(&mut self, stack: &mut Stack, io: &mut Io) {
         let wanted = self.settings.connections - self.unopened;
         while self.connections.len() < wanted && self.connections.len() - self.settled() < OPENING {
-            let Ok(id) = stack.connect(self.settings.local, self.settings.remote, io) else {
+            let Settings { local, remote, steering, .. } = &self.settings;
+            let fits = |port| steering.as_ref().is_none_or(|it| it.fits((*local, port), *remote));
+            let Ok(id) = stack.connect_where(*local, *remote, fits, io) else {
                 self.unopened = self.settings.connections - self.connections.len();
                 break;
             };
@@ -289,7 +302,7 @@ impl<W: Workload> Load<W> {
         let is_open = self.connections.get(number).is_some_and(|connection| connection.is_open);
         match self.phase {
             Phase::Connecting if !is_open => self.results.refused += 1,
-            Phase::Connecting | Phase::Preparing if is_open => self.results.lost += 1,
+            Phase::Connecting | Phase::Preparing | Phase::Waiting(_) if is_open => self.results.lost += 1,
             Phase::Running(step, _) | Phase::Draining(step) if is_open => self.results.steps[step].lost += 1,
             _ => {}
         }
@@ -305,90 +318,6 @@ impl<W: Workload> Load<W> {
         self.under_way -= left.len();
         if let (Phase::Running(step, _) | Phase::Draining(step), true) = (self.phase, is_open) {
             left.iter().for_each(|sent| self.results.steps[step].leave(now_ns - sent.since_ns));
-        }
-    }
-
-    /// Goes on to the next phases where it is time to.
-    fn advance(&mut self, stack: &mut Stack, io: &mut Io) {
-        loop {
-            let before = self.phase;
-            self.leave(stack, io);
-            if self.phase == before {
-                return;
-            }
-        }
-    }
-
-    /// Leaves a phase where it is time to.
-    fn leave(&mut self, stack: &mut Stack, io: &mut Io) {
-        let now_ns = io.now_ns;
-        let is_late = now_ns - self.since_ns >= LIMIT_NS;
-        match self.phase {
-            Phase::Connecting => {
-                self.connect(stack, io);
-                if self.settled() + self.unopened >= self.settings.connections || is_late {
-                    // Who has not answered by now is taken for somebody who refuses.
-                    let late = self.connections.iter().filter(|connection| !connection.is_open);
-                    late.for_each(|connection| _ = stack.abort(connection.id, io));
-                    self.results.refused = self.settings.connections as u64 - self.results.connected;
-                    self.enter(Phase::Preparing, now_ns);
-                    (0..self.connections.len()).for_each(|number| self.fill(number, stack, io));
-                }
-            }
-            Phase::Preparing if self.under_way == 0 => self.start(0, stack, io),
-            Phase::Preparing if is_late => self.close(stack, io),
-            Phase::Running(step, until_ns) if now_ns >= until_ns => {
-                self.results.steps[step].elapsed_ns = now_ns - self.since_ns;
-                self.enter(Phase::Draining(step), now_ns);
-            }
-            Phase::Draining(step) if is_late || (self.under_way == 0 && self.waiting.is_empty()) => {
-                self.give_up(step, now_ns);
-                self.start(step + 1, stack, io);
-            }
-            Phase::Closing if is_late || self.connections.iter().all(|connection| !connection.is_open) => {
-                self.enter(Phase::Over, now_ns);
-                self.live.keep(self.results.clone());
-                self.live.is_over.store(true, Ordering::Relaxed);
-                self.stop.store(true, Ordering::Relaxed);
-            }
-            _ => {}
-        }
-    }
-
-    /// Counts what has no answer at the end of a step, with the time that it has waited.
-    fn give_up(&mut self, step: usize, now_ns: i64) {
-        let Some(step) = self.results.steps.get_mut(step) else { return };
-        let sent = self.connections.iter_mut().flat_map(|connection| &mut connection.expected);
-        for sent in sent.filter(|sent| !sent.is_given_up) {
-            sent.is_given_up = true;
-            step.leave(now_ns - sent.since_ns);
-        }
-        self.waiting.drain(..).for_each(|since_ns| step.leave(now_ns - since_ns));
-        self.under_way = 0;
-    }
-
-    fn enter(&mut self, phase: Phase, now_ns: i64) {
-        (self.phase, self.since_ns) = (phase, now_ns);
-    }
-
-    /// Begins a step, or the end behind the last.
-    fn start(&mut self, step: usize, stack: &mut Stack, io: &mut Io) {
-        let is_some_open = self.connections.iter().any(|connection| connection.is_open);
-        let Some(rate) = self.settings.rates.get(step).copied().filter(|_| is_some_open) else {
-            self.results.is_whole = step >= self.settings.rates.len();
-            return self.close(stack, io);
-        };
-        self.results.steps.push(Step::new(rate));
-        self.enter(Phase::Running(step, io.now_ns + self.settings.step_ns), io.now_ns);
-        self.next_ns = io.now_ns as f64;
-        self.tell_ns = io.now_ns + TELL_NS;
-        (0..self.connections.len()).for_each(|number| self.fill(number, stack, io));
-    }
-
-    fn close(&mut self, stack: &mut Stack, io: &mut Io) {
-        self.enter(Phase::Closing, io.now_ns);
-        for connection in &self.connections {
-            let _ = stack.finish(connection.id, io);
         }
     }
 
@@ -470,6 +399,7 @@ impl<W: Workload> Service for Load<W> {
                 Some(until_ns.min(self.next_ns.ceil() as i64))
             }
             Phase::Running(_, until_ns) => Some(until_ns),
+            Phase::Waiting(_) => Some(self.look_ns),
             Phase::Over => None,
             _ => Some(self.since_ns + LIMIT_NS),
         }
@@ -478,6 +408,7 @@ impl<W: Workload> Service for Load<W> {
 
 impl<W: Workload> Drop for Load<W> {
     fn drop(&mut self) {
+        self.be_ready(self.settings.rates.len());
         // What was seen until a signal came.
         if self.phase != Phase::Over {
             self.live.keep(std::mem::take(&mut self.results));

@@ -5,19 +5,22 @@
 //! is not spared the requests that would have come meanwhile (coordinated omission).
 
 mod client;
+mod group;
 mod random;
 mod result;
 mod workload;
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 pub use client::Load;
+pub use group::{Group, Steering};
 pub use random::Random;
 pub use result::{Live, Results, Step};
 pub use workload::{Came, Echo, Http, Memcached, Mix, Workload};
 
 /// What a load is like.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Settings {
     /// An address of this host.
     pub local: IpAddr,
@@ -35,4 +38,8 @@ pub struct Settings {
     pub max_misses: f64,
     /// What the choice of keys and times follows from.
     pub seed: u64,
+    /// By which ports of this side answers come to it; `None` when they come to it by all.
+    pub steering: Option<Steering>,
+    /// The loads on other queues, if there are any.
+    pub group: Option<Arc<Group>>,
 }

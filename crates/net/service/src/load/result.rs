@@ -53,6 +53,20 @@ impl Step {
         self.latency.saturating_record((waited_ns.max(1) as u64).min(LONGEST_NS));
     }
 
+    /// Adds what another queue's load saw in it.
+    fn add(&mut self, other: &Step) {
+        self.rate = self.rate.zip(other.rate).map(|(one, other)| one + other);
+        self.elapsed_ns = self.elapsed_ns.max(other.elapsed_ns);
+        self.answers += other.answers;
+        self.answers_in_time += other.answers_in_time;
+        self.misses += other.misses;
+        self.wrong += other.wrong;
+        self.unanswered += other.unanswered;
+        self.lost += other.lost;
+        // Both have the same bounds.
+        self.latency += &other.latency;
+    }
+
     /// Answers in a second of the step's time, misses among them, as the latencies have them.
     pub fn rate_seen(&self) -> f64 {
         let seconds = self.elapsed_ns as f64 / 1e9;
@@ -86,6 +100,26 @@ pub struct Results {
 }
 
 impl Results {
+    /// What loads saw together that ran on several queues: rates and counts are added up, and a step
+    /// lasted as long as the longest.
+    pub fn merged(all: impl IntoIterator<Item = Results>) -> Results {
+        let mut all = all.into_iter();
+        let mut sum = all.next().unwrap_or_default();
+        for other in all {
+            sum.connected += other.connected;
+            sum.refused += other.refused;
+            sum.wrong += other.wrong;
+            sum.lost += other.lost;
+            sum.is_whole &= other.is_whole;
+            let common = sum.steps.len();
+            for (step, other) in sum.steps.iter_mut().zip(&other.steps) {
+                step.add(other);
+            }
+            sum.steps.extend(other.steps.into_iter().skip(common));
+        }
+        sum
+    }
+
     /// Why the load is a failure; nothing when it is none.
     pub fn failures(&self) -> Vec<String> {
         let sum = |of: fn(&Step) -> u64| self.steps.iter().map(of).sum::<u64>();

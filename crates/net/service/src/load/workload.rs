@@ -90,7 +90,7 @@ impl Workload for Echo {
 }
 
 /// One path, again and again.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Http {
     request: Vec<u8>,
     /// What the body must be, if that is known.
@@ -182,7 +182,7 @@ pub enum Mix {
 
 /// Keys that are asked for and stored. Key and value follow from the key's number, so that
 /// whoever fetches one knows what must come.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Memcached {
     mix: Mix,
     keys: u64,
