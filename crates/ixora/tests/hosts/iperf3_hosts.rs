@@ -24,17 +24,9 @@ const DATAGRAMS: [&str; 4] = [
     "-u -R -b 5M -t 1 -P 3 --udp-counters-64bit",
 ];
 
-/// Debian's package, unpacked beside the system; `None` where the user said that no registry is to
-/// be asked.
+/// Debian's package, unpacked beside the system.
 fn iperf3() -> Option<Tree> {
-    match Packages::open().and_then(|packages| packages.tree(&["iperf3"], Suite::BOOKWORM)) {
-        Ok(tree) => Some(tree),
-        Err(why) if std::env::var_os("IXORA_OFFLINE").is_some() => {
-            println!("passed over: {why}");
-            None
-        }
-        Err(why) => panic!("no iperf3: {why}; IXORA_OFFLINE=1 leaves this test out"),
-    }
+    Packages::of_test(&["iperf3"], Suite::BOOKWORM)
 }
 
 fn command(tree: &Tree, words: &str) -> Command {

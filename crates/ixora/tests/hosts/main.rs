@@ -10,5 +10,6 @@ mod iperf3_hosts;
 mod lease_hosts;
 mod overlay_hosts;
 mod overlay_learns;
+mod ovs_hosts;
 mod router_hosts;
 mod serve_hosts;

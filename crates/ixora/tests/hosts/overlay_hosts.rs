@@ -164,7 +164,7 @@ fn part(number: usize) -> Vec<u8> {
 }
 
 /// A stream from one host to another at this address, of which every byte is compared.
-fn stream(from: &Host, to: &Host, address: &'static str) {
+pub fn stream(from: &Host, to: &Host, address: &'static str) {
     let listener = to.run(move || TcpListener::bind((address, 0)).expect("an address of this host's"));
     let port = listener.local_addr().expect("a socket").port();
     let arrived = to.begin(move || {

@@ -3,7 +3,8 @@
 //! [`packages`] fetches what is needed beside the system, into a cache, and
 //! installs nothing. The rest boots a small guest from it and reads from its
 //! console what passed. All runs under QEMU's own translator, so that neither
-//! KVM nor root is needed. This crate knows no other room: device models and
+//! KVM nor root is needed. [`openvswitch`] runs without a
+//! machine, in a network namespace. This crate knows no other room: device models and
 //! drivers are programs to it.
 #![forbid(unsafe_code)]
 
@@ -12,6 +13,7 @@ pub mod guest;
 pub mod initramfs;
 pub mod kernel;
 pub mod limited;
+pub mod openvswitch;
 pub mod packages;
 pub mod rig;
 pub mod scenario;

@@ -3,10 +3,13 @@
 //! of them up. They have no standard input.
 
 use std::io::{self, Read};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use crate::{Error, Result};
 
 /// How often it is looked whether a program has ended.
 const LOOK: Duration = Duration::from_millis(5);
@@ -41,6 +44,21 @@ pub fn output(command: &mut Command, limit: Duration) -> io::Result<Output> {
     let said = String::from_utf8_lossy(&said);
     let last = said.trim().lines().next_back().unwrap_or("it complained of nothing");
     Err(io::Error::new(io::ErrorKind::TimedOut, format!("{name} did not end within {limit:?}: {last}")))
+}
+
+/// Runs a program to its end; what it said, without the spaces around it.
+///
+/// # Errors
+/// [`Error::File`] when it does not start or end, [`Error::Malformed`] with its complaint when it
+/// failed.
+pub fn said(command: &mut Command, limit: Duration) -> Result<String> {
+    let program = PathBuf::from(command.get_program());
+    let output = output(command, limit).map_err(Error::at(&program))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    match output.status.success() {
+        true => Ok(text(&output.stdout)),
+        false => Err(Error::Malformed { path: program, reason: text(&output.stderr) }),
+    }
 }
 
 /// Collects what a pipe gives, in a thread of its own.

@@ -14,6 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::Bench;
+use crate::openvswitch::{Daemon, Switch};
 use crate::packages::{Packages, Suite, Tree};
 use crate::vm::{End, Outcome};
 use crate::{Error, Result, limited};
@@ -22,7 +23,7 @@ use crate::{Error, Result, limited};
 const FRAMES: u64 = 100_000;
 /// The switch brings its statistics up to date every five seconds.
 const STATISTICS: Duration = Duration::from_secs(15);
-/// For a program to listen, or to open its port.
+/// For a program to open its port.
 const START: Duration = Duration::from_secs(20);
 /// How long any program may take, of which the longest has a minute of its own.
 const LIMIT: Duration = Duration::from_secs(180);
@@ -38,124 +39,68 @@ pub fn run(bench: &Bench, name: &str) -> Result<Outcome> {
     let start = Instant::now();
     let directory = bench.directory(name)?;
     let tree = Packages::open()?.tree(PACKAGES, Suite::BOOKWORM)?;
-    let switch = Switch::start(tree, directory)?;
+    let joined = Joined::start(tree, directory)?;
     let (mut passed, mut failed, mut missing) = (Vec::new(), Vec::new(), 0);
     for [from, to] in [PORTS, [PORTS[1], PORTS[0]]] {
-        let [sent, received] = switch.exchange(bench.ixora(), from, to)?;
+        let [sent, received] = joined.exchange(bench.ixora(), from, to)?;
         missing += sent.saturating_sub(received);
         match sent == FRAMES && received > FRAMES / 2 {
             true => passed.push(format!("{from} to {to}: {received} of {FRAMES} frames")),
             false => failed.push(format!("{from} to {to}: {received} of {FRAMES} frames, {sent} sent")),
         }
     }
-    match switch.await_drops(missing)? {
+    match joined.await_drops(missing)? {
         dropped if dropped == missing => passed.push(format!("the switch dropped the other {missing}")),
         dropped => failed.push(format!("{missing} frames are missing, the switch dropped {dropped}")),
     }
     Ok(Outcome { passed, failed, end: End::Finished, elapsed: start.elapsed() })
 }
 
-/// A switch with two ports; its processes end with it.
-struct Switch {
-    tree: Tree,
-    directory: PathBuf,
-    processes: Vec<Child>,
+/// The ports of two programs of ours, joined by a switch.
+struct Joined {
+    switch: Switch,
 }
 
-impl Switch {
-    /// Starts the database and the switch, and makes a bridge with the ports.
-    fn start(tree: Tree, directory: PathBuf) -> Result<Switch> {
-        let mut switch = Switch { tree, directory, processes: Vec::new() };
-        let schema = switch.tree.file("usr/share/openvswitch/vswitch.ovsschema")?;
-        let (database, socket) = (switch.at("conf.db"), switch.at("db.sock"));
-        let create = [Path::new("create"), &database, &schema];
-        said(switch.command("usr/bin/ovsdb-tool")?.args(create))?;
-        let mut server = switch.command("usr/sbin/ovsdb-server")?;
-        server.arg(&database).arg(format!("--remote=punix:{}", socket.display()));
-        switch.spawn(server, "ovsdb", &socket)?;
-        let drivers = switch.tree.libraries().into_iter().map(|library| library.join(DRIVER));
+impl Joined {
+    /// Starts the switch, and makes a bridge with the ports.
+    fn start(tree: Tree, directory: PathBuf) -> Result<Joined> {
+        let drivers = tree.libraries().into_iter().map(|library| library.join(DRIVER));
         let driver = drivers.into_iter().find(|file| file.exists()).unwrap_or_default();
         // Memory of its own for each port: all together would want a gigabyte.
         let eal = format!("--no-huge --legacy-mem -m 512 --no-pci --no-telemetry -d {}", driver.display());
-        // Rings that hold what comes while somebody else has the processor.
-        let words = ["other_config:dpdk-init=true", "other_config:per-port-memory=true"];
-        let extra = format!("other_config:dpdk-extra=\"{eal}\"");
-        switch.set(&["--no-wait", "init"])?;
-        switch.set(&["--no-wait", "set", "Open_vSwitch", ".", words[0], words[1], &extra])?;
-        let mut daemon = switch.command("usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk")?;
-        daemon.arg(format!("unix:{}", socket.display())).arg("--enable-dummy");
-        let control = switch.at("vswitchd.ctl");
-        switch.spawn(daemon, "vswitchd", &control)?;
+        let columns = [
+            "other_config:dpdk-init=true".to_owned(),
+            "other_config:per-port-memory=true".to_owned(),
+            format!("other_config:dpdk-extra=\"{eal}\""),
+        ];
+        let switch = Switch::start(tree, directory, Daemon::Dpdk, &columns, &["--enable-dummy"])?;
         switch.set(&["add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=dummy"])?;
         for port in PORTS {
             let kind = "type=dpdkvhostuser";
             switch.set(&["add-port", "br0", port, "--", "set", "Interface", port, kind])?;
         }
-        Ok(switch)
-    }
-
-    fn at(&self, name: &str) -> PathBuf {
-        self.directory.join(name)
-    }
-
-    /// A program of the switch's, with all its files in the scenario's directory.
-    fn command(&self, program: &str) -> Result<Command> {
-        let mut command = self.tree.command(program)?;
-        for variable in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR", "XDG_RUNTIME_DIR"] {
-            command.env(variable, &self.directory);
-        }
-        command.stdin(Stdio::null());
-        Ok(command)
-    }
-
-    /// Starts a daemon and waits until it listens.
-    fn spawn(&mut self, mut command: Command, name: &str, socket: &Path) -> Result<()> {
-        let log = self.at(&format!("{name}.log"));
-        let control = self.at(&format!("{name}.ctl"));
-        command.arg(format!("--unixctl={}", control.display()));
-        command.arg(format!("--log-file={}", log.display())).arg("-vconsole:off");
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        self.processes.push(command.spawn().map_err(Error::at(self.tree.root()))?);
-        let start = Instant::now();
-        while !socket.exists() {
-            if start.elapsed() > START {
-                return Err(Error::Malformed { path: log, reason: format!("{name} does not listen") });
-            }
-            sleep(Duration::from_millis(20));
-        }
-        Ok(())
-    }
-
-    /// Changes or reads the switch's database, and waits until the switch has
-    /// done it.
-    fn set(&self, words: &[&str]) -> Result<String> {
-        let database = format!("--db=unix:{}", self.at("db.sock").display());
-        said(self.command("usr/bin/ovs-vsctl")?.args([&database, "--timeout=20"]).args(words))
+        Ok(Joined { switch })
     }
 
     /// Frames from one port to the other: how many ours sent, and received.
     fn exchange(&self, ixora: &Path, from: &str, to: &str) -> Result<[u64; 2]> {
-        let port = |name: &str| format!("vhost-user:{}", self.at(name).display());
+        let port = |name: &str| format!("vhost-user:{}", self.switch.at(name).display());
         // Rings that hold what comes while somebody else has the processor.
         let words = ["--count", &FRAMES.to_string(), "--ring", "4096", "--duration", "60s", "--json"];
-        let file = self.at(&format!("{to}.pcapng"));
+        let file = self.switch.at(&format!("{to}.pcapng"));
         let (reports, errors) = (Stdio::piped(), Stdio::null());
         let mut pcap = Command::new(ixora);
         pcap.arg("pcap").arg(port(to)).arg(&file).args(words).stdout(reports).stderr(errors);
         let mut pcap = pcap.spawn().map_err(Error::at(ixora))?;
         let start = Instant::now();
-        while self.set(&["get", "Interface", to, "link_state"])? != "up" && start.elapsed() < START {
+        while self.switch.set(&["get", "Interface", to, "link_state"])? != "up" && start.elapsed() < START {
             sleep(Duration::from_millis(100));
         }
         // From here on the switch counts what it cannot deliver: nothing else to wait for.
         let mut pktgen = Command::new(ixora);
-        let sent = said(pktgen.arg("pktgen").arg(port(from)).args(words).args([
-            "--rate",
-            "25k",
-            "--allow-short",
-            "--to",
-            "ff:ff:ff:ff:ff:ff",
-        ]))?;
+        pktgen.arg("pktgen").arg(port(from)).args(words);
+        pktgen.args(["--rate", "25k", "--allow-short", "--to", "ff:ff:ff:ff:ff:ff"]);
+        let sent = limited::said(&mut pktgen, LIMIT)?;
         if !self.await_end(&mut pcap, to, &file)? {
             let _ = kill_process(Pid::from_child(&pcap), Signal::TERM); // it may end just now
         }
@@ -174,7 +119,7 @@ impl Switch {
             if !matches!(receiver.try_wait(), Ok(None)) {
                 return Ok(true);
             }
-            let statistics = self.set(&["get", "Interface", to, "statistics"])?;
+            let statistics = self.switch.set(&["get", "Interface", to, "statistics"])?;
             let delivered = sum(&statistics, "tx_packets");
             if delivered + drops(&statistics) >= FRAMES && captured(file)? >= delivered {
                 break;
@@ -190,21 +135,12 @@ impl Switch {
         loop {
             let mut dropped = 0;
             for port in PORTS {
-                dropped += drops(&self.set(&["get", "Interface", port, "statistics"])?);
+                dropped += drops(&self.switch.set(&["get", "Interface", port, "statistics"])?);
             }
             if dropped == expected || start.elapsed() > STATISTICS {
                 return Ok(dropped);
             }
             sleep(Duration::from_millis(200));
-        }
-    }
-}
-
-impl Drop for Switch {
-    fn drop(&mut self) {
-        for process in self.processes.iter_mut().rev() {
-            let _ = process.kill(); // it may have ended
-            let _ = process.wait();
         }
     }
 }
@@ -217,17 +153,6 @@ fn last_words(mut program: Child) -> std::io::Result<Vec<u8>> {
     }
     let _ = program.kill(); // it may have ended
     program.wait_with_output().map(|output| output.stdout)
-}
-
-/// Runs a program to its end; what it said, or complained of.
-fn said(command: &mut Command) -> Result<String> {
-    let program = PathBuf::from(command.get_program());
-    let output = limited::output(command, LIMIT).map_err(Error::at(&program))?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    match output.status.success() {
-        true => Ok(text(&output.stdout)),
-        false => Err(Error::Malformed { path: program, reason: text(&output.stderr) }),
-    }
 }
 
 /// How many packets a capture file holds, of which the last block may be half written.
@@ -267,16 +192,16 @@ mod tests {
             bytes.resize(length as usize, 0);
             bytes
         };
-        let directory = tempfile::tempdir().expect("a file");
+        let directory = tempfile::tempdir().expect("a capture file");
         let file = directory.path().join("a.pcapng");
         let whole = [block(1, 20), block(ENHANCED_PACKET, 92), block(ENHANCED_PACKET, 92)].concat();
         for (length, packets) in [(whole.len(), 2), (whole.len() - 1, 1), (20, 0), (3, 0), (0, 0)] {
-            std::fs::write(&file, &whole[..length]).expect("a file");
-            assert_eq!(captured(&file).expect("a file"), packets);
+            std::fs::write(&file, &whole[..length]).expect("a capture file");
+            assert_eq!(captured(&file).expect("a capture file"), packets);
         }
         // A length of nothing ends the walk.
-        std::fs::write(&file, [0; 64]).expect("a file");
-        assert_eq!(captured(&file).expect("a file"), 0);
+        std::fs::write(&file, [0; 64]).expect("a capture file");
+        assert_eq!(captured(&file).expect("a capture file"), 0);
     }
 
     #[test]
