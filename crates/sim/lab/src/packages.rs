@@ -8,7 +8,7 @@
 mod apt;
 mod tree;
 
-pub use tree::Tree;
+pub use tree::{Tree, triplet};
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
