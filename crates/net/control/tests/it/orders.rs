@@ -1,8 +1,10 @@
 //! Random histories of a network, told by the kernel alone or by the kernel and FRR in two
 //! streams that overtake each other: MACs that move, devices that flap, come and go, far ends
-//! that share a segment, neighbours and routes that change, messages that are lost, and FRR
-//! that is restarted. What the overlay has in the end, and with one stream after each message,
+//! that share a segment, neighbours, routes and nexthop objects that change, messages that are lost,
+//! FRR that is restarted with its entries or without them, and streams that end. What the overlay has in the end, and with one stream after each message,
 //! is what a simple model of the network says.
+
+mod restart;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -95,7 +97,7 @@ impl Vtep {
 }
 
 /// The network as it is.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct World {
     vteps: BTreeMap<u32, Vtep>,
     last_index: u32,
@@ -148,7 +150,7 @@ impl World {
             self.vteps.insert(vni, Vtep { index, up, external, hosts, flood });
             return told.kernel.push(self.device(vni).added());
         };
-        match random.below(16) {
+        match random.below(17) {
             0 => {
                 // The kernel tells of the entries that go, or of the device alone.
                 for (host, place) in vtep.hosts.iter().filter(|_| random.one_in(2)) {
@@ -179,6 +181,7 @@ impl World {
                 told.fpm.push(if is_new { message.added() } else { message.removed() });
             }
             10 | 11 => self.segment_changes(random, told),
+            12 => self.frr_restarts(random, told),
             _ => self.underlay_changes(random, told),
         }
     }
@@ -477,57 +480,101 @@ fn follow_kernel(seed: u64) {
     }
 }
 
+/// What is under way in FRR's stream.
+enum Streamed {
+    Message(Vec<u8>),
+    /// It has told of everything: what an earlier stream said and it did not goes.
+    All,
+}
+
+/// The two streams, as far as they are not read yet.
+struct Streams {
+    kernel: VecDeque<Vec<u8>>,
+    fpm: VecDeque<Streamed>,
+    is_connected: bool,
+}
+
+impl Streams {
+    fn take(&mut self, told: &mut Told) {
+        self.kernel.extend(told.kernel.drain(..));
+        let of_frr = told.fpm.drain(..).map(Streamed::Message);
+        // Nobody hears what it says without a connection.
+        self.fpm.extend(of_frr.filter(|_| self.is_connected));
+    }
+
+    /// The connection ends: what was not read of it is lost, and what was is given up when it does
+    /// not come again in time.
+    fn disconnect(&mut self, random: &mut Random, follower: &mut Follower) {
+        self.fpm.clear();
+        self.is_connected = false;
+        if random.one_in(3) {
+            follower.mirror.sweep(Origin::Fpm, &[]);
+        }
+    }
+
+    /// FRR connects and tells of everything, in any order.
+    fn connect(&mut self, random: &mut Random, follower: &mut Follower, world: &World) {
+        self.is_connected = true;
+        follower.fpm = follower.mirror.begin(Origin::Fpm);
+        let mut objects = world.objects(Origin::Fpm);
+        while !objects.is_empty() {
+            let object = objects.swap_remove(random.below(objects.len()));
+            self.fpm.extend(world.tell(object).map(Streamed::Message));
+        }
+        self.fpm.push_back(Streamed::All);
+    }
+
+    /// The next message of one of them, if it has one.
+    fn deliver(&mut self, random: &mut Random, follower: &mut Follower) {
+        match random.one_in(2) {
+            true => {
+                self.kernel
+                    .pop_front()
+                    .into_iter()
+                    .for_each(|message| follower.take(Origin::Kernel, &message));
+            }
+            false => match self.fpm.pop_front() {
+                Some(Streamed::Message(message)) => follower.take(Origin::Fpm, &message),
+                Some(Streamed::All) => follower.mirror.sweep(Origin::Fpm, &[follower.fpm]),
+                None => {}
+            },
+        }
+    }
+}
+
 /// FRR tells of entries and segments in a stream of its own, which runs ahead of the kernel's
-/// messages or behind them; it is restarted and tells of everything again, in any order.
+/// messages or behind them; it is restarted, or its connection ends, and tells of everything again,
+/// in any order.
 fn follow_both(seed: u64) {
     let random = &mut Random(seed);
     let (mut world, mut follower, mut told) = (World::default(), Follower::new(Origin::Fpm), Told::default());
-    let (mut kernel, mut fpm) =
-        (VecDeque::from([world.underlay().added()]), VecDeque::<Option<Vec<u8>>>::new());
+    let kernel = VecDeque::from([world.underlay().added()]);
+    let mut streams = Streams { kernel, fpm: VecDeque::new(), is_connected: true };
     for _ in 0..EVENTS {
         world.event(random, &mut told);
-        kernel.extend(told.kernel.drain(..));
-        fpm.extend(told.fpm.drain(..).map(Some));
-        if random.one_in(20) {
-            // What was not read of the old stream is lost, and what was is swept.
-            fpm.clear();
-            follower.fpm = follower.mirror.begin(Origin::Fpm);
-            let mut objects = world.objects(Origin::Fpm);
-            while !objects.is_empty() {
-                let object = objects.swap_remove(random.below(objects.len()));
-                fpm.extend(world.tell(object).map(Some));
-            }
-            fpm.push_back(None);
+        streams.take(&mut told);
+        if streams.is_connected && random.one_in(16) {
+            streams.disconnect(random, &mut follower);
+        }
+        if !streams.is_connected && random.one_in(2) {
+            streams.connect(random, &mut follower, &world);
         }
         for _ in 0..random.below(4) {
-            deliver(random, &mut follower, &mut kernel, &mut fpm);
+            streams.deliver(random, &mut follower);
         }
         follower.settle();
     }
-    while !(kernel.is_empty() && fpm.is_empty()) {
-        deliver(random, &mut follower, &mut kernel, &mut fpm);
+    if !streams.is_connected {
+        streams.connect(random, &mut follower, &world);
+    }
+    while !(streams.kernel.is_empty() && streams.fpm.is_empty()) {
+        streams.deliver(random, &mut follower);
         if random.one_in(3) {
             follower.settle();
         }
     }
     follower.settle();
     follower.check(&world);
-}
-
-fn deliver(
-    random: &mut Random,
-    follower: &mut Follower,
-    kernel: &mut VecDeque<Vec<u8>>,
-    fpm: &mut VecDeque<Option<Vec<u8>>>,
-) {
-    match random.one_in(2) {
-        true => kernel.pop_front().into_iter().for_each(|message| follower.take(Origin::Kernel, &message)),
-        false => match fpm.pop_front() {
-            Some(Some(message)) => follower.take(Origin::Fpm, &message),
-            Some(None) => follower.mirror.sweep(Origin::Fpm, &[follower.fpm]),
-            None => {}
-        },
-    }
 }
 
 #[test]
