@@ -15,12 +15,14 @@ const PACKETS: u64 = 20_000;
 /// What happens inside the driver's calls, the application's loop around them
 /// included.
 pub fn count(setting: &Setting) -> Result<f64, Failure> {
-    let (batch, ring, size) = (setting.batch.to_string(), setting.ring.to_string(), setting.size.to_string());
+    let [batch, ring, queues, size] =
+        [setting.batch, setting.ring, setting.queues, setting.size].map(|number| number.to_string());
     callgrind(
         "*Rig*driver_calls*",
         &[
             &["bench", "driver", "--device", setting.device.name(), "--workload", setting.workload.name()],
-            &["--completion", setting.completion.name(), "--batch", &batch, "--ring", &ring, "--size", &size],
+            &["--completion", setting.completion.name(), "--batch", &batch, "--ring", &ring],
+            &["--queues", &queues, "--size", &size],
         ],
     )
 }

@@ -31,7 +31,7 @@ use report::Report;
 /// What to measure.
 #[derive(Subcommand, Debug)]
 pub enum Bench {
-    /// The 82599 driver on its model.
+    /// A NIC's driver on its model: 82599, XL710, and virtual functions of both.
     Driver(DriverArguments),
     /// How figures changed over the records of `cargo xtask bench --record`.
     Drift(drift::Arguments),
@@ -69,8 +69,11 @@ pub struct DriverArguments {
     /// Ring sizes, separated by commas.
     #[arg(long, value_delimiter = ',', default_value = "64,512,4096")]
     ring: Vec<usize>,
+    /// Numbers of pairs of queues of each port, which one thread serves, separated by commas.
+    #[arg(long, value_delimiter = ',', default_value = "1")]
+    queues: Vec<usize>,
     /// Devices, separated by commas.
-    #[arg(long, value_delimiter = ',', default_value = "minimal,82599", value_parser = one_of(DeviceName::ALL))]
+    #[arg(long, visible_alias = "nic", value_delimiter = ',', default_value = "minimal,82599", value_parser = one_of(DeviceName::ALL))]
     device: Vec<DeviceName>,
     /// Frame size in bytes, with CRC.
     #[arg(long, default_value_t = 64)]
@@ -182,20 +185,16 @@ fn driver(arguments: &DriverArguments) -> Result<(), Failure> {
 impl DriverArguments {
     /// Every combination; what was named first varies slowest.
     fn settings(&self) -> Vec<Setting> {
+        let (size, completion) = (self.size, self.completion);
         let mut settings = Vec::new();
         for &device in &self.device {
             for &workload in &self.workload {
                 for &ring in &self.ring {
-                    let (size, completion) = (self.size, self.completion);
-                    let batches = self.batch.iter();
-                    settings.extend(batches.map(|&batch| Setting {
-                        device,
-                        workload,
-                        batch,
-                        ring,
-                        size,
-                        completion,
-                    }));
+                    for &queues in &self.queues {
+                        let setting =
+                            |&batch| Setting { device, workload, batch, ring, queues, size, completion };
+                        settings.extend(self.batch.iter().map(setting));
+                    }
                 }
             }
         }

@@ -75,12 +75,13 @@ impl Report {
         self.print_machine();
         println!();
         println!(
-            "{:<8}{:<8}{:>6}{:>6}{:>6}  {:>22}{:>8}{:>8}{:>6}{:>7}{:>8}  {:>11}{:>10}",
+            "{:<14}{:<8}{:>6}{:>6}{:>6}{:>7}  {:>22}{:>8}{:>8}{:>6}{:>7}{:>8}  {:>11}{:>10}",
             "device",
             "work",
             "cores",
             "batch",
             "ring",
+            "queues",
             "TSC cycles/packet",
             "Mpps",
             "empty",
@@ -101,24 +102,25 @@ impl Report {
         let near =
             if row.cores == 2 { format!("{}/{}", row.near_windows, row.windows) } else { "-".to_owned() };
         println!(
-            "{:<8}{work:<8}{:>6}{:>6}{:>6}  {:>22}{:>8.1}{:>8}{:>6}{:>7.1}{instructions:>8}  {distance:>11}{near:>10}",
+            "{:<14}{work:<8}{:>6}{:>6}{:>6}{:>7}  {:>22}{:>8.1}{:>8}{:>6}{:>7.1}{instructions:>8}  {distance:>11}{near:>10}",
             row.setting.device.name(),
             row.cores,
             row.setting.batch,
             row.setting.ring,
+            row.setting.queues,
             format!(
                 "{:.1} ({:.1} to {:.1}){}",
                 c.median,
                 c.min,
                 c.max,
-                if row.is_the_devices() { "*" } else { "" }
+                if row.device_limits { "*" } else { "" }
             ),
             row.mpps,
             percent(Some(row.empty_polls)),
             percent(row.device_idle),
             row.batch_fill,
         );
-        if row.is_the_devices() {
+        if row.device_limits {
             self.note("* the device's cycles: more than 15 % of the driver's polls found nothing");
         }
         self.rows.push(row);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use testbed::external::ExternalDriver;
 use testbed::inprocess::{Handle, InProcess};
 use testbed::wire::{Cable, Plug, Spec, plug};
-use testbed::{Device, ixgbe};
+use testbed::{Device, i40e, ixgbe};
 
 use crate::{Error, Result};
 
@@ -38,6 +38,43 @@ pub fn minimal(frames: Vec<Vec<u8>>) -> Result<(bus::Pci, Handle)> {
 /// bytes again and again.
 pub fn minimal_external(index: u8, len: usize) -> Result<(ExternalDriver, Handle)> {
     ExternalDriver::new(minimal_device(index, vec![testbed::minimal::outline(len)])?).map_err(no_pages)
+}
+
+/// A minimal XL710 that gives these frames over and over.
+pub fn minimal_xl710(frames: Vec<Vec<u8>>) -> Result<(bus::Pci, Handle)> {
+    let cable = Cable::open(&"sink".parse()?)?; // nothing comes out of its port
+    let device = testbed::minimal::xl710::open(ixgbe::mac(0), frames, cable);
+    Ok(InProcess::new(device.map_err(no_pages)?))
+}
+
+/// The model of the XL710, with a wire in its port.
+pub fn xl710(wire: &str) -> Result<(bus::Pci, Handle)> {
+    let cable = Cable::open(&wire.parse()?)?;
+    let device = i40e::open(&i40e::Options::with_mac(ixgbe::mac(0)), cable);
+    Ok(InProcess::new(device.map_err(no_pages)?))
+}
+
+/// A card with a virtual function: both devices, the card first. What the wire generates is for
+/// [`vf_mac`].
+pub fn card_82599(wire: &str) -> Result<[(bus::Pci, Handle); 2]> {
+    let (wire, mac) = (Cable::open(&wire.parse()?)?, ixgbe::mac(1));
+    card(ixgbe::open_with_vfs(&ixgbe::Options::with_mac(mac), wire, 1).map_err(no_pages)?)
+}
+
+/// As [`card_82599`].
+pub fn card_xl710(wire: &str) -> Result<[(bus::Pci, Handle); 2]> {
+    let (wire, mac) = (Cable::open(&wire.parse()?)?, ixgbe::mac(1));
+    card(i40e::open_with_vfs(&i40e::Options::with_mac(mac), wire, 1).map_err(no_pages)?)
+}
+
+/// The address of a card's virtual function, where wires send what they generate.
+pub fn vf_mac() -> [u8; 6] {
+    ixgbe::mac(0)
+}
+
+fn card((physical, virtuals): (Device, Vec<Device>)) -> Result<[(bus::Pci, Handle); 2]> {
+    let both: Vec<_> = [physical].into_iter().chain(virtuals).map(InProcess::new).collect();
+    both.try_into().map_err(|_| Error::new("a card with one virtual function is two devices"))
 }
 
 fn minimal_device(index: u8, frames: Vec<Vec<u8>>) -> Result<Device> {

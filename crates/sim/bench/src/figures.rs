@@ -45,6 +45,9 @@ pub struct Row {
     pub mpps: f64,
     /// Share of calls that found nothing.
     pub empty_polls: f64,
+    /// Whether its cycles are those of the device, for which the driver waited. On one core it
+    /// waits for none, for the device's steps are not counted.
+    pub device_limits: bool,
     /// Share of the device's rounds in which it moved no packet, on two cores: near zero where
     /// the device is what limits.
     pub device_idle: Option<f64>,
@@ -59,11 +62,4 @@ pub struct Row {
     pub near_windows: usize,
     /// Round trips between the cores in TSC cycles, before and after each window.
     pub distance: Option<Spread>,
-}
-
-impl Row {
-    /// Whether its cycles are those of the device, for which the driver waited.
-    pub fn is_the_devices(&self) -> bool {
-        self.cores == 2 && self.empty_polls > MOST_EMPTY
-    }
 }

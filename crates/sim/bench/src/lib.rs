@@ -1,4 +1,4 @@
-//! Measuring: what the 82599 driver and routers cost, in cycles per packet, on device
+//! Measuring: what drivers and routers cost, in cycles per packet, on device
 //! models, and the conditions under which that was measured.
 //!
 //! There are two ways. On one core ([`one_core`]) the model takes its steps between the
@@ -24,6 +24,7 @@ pub mod graph;
 pub mod growth;
 pub mod latency;
 pub mod one_core;
+pub mod opened;
 pub mod overlay;
 pub mod paper;
 pub mod peers;

@@ -33,6 +33,7 @@ pub fn measure(setting: &Setting, core: Option<usize>) -> Result<Row> {
         cycles_per_packet,
         mpps: bus::tsc::hz() as f64 / cycles_per_packet.median / 1e6,
         empty_polls: all.empty as f64 / all.calls as f64,
+        device_limits: false,
         device_idle: None,
         batch_fill: all.packets as f64 / (all.calls - all.empty).max(1) as f64,
         instructions_per_packet: None,

@@ -1,6 +1,9 @@
 //! The figures of *Fast Userspace Packet Processing* (ANCS 2015) that tell its
 //! design: I/O batching (5), ring sizes (6), execution models (8), zero copy (9),
-//! queues against locks (11), batches through the graph (15).
+//! queues against locks (11), batches through the graph (15). Another paper's are in
+//! [`xl710`].
+
+pub mod xl710;
 
 use serde::Serialize;
 
@@ -26,16 +29,20 @@ pub struct Windows {
 /// A figure that was measured.
 #[derive(Debug, Serialize)]
 pub struct Figure {
-    /// Its number in the paper.
-    pub number: u32,
+    /// Its number in the paper; `None` of what the paper does not show.
+    pub number: Option<u32>,
     /// What it shows.
     pub title: &'static str,
     /// What was done here, where it is not what the paper did.
     pub here: &'static str,
+    /// What the paper found, as far as it says so in words.
+    pub paper: Option<&'static str>,
     /// What its x axis counts.
     pub x: &'static str,
     /// What its y axis counts.
     pub y: &'static str,
+    /// What the curves say in words.
+    pub notes: Vec<String>,
     /// Its curves.
     pub series: Vec<Series>,
 }
@@ -50,7 +57,7 @@ pub struct Series {
 }
 
 /// What can be made.
-pub const NUMBERS: [u32; 6] = [5, 6, 8, 9, 11, 15];
+pub const NAMES: [&str; 6] = ["5", "6", "8", "9", "11", "15"];
 /// Frame lengths in bytes, with CRC.
 const LENGTHS: [usize; 7] = [64, 128, 256, 512, 768, 1024, 1500];
 /// What a frame takes on the wire beside itself: preamble and gap.
@@ -106,20 +113,25 @@ impl Curve {
 ///
 /// # Errors
 /// When there is no such figure, or a router cannot be made.
-pub fn figure(number: u32, windows: &Windows, progress: &dyn Fn(usize, usize)) -> Result<Figure> {
+pub fn figure(name: &str, windows: &Windows, progress: &dyn Fn(usize, usize)) -> Result<Figure> {
     let bench = Bench { windows, progress };
-    match number {
-        5 => bench.figure_5(),
-        6 => bench.figure_6(),
-        8 => bench.figure_8(),
-        9 => bench.figure_9(),
-        11 => bench.figure_11(),
-        15 => bench.figure_15(),
-        _ => Err(Error::usage(
-            format!("figure {number} is not among those that can be made"),
-            "write some of 5, 6, 8, 9, 11, 15",
-        )),
+    match name {
+        "5" => bench.figure_5(),
+        "6" => bench.figure_6(),
+        "8" => bench.figure_8(),
+        "9" => bench.figure_9(),
+        "11" => bench.figure_11(),
+        "15" => bench.figure_15(),
+        _ => Err(unknown(name, &NAMES)),
     }
+}
+
+/// There is no such figure.
+fn unknown(name: &str, names: &[&str]) -> Error {
+    Error::usage(
+        format!("figure {name} is not among those that can be made"),
+        format!("write some of {}", names.join(", ")),
+    )
 }
 
 struct Bench<'a> {
@@ -132,11 +144,13 @@ impl Bench<'_> {
         let names = [("batch 1", 1), ("batch 2", 2), ("batch 4", 4), ("batch 8", 8), ("batch 32", 32)];
         let with = |(name, burst)| Curve { burst, ..Curve::new(name, "forward") };
         Ok(Figure {
-            number: 5,
+            number: Some(5),
             title: "I/O batching, forwarder",
             here: "one thread, rings of 512; packets are received and sent in batches",
+            paper: None,
             x: "frame (bytes)",
             y: "Gbit/s",
+            notes: vec![],
             series: self.by_length(names.map(with))?,
         })
     }
@@ -146,11 +160,13 @@ impl Bench<'_> {
         let with = |(name, ring)| Curve { ring, ..Curve::new(name, "forward") };
         let bursts = [1, 4, 8, 16, 32, 64, 128, 256];
         Ok(Figure {
-            number: 6,
+            number: Some(6),
             title: "influence of the ring's size, forwarder, 64-byte frames",
             here: "one thread",
+            paper: None,
             x: "batch",
             y: "Gbit/s",
+            notes: vec![],
             series: self.series(rings.map(with), &bursts, |curve, burst| {
                 self.rate(&Curve { burst, ..curve.clone() }, 64)
             })?,
@@ -169,11 +185,13 @@ impl Bench<'_> {
             Curve { before_sending: pipeliner, apart: Some("q"), ..two("1-1 pipeline") },
         ];
         Ok(Figure {
-            number: 8,
+            number: Some(8),
             title: "execution models, router",
             here: "i-j: i threads receive, j send; the models' own steps are counted",
+            paper: None,
             x: "frame (bytes)",
             y: "Gbit/s",
+            notes: vec![],
             series: self.by_length(curves)?,
         })
     }
@@ -181,11 +199,13 @@ impl Bench<'_> {
     fn figure_9(&self) -> Result<Figure> {
         let with = |name, manner| Curve { manner, ..Curve::new(name, "forward") };
         Ok(Figure {
-            number: 9,
+            number: Some(9),
             title: "influence of zero copy, forwarder",
             here: "one thread; copy: each packet into another buffer when it is received",
+            paper: None,
             x: "frame (bytes)",
             y: "Gbit/s",
+            notes: vec![],
             series: self.by_length([with("zero copy", Manner::ZeroCopy), with("copy", Manner::Copy)])?,
         })
     }
@@ -198,11 +218,13 @@ impl Bench<'_> {
             ..Curve::new(name, "router")
         };
         Ok(Figure {
-            number: 11,
+            number: Some(11),
             title: "a transmit queue for each thread against locking, router",
             here: "two threads, two ports each; the models' own steps are counted",
+            paper: None,
             x: "frame (bytes)",
             y: "Gbit/s",
+            notes: vec![],
             series: self.by_length([with("2 queues", 2), with("1 queue, lock", 1)])?,
         })
     }
@@ -218,11 +240,13 @@ impl Bench<'_> {
             Curve { before_sending, ..single("single, queue") },
         ];
         Ok(Figure {
-            number: 15,
+            number: Some(15),
             title: "batches through the graph, router",
             here: "one thread, received 32 at a time; single: they go on one by one",
+            paper: None,
             x: "frame (bytes)",
             y: "Gbit/s",
+            notes: vec![],
             series: self.by_length(curves)?,
         })
     }

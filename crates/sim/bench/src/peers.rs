@@ -114,7 +114,7 @@ pub fn measure(setup: &Setup, path: Path, work: Work, progress: &mut dyn FnMut(u
         Work::Macswap => Workload::Macswap,
     };
     let (device, completion) = (DeviceName::Minimal, CompletionName::Report);
-    let mut rig = Rig::new(&Setting { device, workload, batch, ring, size, completion })?;
+    let mut rig = Rig::new(&Setting { device, workload, batch, ring, queues: 1, size, completion })?;
     let peer = Testpmd::start(setup, path, work)?;
     let line = Arc::new(Line::default());
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());

@@ -1,23 +1,24 @@
 //! Ports on models in this process, and the work they are given.
 
-use driver::ixgbe::Ixgbe;
 use memory::{Batch, Dma, Packet, Pool};
-use port::{Completion, Options, Port, RxQueue, TxQueue};
-use testbed::inprocess::{self, Handle};
+use port::{Completion, Options, RxQueue, TxQueue};
+use testbed::inprocess::Handle;
 
+use crate::opened::{Given, Opened, close, open};
 use crate::{CompletionName, DeviceName, Setting, Workload};
 use crate::{Error, Result};
 
-/// One port's queues, and the step of its model.
+/// A pair of queues of a port.
 struct Lane {
     rx: Box<dyn RxQueue>,
     tx: Box<dyn TxQueue>,
-    _port: Ixgbe,
 }
 
 /// Two ports, a pool and a batch.
 pub struct Rig {
-    lanes: [Lane; 2],
+    /// Both ports' pairs of each number.
+    lanes: Vec<[Lane; 2]>,
+    ports: Vec<Opened>,
     handles: Vec<Handle>,
     pool: Pool,
     batch: Batch,
@@ -40,27 +41,16 @@ impl Rig {
     /// Opens both ports.
     pub fn new(setting: &Setting) -> Result<Rig> {
         let dma = Dma::new(memory::Options::default());
-        let mut handles = Vec::new();
-        let mut open = || -> Result<Lane> {
-            let (pci, handle) = device(setting)?;
-            let completion = match setting.completion {
-                CompletionName::Report => Completion::Report,
-                CompletionName::Head => Completion::Head,
-            };
-            let (rx_ring, tx_ring) = (setting.ring, setting.ring);
-            let options = Options { rx_ring, tx_ring, completion, link_wait_ms: 0, ..Options::default() };
-            let open = || Ixgbe::open(pci, &dma, options);
-            let opened = inprocess::while_stepping(std::slice::from_ref(&handle), open);
-            let mut port = opened.map_err(crate::two_cores::no_thread)??;
-            handles.push(handle);
-            let queues = (port.rx_queue(0), port.tx_queue(0));
-            let (Some(rx), Some(tx)) = queues else { return Err(Error::new("a port without queues")) };
-            Ok(Lane { rx, tx, _port: port })
-        };
-        let lanes = [open()?, open()?];
-        let pool = Pool::new(&dma, 4 * setting.ring + 2 * Batch::MAX)?;
+        let mut ports = [port(setting, &dma)?, port(setting, &dma)?];
+        let handles = ports.iter().flat_map(|opened| opened.handles.clone()).collect();
+        let mut lanes = Vec::with_capacity(setting.queues);
+        for n in 0..setting.queues {
+            let [a, b] = &mut ports;
+            lanes.push([lane(a, n)?, lane(b, n)?]);
+        }
+        let pool = Pool::new(&dma, 4 * setting.ring * setting.queues + 2 * Batch::MAX)?;
         let (batch, frame) = (Batch::with_limit(setting.batch), setting.size.saturating_sub(4));
-        Ok(Rig { lanes, handles, pool, batch, workload: setting.workload, frame })
+        Ok(Rig { lanes, ports: ports.into(), handles, pool, batch, workload: setting.workload, frame })
     }
 
     /// The models, to be stepped elsewhere.
@@ -75,37 +65,62 @@ impl Rig {
         }
     }
 
-    /// The driver's part: one call for each port. Not inlined, so that callgrind
-    /// can tell it from the model's part by name.
+    /// The driver's part: one call for each pair of queues of each port. Not inlined, so that
+    /// callgrind can tell it from the model's part by name.
     #[inline(never)]
     pub fn driver_calls(&mut self, done: &mut Done) {
-        let Rig { lanes: [a, b], pool, batch, workload, frame, .. } = self;
-        let moved = match workload {
-            Workload::Rx => [receive(a, pool, batch), receive(b, pool, batch)],
-            Workload::Tx => [send(a, pool, batch, *frame), send(b, pool, batch, *frame)],
-            Workload::Fwd => both_ways(a, b, pool, batch, |_| ()),
-            Workload::Touch => both_ways(a, b, pool, batch, touch),
-            Workload::Macswap => both_ways(a, b, pool, batch, swap_addresses),
-        };
-        for n in moved {
-            done.packets += n as u64;
-            done.calls += 1;
-            done.empty += u64::from(n == 0);
+        let Rig { lanes, pool, batch, workload, frame, .. } = self;
+        for [a, b] in lanes {
+            let moved = match workload {
+                Workload::Rx => [receive(a, pool, batch), receive(b, pool, batch)],
+                Workload::Tx => [send(a, pool, batch, *frame), send(b, pool, batch, *frame)],
+                Workload::Fwd => both_ways(a, b, pool, batch, |_| ()),
+                Workload::Touch => both_ways(a, b, pool, batch, touch),
+                Workload::Macswap => both_ways(a, b, pool, batch, swap_addresses),
+            };
+            for n in moved {
+                done.packets += n as u64;
+                done.calls += 1;
+                done.empty += u64::from(n == 0);
+            }
         }
     }
 }
 
-/// A device that gives and takes as the workload asks.
-fn device(setting: &Setting) -> Result<(bus::Pci, Handle)> {
+impl Drop for Rig {
+    fn drop(&mut self) {
+        close(std::mem::take(&mut self.ports), std::mem::take(&mut self.lanes));
+    }
+}
+
+/// A port on a device that gives and takes as the workload asks.
+fn port(setting: &Setting, dma: &Dma) -> Result<Opened> {
+    // A source without a rate waits for the card's own queues, which have no buffers where it hosts
+    // virtual functions: those get frames faster than any takes them.
+    let rate = match setting.device {
+        DeviceName::Vf82599 | DeviceName::Xl710Vf => "100M",
+        _ => "max",
+    };
     let wire = match setting.workload {
         Workload::Tx => "sink".to_owned(),
-        _ => format!("gen:size={},rate=max,flows=64", setting.size),
+        _ => format!("gen:size={},rate={rate},flows=64", setting.size),
     };
-    match setting.device {
-        DeviceName::Full => crate::device::model(&wire),
-        DeviceName::Minimal => {
-            crate::device::minimal(vec![testbed::minimal::outline(setting.size.saturating_sub(4))])
-        }
+    let frames = vec![testbed::minimal::outline(setting.size.saturating_sub(4))];
+    let completion = match setting.completion {
+        CompletionName::Report => Completion::Report,
+        CompletionName::Head => Completion::Head,
+    };
+    let (rx_ring, tx_ring, queues) = (setting.ring, setting.ring, setting.queues);
+    let rings = Options { rx_ring, tx_ring, rx_queues: queues, tx_queues: queues, ..Options::default() };
+    let options = Options { completion, link_wait_ms: 0, ..rings };
+    open(setting.device, Given { wire, frames }, dma, options)
+}
+
+/// One of its pairs of queues.
+fn lane(opened: &mut Opened, n: usize) -> Result<Lane> {
+    match (opened.port.rx_queue(n), opened.port.tx_queue(n)) {
+        (Some(rx), Some(tx)) => Ok(Lane { rx, tx }),
+        _ => Err(Error::new("a port without queues")),
     }
 }
 
@@ -170,5 +185,43 @@ fn touch(packet: &mut Packet) {
 fn swap_addresses(packet: &mut Packet) {
     if let Some(mut addresses) = wire::ethernet::Addresses::of_mut(packet) {
         addresses.swap();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Moves packets on every kind of device; steps and calls are bounded.
+    #[test]
+    fn every_device_moves_packets_of_all_queues() {
+        for (device, name, _) in DeviceName::ALL {
+            for workload in [Workload::Rx, Workload::Tx, Workload::Fwd] {
+                let setting = Setting {
+                    device: *device,
+                    workload,
+                    batch: 16,
+                    ring: 64,
+                    queues: 2,
+                    size: 64,
+                    completion: CompletionName::Report,
+                };
+                let mut rig = Rig::new(&setting).unwrap_or_else(|error| panic!("{name}: {error}"));
+                let mut done = Done::default();
+                for _ in 0..1000 {
+                    rig.step();
+                    rig.driver_calls(&mut done);
+                }
+                let reports = || rig.handles.iter().map(Handle::report).collect::<Vec<_>>();
+                assert!(done.packets >= 10_000, "{name}, {workload:?}: {done:?}, {:#?}", reports());
+                let received: Vec<u64> =
+                    rig.lanes.iter().flatten().map(|lane| lane.rx.stats().packets).collect();
+                let sent: Vec<u64> = rig.lanes.iter().flatten().map(|lane| lane.tx.stats().packets).collect();
+                assert!(workload == Workload::Tx || received.iter().all(|n| *n > 0), "{name}: {received:?}");
+                assert!(workload == Workload::Rx || sent.iter().all(|n| *n > 0), "{name}: {sent:?}");
+                let pool = rig.pool.capacity();
+                assert!(rig.pool.available() < pool, "{name}: queues own buffers");
+            }
+        }
     }
 }

@@ -37,27 +37,47 @@ impl Workload {
     }
 }
 
-/// What the driver is measured on.
+/// What a driver is measured on, and with that which driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum DeviceName {
-    /// As little device as possible: what is left is the driver.
+    /// As little of an 82599 as possible: what is left is the driver.
     #[serde(rename = "minimal")]
     Minimal,
     /// The model of the 82599, with all that it checks; on two cores a driver
     /// waits for it.
     #[serde(rename = "82599")]
     Full,
+    /// A virtual function of that model.
+    #[serde(rename = "82599-vf")]
+    Vf82599,
+    /// As little of an XL710 as possible.
+    #[serde(rename = "xl710-minimal")]
+    MinimalXl710,
+    /// The model of the XL710.
+    #[serde(rename = "xl710")]
+    Xl710,
+    /// A virtual function of that model.
+    #[serde(rename = "xl710-vf")]
+    Xl710Vf,
 }
 
 impl DeviceName {
     /// All of them.
     pub const ALL: &[Choice<DeviceName>] = &[
-        (DeviceName::Minimal, "minimal", "As little device as possible: what is left is the driver"),
+        (
+            DeviceName::Minimal,
+            "minimal",
+            "As little of an 82599 as possible: what is left is the driver, ixgbe",
+        ),
         (
             DeviceName::Full,
             "82599",
             "The model of the 82599, with all that it checks; on two cores a driver waits for it",
         ),
+        (DeviceName::Vf82599, "82599-vf", "A virtual function of that model: ixgbevf"),
+        (DeviceName::MinimalXl710, "xl710-minimal", "As little of an XL710 as possible: i40e"),
+        (DeviceName::Xl710, "xl710", "The model of the XL710, with all that it checks: i40e"),
+        (DeviceName::Xl710Vf, "xl710-vf", "A virtual function of that model: iavf"),
     ];
 
     /// Its name.
@@ -104,6 +124,8 @@ pub struct Setting {
     pub batch: usize,
     /// Descriptors in each ring.
     pub ring: usize,
+    /// Pairs of queues of each port, which one thread serves.
+    pub queues: usize,
     /// Frame size with CRC.
     pub size: usize,
     /// How sent packets are reported.

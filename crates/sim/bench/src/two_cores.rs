@@ -8,7 +8,7 @@ use testbed::{Idle, inprocess};
 
 use crate::Setting;
 use crate::distance::{Line, is_near, near_or_all};
-use crate::figures::{Row, Spread};
+use crate::figures::{MOST_EMPTY, Row, Spread};
 use crate::rig::{Done, Rig};
 use crate::{Error, Result};
 use runtime::cores::pin;
@@ -61,6 +61,7 @@ pub fn measure(setting: &Setting, driver: usize, model: usize, windows: usize) -
         cycles_per_packet: Spread::of(chosen.iter().map(|w| w.cycles_per_packet()).collect()),
         mpps: packets / (ticks as f64 / bus::tsc::hz() as f64) / 1e6,
         empty_polls: empty / calls,
+        device_limits: empty / calls > MOST_EMPTY,
         device_idle: Some(Spread::of(chosen.iter().map(|w| w.device_idle).collect()).median),
         batch_fill: packets / (calls - empty).max(1.0),
         instructions_per_packet: None,

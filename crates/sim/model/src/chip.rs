@@ -38,6 +38,11 @@ pub trait Chip<W: Wire>: Send {
     }
     /// Does what is to be done now; packets moved.
     fn step(&mut self, wire: &mut W, now_ns: u64) -> usize;
+    /// As [`Chip::step`], but packets of one pair of queues alone, where a chip can do that.
+    fn step_queue(&mut self, wire: &mut W, now_ns: u64, queue: usize) -> usize {
+        let _ = queue;
+        self.step(wire, now_ns)
+    }
     /// As after power-on.
     fn reset(&mut self);
     /// The chip's own counters, by name.

@@ -188,13 +188,22 @@ impl Device {
     /// past, at the time of the step before. Packets moved.
     #[inline]
     pub fn step(&mut self, now_ns: u64) -> usize {
+        self.step_with(now_ns, |chip, cable, now_ns| chip.step(cable, now_ns))
+    }
+
+    #[inline]
+    fn step_with(
+        &mut self,
+        now_ns: u64,
+        step: impl FnOnce(&mut BoxedChip, &mut Cable, u64) -> usize,
+    ) -> usize {
         let now_ns = now_ns.max(self.now_ns);
         self.now_ns = now_ns;
         if let Some(faults) = &self.parts.faults {
             faults.step();
         }
         self.parts.cable.advance(now_ns);
-        let moved = self.parts.chip.step(&mut self.parts.cable, now_ns);
+        let moved = step(&mut self.parts.chip, &mut self.parts.cable, now_ns);
         self.report.steps += 1;
         self.report.busy_steps += u64::from(moved > 0);
         self.report.packets += moved as u64;
@@ -222,6 +231,14 @@ impl Device {
     pub(crate) fn step_by_clock(&mut self, clock_ns: u64) -> usize {
         self.follow_clock(clock_ns);
         self.step(clock_ns + self.ahead_ns)
+    }
+
+    /// One step by the machine's clock of one pair of queues.
+    #[inline]
+    pub(crate) fn step_queue_by_clock(&mut self, clock_ns: u64, queue: usize) -> usize {
+        self.follow_clock(clock_ns);
+        let now_ns = clock_ns + self.ahead_ns;
+        self.step_with(now_ns, |chip, cable, now_ns| chip.step_queue(cable, now_ns, queue))
     }
 
     /// Whether it is stepped by the machine's clock.

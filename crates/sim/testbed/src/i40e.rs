@@ -153,7 +153,7 @@ fn vf_shape() -> Shape {
 }
 
 /// The function that an adapter with this device id is.
-fn shape(device: u16) -> Shape {
+pub(crate) fn shape(device: u16) -> Shape {
     let ids = Ids {
         vendor: VENDOR_INTEL,
         device,

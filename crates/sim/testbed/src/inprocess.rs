@@ -156,6 +156,12 @@ impl Handle {
         self.shared.step_now()
     }
 
+    /// As [`Handle::step_now`], of one pair of queues alone: of a minimal device, whose queues
+    /// threads may step apart. Others step all.
+    pub fn step_queue_now(&self, queue: usize) -> usize {
+        self.shared.step_queue_now(queue)
+    }
+
     /// Looks at the cable.
     pub fn with_cable<T>(&self, look: impl FnOnce(&mut Cable) -> T) -> T {
         look(self.shared.enter().cable())

@@ -1,4 +1,5 @@
-//! A minimal 82599: as little device as a driver can be measured on.
+//! A minimal 82599: as little device as a driver can be measured on; and a minimal XL710
+//! likewise ([`xl710`]).
 //!
 //! The whole BAR is memory that is polled; nothing is trapped. The device moves
 //! descriptors as the datasheet says (7.1.6, 7.2.3) and looks at every other
@@ -13,10 +14,13 @@
 //! tell a driver what it did wrong. A ring that a driver takes back may be
 //! touched once more, in the step that is under way.
 
+mod rings;
+pub mod xl710;
+
 use std::io;
 
 use model::ixgbe::eeprom::{Config, Eeprom};
-use model::{Chip, Dma, Pages, Window as _};
+use model::{Chip, Pages};
 use regs::ixgbe::descriptor::{rx_high, tx};
 use regs::ixgbe::{
     ANLP1, CTRL, EEC, EERD, LINKS, MSCA, RAH, RAL, RDBAH, RDBAL, RDH, RDLEN, RDRXCTL, RDT, RXCTRL, RXDCTL,
@@ -27,58 +31,36 @@ use wire::ethernet::{self, EtherType};
 
 use crate::device::{Device, Parts, PolledPages, Vectors};
 use crate::ixgbe;
-use crate::view::{BarPages, Trust, View, Window};
+use crate::view::{BarPages, Trust, View};
 use crate::wire::Cable;
+use rings::{LONGEST, Layout, Rings, Setup};
 
 /// Queue pairs that are looked at.
 const QUEUES: usize = 16;
-/// Packets moved for a queue in one step, at most.
-const BURST: u32 = 64;
-/// The longest frame it gives, in bytes: what fits a driver's buffer.
-const LONGEST: usize = 2048;
 /// Nanoseconds from one look at the slow registers to the next.
 const PERIOD_NS: u64 = 200_000;
 
-/// A ring that its driver has handed over.
+/// Its descriptors (7.1.6, 7.2.3).
 #[derive(Debug)]
-struct Ring {
-    /// The queue's number.
-    queue: usize,
-    window: Window,
-    mask: u32,
-    head: u32,
-    /// The head as the register has it: written seldom, since the doorbell
-    /// stands on the same cache line.
-    published: u32,
-    /// Where the head is to be written to memory, for transmit.
-    write_back: Option<u64>,
-}
+struct Descriptors;
 
-impl Ring {
-    /// How many descriptors the driver has handed over, as the tail says.
-    #[inline(always)]
-    fn waiting(&self, tail: u32) -> u32 {
-        tail.wrapping_sub(self.head) & self.mask
-    }
+impl Layout for Descriptors {
+    const RECEIVED: u64 = rx_high::DD | rx_high::EOP;
+    const LENGTH_SHIFT: u32 = rx_high::LENGTH_SHIFT;
+    const LAST: (u64, u64) = (tx::EOP, tx::EOP);
+    const REPORT: u64 = tx::RS;
+    const DONE: u64 = tx::DD;
 }
 
 /// The device.
 #[derive(Debug)]
 pub struct Minimal {
-    view: View,
     pages: BarPages,
     eeprom: Eeprom,
     mac: [u8; 6],
-    rx: Vec<Ring>,
-    tx: Vec<Ring>,
-    frames: Vec<Vec<u8>>,
-    /// The frame that is received next.
-    next: usize,
+    rings: Rings<Descriptors>,
     /// When to look at the slow registers next.
     upkeep_at_ns: u64,
-    rx_packets: u64,
-    tx_packets: u64,
-    unreachable: u64,
 }
 
 /// Its PCI device id.
@@ -91,11 +73,7 @@ pub const DEVICE: u16 = ixgbe::DEVICE_KX4;
 ///
 /// # Errors
 /// What making its shared pages says.
-pub fn open(mac: [u8; 6], mut frames: Vec<Vec<u8>>, cable: Cable) -> io::Result<Device> {
-    frames.iter_mut().for_each(|frame| frame.truncate(LONGEST));
-    if frames.is_empty() {
-        frames.push(outline(model::MIN_FRAME));
-    }
+pub fn open(mac: [u8; 6], frames: Vec<Vec<u8>>, cable: Cable) -> io::Result<Device> {
     let shape = ixgbe::shape(DEVICE);
     let view = View::new(Trust::Peer);
     let pages = BarPages::new(ixgbe::REGISTERS)?;
@@ -107,20 +85,8 @@ pub fn open(mac: [u8; 6], mut frames: Vec<Vec<u8>>, cable: Cable) -> io::Result<
 impl Minimal {
     fn new(view: View, pages: BarPages, mac: [u8; 6], frames: Vec<Vec<u8>>) -> Minimal {
         let eeprom = Eeprom::new(&Config { mac, device_id: DEVICE, ..Config::default() });
-        let mut minimal = Minimal {
-            view,
-            pages,
-            eeprom,
-            mac,
-            rx: Vec::new(),
-            tx: Vec::new(),
-            frames,
-            next: 0,
-            upkeep_at_ns: 0,
-            rx_packets: 0,
-            tx_packets: 0,
-            unreachable: 0,
-        };
+        let rings = Rings::new(view, pages.clone(), frames);
+        let mut minimal = Minimal { pages, eeprom, mac, rings, upkeep_at_ns: 0 };
         minimal.power_on();
         minimal
     }
@@ -163,106 +129,61 @@ impl Minimal {
     #[inline]
     fn follow_reset(&mut self) {
         if self.pages.load(CTRL::AT) & (CTRL::RST | CTRL::LRST) != 0 {
-            (self.rx, self.tx) = (Vec::new(), Vec::new());
+            self.rings.clear();
             self.power_on();
         }
     }
 
     fn follow_receive(&mut self) {
-        let pages = &self.pages;
+        let Minimal { pages, rings, .. } = self;
         let receiving = pages.load(RXCTRL::AT) & RXCTRL::RXEN != 0;
         let on = |n: usize| receiving && pages.load(RXDCTL::at(n)) & RXDCTL::ENABLE != 0;
-        self.rx.retain(|ring| on(ring.queue));
-        for n in (0..QUEUES).filter(|&n| on(n)) {
-            if !self.rx.iter().any(|ring| ring.queue == n) {
-                let base = u64::from(pages.load(RDBAH::at(n))) << 32 | u64::from(pages.load(RDBAL::at(n)));
-                let head = pages.load(RDH::at(n));
-                self.rx.extend(ring(&self.view, n, base, pages.load(RDLEN::at(n)), head));
-            }
+        rings.rx.retain(|ring| on(ring.queue));
+        for queue in (0..QUEUES).filter(|&n| on(n)) {
+            let base = address(pages, RDBAH::at(queue), RDBAL::at(queue));
+            let (len, head) = (pages.load(RDLEN::at(queue)).into(), pages.load(RDH::at(queue)));
+            rings.add_rx(Setup { queue, base, len, tail_at: RDT::at(queue), head, write_back: None });
         }
-        for ring in self.rx.iter_mut().filter(|ring| ring.published != ring.head) {
+        for ring in rings.rx.iter_mut().filter(|ring| ring.published != ring.head) {
             ring.published = ring.head;
             pages.store(RDH::at(ring.queue), ring.head);
         }
     }
 
     fn follow_transmit(&mut self) {
-        let pages = &self.pages;
+        let Minimal { pages, rings, .. } = self;
         let on = |n: usize| pages.load(TXDCTL::at(n)) & TXDCTL::ENABLE != 0;
-        self.tx.retain(|ring| on(ring.queue));
-        for n in (0..QUEUES).filter(|&n| on(n)) {
-            if !self.tx.iter().any(|ring| ring.queue == n) {
-                let base = u64::from(pages.load(TDBAH::at(n))) << 32 | u64::from(pages.load(TDBAL::at(n)));
-                let head = pages.load(TDH::at(n));
-                let made = ring(&self.view, n, base, pages.load(TDLEN::at(n)), head);
-                let low = pages.load(TDWBAL::at(n));
-                let address = u64::from(pages.load(TDWBAH::at(n))) << 32 | u64::from(low & !3);
-                let write_back = (low & TDWBAL::HEAD_WB_EN != 0).then_some(address);
-                self.tx.extend(made.map(|ring| Ring { write_back, ..ring }));
-            }
+        rings.tx.retain(|ring| on(ring.queue));
+        for queue in (0..QUEUES).filter(|&n| on(n)) {
+            let base = address(pages, TDBAH::at(queue), TDBAL::at(queue));
+            let (len, head) = (pages.load(TDLEN::at(queue)).into(), pages.load(TDH::at(queue)));
+            let wanted = pages.load(TDWBAL::at(queue)) & TDWBAL::HEAD_WB_EN != 0;
+            let write_back = wanted.then(|| address(pages, TDWBAH::at(queue), TDWBAL::at(queue)) & !3);
+            rings.add_tx(Setup { queue, base, len, tail_at: TDT::at(queue), head, write_back });
         }
-        for ring in self.tx.iter_mut().filter(|ring| ring.published != ring.head) {
+        for ring in rings.tx.iter_mut().filter(|ring| ring.published != ring.head) {
             ring.published = ring.head;
             pages.store(TDH::at(ring.queue), ring.head);
         }
     }
 
-    /// Fills buffers (7.1.6): data first, then the write-back that shows it.
     #[inline]
-    fn receive(&mut self) -> u32 {
-        let mut moved = 0;
-        let done = rx_high::DD | rx_high::EOP;
-        for ring in &mut self.rx {
-            let tail = self.pages.load(RDT::at(ring.queue));
-            let burst = ring.waiting(tail).min(BURST);
-            for _ in 0..burst {
-                let at = ring.head as usize * 16;
-                let buffer = ring.window.load(at);
-                let frame = &self.frames[self.next];
-                self.next = if self.next + 1 < self.frames.len() { self.next + 1 } else { 0 };
-                self.unreachable += u64::from(!self.view.write(buffer, frame));
-                ring.window.store(at, 0);
-                ring.window.store_release(at + 8, done | (frame.len() as u64) << rx_high::LENGTH_SHIFT);
-                ring.head = (ring.head + 1) & ring.mask;
-            }
-            moved += burst;
+    fn step_some(&mut self, only: Option<usize>, now_ns: u64) -> usize {
+        if now_ns >= self.upkeep_at_ns {
+            self.upkeep_at_ns = now_ns + PERIOD_NS;
+            self.upkeep();
         }
-        self.rx_packets += u64::from(moved);
-        moved
-    }
-
-    /// Takes what was handed over and reports it as asked (7.2.3.5).
-    #[inline]
-    fn transmit(&mut self) -> u32 {
-        let mut moved = 0;
-        for ring in &mut self.tx {
-            let tail = self.pages.load(TDT::at(ring.queue));
-            let burst = ring.waiting(tail).min(2 * BURST);
-            for _ in 0..burst {
-                let at = ring.head as usize * 16 + 8;
-                let word = ring.window.load(at);
-                self.tx_packets += u64::from(word & tx::EOP != 0);
-                if word & tx::RS != 0 && ring.write_back.is_none() {
-                    ring.window.store_release(at, tx::DD);
-                }
-                ring.head = (ring.head + 1) & ring.mask;
-            }
-            if let (Some(address), 1..) = (ring.write_back, burst) {
-                self.unreachable += u64::from(!self.view.write(address, &ring.head.to_le_bytes()));
-            }
-            moved += burst;
+        let moved = self.rings.step(only);
+        if moved == 0 {
+            self.follow_reset();
         }
-        moved
+        moved as usize
     }
 }
 
-/// The ring at `base`, if it is one: a power of two of descriptors in memory
-/// that the device can reach.
-fn ring(view: &View, queue: usize, base: u64, len: u32, head: u32) -> Option<Ring> {
-    let count = len / 16;
-    let window = view.window(base, u64::from(len)).filter(|_| count.is_power_of_two())?;
-    let (mask, head) = (count - 1, head & (count - 1));
-    Some(Ring { queue, window, mask, head, published: head, write_back: None })
+/// The address that two registers have.
+fn address(pages: &BarPages, high: u32, low: u32) -> u64 {
+    u64::from(pages.load(high)) << 32 | u64::from(pages.load(low))
 }
 
 /// A packet in outline, of `len` bytes: broadcast, IPv4, and nothing else.
@@ -291,27 +212,24 @@ impl Chip<Cable> for Minimal {
 
     #[inline]
     fn step(&mut self, _cable: &mut Cable, now_ns: u64) -> usize {
-        if now_ns >= self.upkeep_at_ns {
-            self.upkeep_at_ns = now_ns + PERIOD_NS;
-            self.upkeep();
-        }
-        let moved = self.receive() + self.transmit();
-        if moved == 0 {
-            self.follow_reset();
-        }
-        moved as usize
+        self.step_some(None, now_ns)
+    }
+
+    #[inline]
+    fn step_queue(&mut self, _cable: &mut Cable, now_ns: u64, queue: usize) -> usize {
+        self.step_some(Some(queue), now_ns)
     }
 
     fn reset(&mut self) {
-        (self.rx, self.tx) = (Vec::new(), Vec::new());
+        self.rings.clear();
         self.power_on();
     }
 
     fn counters(&mut self) -> Vec<(&'static str, u64)> {
-        vec![("rx_packets", self.rx_packets), ("tx_packets", self.tx_packets)]
+        self.rings.counters()
     }
 
     fn drops(&self) -> Vec<(&'static str, u64)> {
-        vec![("rx_unreachable", self.unreachable)]
+        self.rings.drops()
     }
 }

@@ -119,6 +119,12 @@ impl SharedDevice {
         device.step_by_clock(self.clock.now_ns())
     }
 
+    /// One step of one pair of queues, now.
+    pub(crate) fn step_queue_now(&self, queue: usize) -> usize {
+        let mut device = self.lock();
+        device.step_queue_by_clock(self.clock.now_ns(), queue)
+    }
+
     /// Steps until somebody waits, nothing moves or `rounds` are over; packets
     /// moved. `None` while another thread has the device.
     pub(crate) fn run(&self, rounds: usize) -> Option<usize> {

@@ -38,6 +38,7 @@ mod tests;
 pub use host::Drops;
 pub use interrupts::VECTORS;
 pub use registers::POLLED;
+pub use ring::HandedRing;
 pub use sriov::{MOST_VFS, SharedSlot, VF_POLLED, VF_VECTORS, Vf};
 pub use write_back::write_back;
 
@@ -148,19 +149,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
     /// takes what waits for it in its own steps, and no more than a MiB waits: so much is copied at
     /// most of what others send to it.
     pub fn step<C: Wire>(&mut self, wire: &mut C, now_ns: u64) -> usize {
-        self.now_ns = now_ns;
-        if self.reset_due_ns.is_some_and(|due_ns| due_ns <= now_ns) {
-            self.reset_card();
-        }
-        self.link.set_light(wire.is_up());
-        self.notice_vfs();
-        self.post_events();
-        let generation = self.host.dma.generation();
-        if generation != self.generation {
-            self.generation = generation;
-            self.translate();
-        }
-        self.take_over();
+        self.attend(wire.is_up(), now_ns);
         let up = self.link.is_up();
         let I40e { host, rx, tx, director, switch, sriov, link, .. } = self;
         let mut out = |host: &mut Host<D, P>, frame: &[u8]| {
@@ -183,6 +172,34 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             self.host.counters.interrupts.poll(now_ns, &mut |vector| messages.raise(vector));
         }
         moved
+    }
+
+    /// What a step does beside moving packets: resets that are due, the link and its light,
+    /// messages and events, and what has changed of memory and registers.
+    pub fn attend(&mut self, light: bool, now_ns: u64) {
+        self.now_ns = now_ns;
+        if self.reset_due_ns.is_some_and(|due_ns| due_ns <= now_ns) {
+            self.reset_card();
+        }
+        self.link.set_light(light);
+        self.notice_vfs();
+        self.post_events();
+        let generation = self.host.dma.generation();
+        if generation != self.generation {
+            self.generation = generation;
+            self.translate();
+        }
+        self.take_over();
+    }
+
+    /// The receive rings that run.
+    pub fn rx_rings(&self) -> impl Iterator<Item = HandedRing> {
+        self.rx.queues.iter().enumerate().filter_map(|(n, queue)| queue.ring.handed(n, None))
+    }
+
+    /// The transmit rings that run.
+    pub fn tx_rings(&self) -> impl Iterator<Item = HandedRing> {
+        self.tx.queues.iter().enumerate().filter_map(|(n, queue)| queue.handed(n))
     }
 
     /// Takes over registers and properties that have changed.

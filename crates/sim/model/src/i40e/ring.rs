@@ -37,6 +37,23 @@ pub(super) struct Ring<W> {
     tail: u32,
 }
 
+/// A ring that a driver has handed over, for a device that moves packets in its own way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HandedRing {
+    /// The queue's number.
+    pub queue: usize,
+    /// Where it is, as the device sees memory.
+    pub iova: u64,
+    /// Its descriptors, and bytes of each.
+    pub size: u32,
+    /// Bytes of a descriptor.
+    pub bytes: usize,
+    /// The descriptor to begin with.
+    pub head: u32,
+    /// Where the head is to be written to memory, for transmit.
+    pub write_back: Option<u64>,
+}
+
 /// What a context says of a ring.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
@@ -81,6 +98,12 @@ impl<W> Ring<W> {
             host.counters.report(Rule::RingUnmapped, self.place, iova);
         }
         true
+    }
+
+    /// How the driver has handed it over, while it runs.
+    pub fn handed(&self, queue: usize, write_back: Option<u64>) -> Option<HandedRing> {
+        let Ring { iova, size, bytes, head, .. } = *self;
+        self.enabled.then_some(HandedRing { queue, iova, size, bytes, head, write_back })
     }
 
     /// Writes the doorbell.

@@ -16,7 +16,7 @@ use super::hmc::{Hmc, Objects};
 use super::host::{Counters, Host};
 use super::lint::{Location, Rule};
 use super::registers::Registers;
-use super::ring::{Awaited, Ring, Shape};
+use super::ring::{Awaited, HandedRing, Ring, Shape};
 use super::statistics::TX;
 use crate::{Dma, Pages, Window};
 use packet::{Packet, Taken};
@@ -141,6 +141,11 @@ impl<W: Window> TxQueue<W> {
         }
         self.packet = Packet::default();
         self.ring.disable();
+    }
+
+    /// Its ring, while it runs, as the queue of this number.
+    pub fn handed(&self, queue: usize) -> Option<HandedRing> {
+        self.ring.handed(queue, self.head_at)
     }
 
     /// Takes the next descriptors; how many packets were moved.

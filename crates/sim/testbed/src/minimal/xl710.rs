@@ -1,0 +1,139 @@
+//! A minimal XL710: its firmware, registers and contexts of queues are the model's
+//! (`model::i40e`), so that a driver comes up on it; its packets are moved as the datasheet
+//! says (332464, chapter 8) and by nothing else.
+//!
+//! What this device does not do is what the minimal 82599 does not: anything with the content
+//! of a packet, interrupts, statistics, receive descriptors of 32 bytes, and tell a driver what
+//! it did wrong.
+
+use std::io;
+
+use model::Chip;
+use model::i40e::{HandedRing, I40e};
+use regs::i40e::descriptor::{rx_high, tx};
+use regs::i40e::{PFGEN_CTRL, QRX_ENA, QRX_TAIL, QTX_ENA, QTX_HEAD, QTX_TAIL, lookup};
+
+use super::rings::{Layout, Rings, Setup};
+use crate::device::{Device, Parts, PolledPages, Vectors};
+use crate::i40e;
+use crate::view::{BarPages, Trust, View};
+use crate::wire::Cable;
+
+/// Nanoseconds from one look at what the firmware has to do to the next.
+const PERIOD_NS: u64 = 200_000;
+
+/// Its descriptors.
+struct Descriptors;
+
+impl Layout for Descriptors {
+    const RECEIVED: u64 = rx_high::DD | rx_high::EOF;
+    const LENGTH_SHIFT: u32 = rx_high::LENGTH_SHIFT;
+    const LAST: (u64, u64) = (tx::DTYPE_MASK | tx::EOP, tx::DTYPE_DATA | tx::EOP);
+    const REPORT: u64 = tx::RS;
+    const DONE: u64 = tx::DTYPE_DONE;
+}
+
+/// The device.
+struct Minimal {
+    chip: I40e<View, BarPages>,
+    rings: Rings<Descriptors>,
+    /// When to look at what is not packets next.
+    upkeep_at_ns: u64,
+}
+
+/// A minimal device with this address, an adapter with QSFP+ cages whose link is up. It gives
+/// `frames` as the minimal 82599 does ([`super::open`]), to every receive queue.
+///
+/// # Errors
+/// What making its shared pages says.
+pub fn open(mac: [u8; 6], frames: Vec<Vec<u8>>, cable: Cable) -> io::Result<Device> {
+    let view = View::new(Trust::Peer);
+    let pages = BarPages::new(regs::i40e::BAR0_LEN)?;
+    let chip = I40e::new(view.clone(), pages.clone(), mac);
+    let rings = Rings::new(view.clone(), pages.clone(), frames);
+    let chip = Box::new(Minimal { chip, rings, upkeep_at_ns: 0 });
+    let polled = Some(PolledPages { pages, areas: model::i40e::POLLED.to_vec() });
+    let shape = i40e::shape(i40e::DEVICE_QSFP);
+    Ok(Device::new(Parts { chip, shape, view, polled, vectors: Vectors::default(), cable, faults: None }))
+}
+
+/// How the driver has set a ring up, as far as it is known here: not with long descriptors.
+fn setup(ring: HandedRing, tail_at: u32) -> Option<Setup> {
+    let HandedRing { queue, iova, size, bytes, head, write_back } = ring;
+    let len = u64::from(size) * bytes as u64;
+    (bytes == 16).then_some(Setup { queue, base: iova, len, tail_at, head, write_back })
+}
+
+impl Minimal {
+    /// Takes over the rings that run, and lets go of those that do not.
+    fn follow(&mut self) {
+        let Minimal { chip, rings, .. } = self;
+        let (rx, tx): (Vec<_>, Vec<_>) = (chip.rx_rings().collect(), chip.tx_rings().collect());
+        rings.rx.retain(|ring| rx.iter().any(|handed| handed.queue == ring.queue));
+        rings.tx.retain(|ring| tx.iter().any(|handed| handed.queue == ring.queue));
+        let rx = rx.into_iter().filter_map(|ring| setup(ring, QRX_TAIL::at(ring.queue)));
+        let tx = tx.into_iter().filter_map(|ring| setup(ring, QTX_TAIL::at(ring.queue)));
+        rx.for_each(|setup| rings.add_rx(setup));
+        tx.for_each(|setup| rings.add_tx(setup));
+    }
+
+    #[inline]
+    fn step_some(&mut self, only: Option<usize>, now_ns: u64) -> usize {
+        if now_ns >= self.upkeep_at_ns {
+            self.upkeep_at_ns = now_ns + PERIOD_NS;
+            self.chip.attend(true, now_ns);
+            self.follow();
+        }
+        self.rings.step(only) as usize
+    }
+}
+
+impl Chip<Cable> for Minimal {
+    fn name(&self) -> &'static str {
+        "xl710-minimal"
+    }
+
+    fn read(&mut self, offset: u32) -> u32 {
+        match lookup(offset) {
+            // How far a queue has come is known here alone.
+            Some((QTX_HEAD::ID, n)) => {
+                self.rings.tx.iter().find(|ring| ring.queue == n).map_or(0, |ring| ring.head)
+            }
+            _ => self.chip.read(offset),
+        }
+    }
+
+    fn write(&mut self, offset: u32, value: u32) {
+        self.chip.write(offset, value);
+        if matches!(lookup(offset), Some((QRX_ENA::ID | QTX_ENA::ID | PFGEN_CTRL::ID, _))) {
+            self.follow();
+        }
+    }
+
+    fn set_bus_master(&mut self, on: bool) {
+        self.chip.set_bus_master(on);
+    }
+
+    #[inline]
+    fn step(&mut self, _cable: &mut Cable, now_ns: u64) -> usize {
+        self.step_some(None, now_ns)
+    }
+
+    #[inline]
+    fn step_queue(&mut self, _cable: &mut Cable, now_ns: u64, queue: usize) -> usize {
+        self.step_some(Some(queue), now_ns)
+    }
+
+    fn reset(&mut self) {
+        self.chip.reset();
+        self.rings.clear();
+    }
+
+    fn counters(&mut self) -> Vec<(&'static str, u64)> {
+        self.rings.counters()
+    }
+
+    fn drops(&self) -> Vec<(&'static str, u64)> {
+        self.rings.drops()
+    }
+}
