@@ -200,6 +200,26 @@ fn answers_about_queues_that_are_not_awaited() {
 }
 
 #[test]
+fn an_interface_that_is_taken_down_does_not_wait_until_its_queues_run() {
+    let mut scene = Scene::new(Policy::default());
+    let vsi = scene.raw.resources().vsi;
+    let (rings, queues) = scene.queues(vsi, 1);
+    let one = Select { vsi, rx: 1, tx: 1 }.encode();
+    scene.raw.ask(op::CONFIG_VSI_QUEUES, &queues);
+    let Scene { card, raw } = &mut scene;
+    // Nobody answers meanwhile.
+    card.host(|_| {
+        raw.tell(op::ENABLE_QUEUES, &one);
+        raw.tell(op::DISABLE_QUEUES, &one);
+    });
+    until("the queues to have stopped", || {
+        raw.event().is_some_and(|(event, _)| event.cookie as u32 == op::DISABLE_QUEUES)
+    });
+    drop(rings);
+    scene.finish(&[]);
+}
+
+#[test]
 fn rings_that_go_before_their_queues_have_stopped() {
     for awaited in [false, true] {
         let mut scene = Scene::new(Policy::default());

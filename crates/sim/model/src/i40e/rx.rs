@@ -134,8 +134,8 @@ pub(super) struct Rx<W> {
     pub rss: Rss,
     /// Queues of the VSI: the first, and how many.
     vsi: (u16, u16),
-    /// The table of the hash is the function's own.
-    own_table: bool,
+    /// Queues that the function's own table of the hash may name; `None` where the table is another's.
+    own_table: Option<u16>,
     strips: bool,
     /// A frame as it is written, when that is not as it came.
     changed: Vec<u8>,
@@ -149,7 +149,7 @@ impl<W: Window> Rx<W> {
             queues: (0..queues).map(|n| RxQueue::new(n, tail)).collect(),
             rss: Rss::new(),
             vsi: (0, 1),
-            own_table: false,
+            own_table: None,
             strips: false,
             changed: Vec::new(),
             scratch: vec![0; MAX_FRAME].into_boxed_slice(),
@@ -159,7 +159,9 @@ impl<W: Window> Rx<W> {
     /// Takes over registers and the VSI's properties.
     pub fn configure(&mut self, registers: &Registers, switch: &Switch) {
         self.rss.configure(registers);
-        (self.vsi, self.own_table, self.strips) = (switch.queues(), true, switch.strips());
+        (self.vsi, self.strips) = (switch.queues(), switch.strips());
+        // Frames are of traffic class 0 here, and entries for a larger class are not wrong.
+        self.own_table = Some(switch.most_queues());
     }
 
     /// Tells of filters that were not added or removed, on the function's first queue. What finds
@@ -334,7 +336,7 @@ impl<W: Window> Rx<W> {
             Some(Target::Queue(queue)) => queue,
             Some(Target::Elsewhere) | None => {
                 let entry = hash.map_or(0, |hash| self.rss.queue(hash));
-                if self.own_table && entry >= self.vsi.1 {
+                if self.own_table.is_some_and(|queues| entry >= queues) {
                     let place = Location::Register(PFQF_HLUT::ID, 0);
                     counters.report(Rule::RssQueueInvalid, place, entry.into());
                 }

@@ -46,6 +46,9 @@ pub(super) enum Unwanted {
 /// A filter: an address, and a VLAN unless any will do.
 type Filter = ([u8; 6], Option<u16>);
 
+/// Traffic classes of a VSI.
+const CLASSES: usize = 8;
+
 /// The properties of a VSI.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Properties([u8; vsi::LEN]);
@@ -55,7 +58,7 @@ impl Properties {
     fn new(number: u16) -> Properties {
         let mut properties = [0; vsi::LEN];
         let mut put = |at: usize, value: u16| properties[at..at + 2].copy_from_slice(&value.to_le_bytes());
-        for class in 0..8 {
+        for class in 0..CLASSES {
             let set = if class == 0 { QUEUE_SETS[usize::from(number) % QUEUE_SETS.len()] } else { u16::MAX };
             put(vsi::QS_HANDLE + 2 * class, set);
         }
@@ -99,9 +102,19 @@ impl Properties {
 
     /// The first queue, and how many there are: a power of two.
     fn queues(&self) -> (u16, u16) {
-        let map = self.half(vsi::TC_MAPPING);
-        let (offset, number) = (map & 0x1FF, map >> vsi::TC_NUMBER_SHIFT & 7);
-        (self.half(vsi::QUEUE_MAPPING).wrapping_add(offset), 1 << number)
+        let (offset, count) = self.queues_of_class(0);
+        (self.half(vsi::QUEUE_MAPPING).wrapping_add(offset), count)
+    }
+
+    /// The first queue of a traffic class among the VSI's, and how many there are.
+    fn queues_of_class(&self, class: usize) -> (u16, u16) {
+        let map = self.half(vsi::TC_MAPPING + 2 * class);
+        (map & 0x1FF, 1 << (map >> vsi::TC_NUMBER_SHIFT & 7))
+    }
+
+    /// How many queues the class has that has most. All share the table of the hash.
+    fn most_queues(&self) -> u16 {
+        (0..CLASSES).map(|class| self.queues_of_class(class).1).max().unwrap_or(1)
     }
 }
 
@@ -273,6 +286,11 @@ impl Switch {
     /// Likewise of the VSI that programs filters; none without one.
     pub fn director_queues(&self) -> (u16, u16) {
         self.director.as_ref().map_or((0, 0), Properties::queues)
+    }
+
+    /// How many queues the traffic class has that has most.
+    pub fn most_queues(&self) -> u16 {
+        self.properties.most_queues()
     }
 
     /// Whether some VSI has a queue.

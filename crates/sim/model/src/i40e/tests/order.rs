@@ -1,5 +1,7 @@
 //! Rules about what a driver must have read, told or filled before it goes on.
 
+use regs::i40e::admin::vsi;
+
 use super::*;
 
 /// A right frame for the function.
@@ -187,18 +189,41 @@ fn intervals_have_twelve_bits() {
     assert_eq!(guest.broke(Rule::IntervalInvalid), 1);
 }
 
+/// A packet comes, for which all entries of the table name this queue.
+fn hashed_to(guest: &mut Guest, entry: u32) {
+    (0..PFQF_HKEY::COUNT).for_each(|n| guest.chip.write(PFQF_HKEY::at(n), 0x6D5A_56DA));
+    guest.chip.write(PFQF_HENA::at(1), 1 << (class::IPV4_OTHER - 32));
+    (0..PFQF_HLUT::COUNT).for_each(|n| guest.chip.write(PFQF_HLUT::at(n), entry * 0x0101_0101));
+    let ip =
+        [&[8, 0, 0x45, 0, 0, 20, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2][..], &[0; 40]].concat();
+    guest.cable.send(&[&MAC[..], &[2; 6], &ip].concat());
+    guest.step();
+}
+
 #[test]
 fn the_table_of_the_hash_names_queues_of_the_vsi() {
     for (entry, reported) in [(0, 0), (1, 1)] {
         let mut guest = Guest::new();
         guest.start(&[], &[]);
-        (0..PFQF_HKEY::COUNT).for_each(|n| guest.chip.write(PFQF_HKEY::at(n), 0x6D5A_56DA));
-        guest.chip.write(PFQF_HENA::at(1), 1 << (class::IPV4_OTHER - 32));
-        (0..PFQF_HLUT::COUNT).for_each(|n| guest.chip.write(PFQF_HLUT::at(n), entry * 0x0101_0101));
-        let ip = [&[8, 0, 0x45, 0, 0, 20, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2][..], &[0; 40]]
-            .concat();
-        guest.cable.send(&[&MAC[..], &[2; 6], &ip].concat());
-        guest.step();
+        hashed_to(&mut guest, entry);
+        assert_eq!(guest.broke(Rule::RssQueueInvalid), reported, "{}", guest.chip.lint());
+    }
+}
+
+#[test]
+fn the_table_of_the_hash_may_name_queues_of_any_traffic_class() {
+    for (entry, reported) in [(1, 0), (2, 1)] {
+        let mut guest = Guest::new();
+        guest.start(&[], &[]);
+        // One queue of traffic class 0, two of class 1 behind it.
+        let mut properties = [0; vsi::LEN];
+        properties[vsi::VALID_SECTIONS] = vsi::QUEUE_MAP_VALID as u8;
+        let second = (1 | 1u16 << vsi::TC_NUMBER_SHIFT).to_le_bytes();
+        properties[vsi::TC_MAPPING + 2..vsi::TC_MAPPING + 4].copy_from_slice(&second);
+        let mut update = Descriptor::new(opcode::UPDATE_VSI);
+        update.set_param(0, &VSI_SEID.to_le_bytes());
+        assert_eq!(guest.command(update, &properties, flag::BUF | flag::RD).retval, 0);
+        hashed_to(&mut guest, entry);
         assert_eq!(guest.broke(Rule::RssQueueInvalid), reported, "{}", guest.chip.lint());
     }
 }

@@ -15,6 +15,9 @@ use super::said::Said;
 /// Messages on whose answers what follows relies.
 const ABOUT_QUEUES: [u32; 4] =
     [op::CONFIG_VSI_QUEUES, op::CONFIG_IRQ_MAP, op::ENABLE_QUEUES, op::DISABLE_QUEUES];
+/// What Linux's driver says without the answer to [`op::ENABLE_QUEUES`] when its interface is taken down
+/// meanwhile: what it takes back relies on no answer.
+const TAKES_BACK: [u32; 3] = [op::DEL_ETH_ADDR, op::DEL_VLAN, op::DISABLE_QUEUES];
 /// How long an answer is waited for before another message is no wonder.
 const ANSWER_NS: u64 = 1_000_000_000;
 /// Descriptors that a driver may give to a queue before it was told that it runs. Linux's lets packets
@@ -136,8 +139,11 @@ impl Talk {
             (self.reset_asked, self.owed) = (true, None);
             return None;
         }
-        if self.owed.take().is_some_and(|(_, since_ns)| now_ns.saturating_sub(since_ns) < ANSWER_NS) {
-            counters.report(Rule::AnswerNotAwaited, place, kind.into());
+        if let Some((owed, since_ns)) = self.owed.take() {
+            let takes_back = owed == op::ENABLE_QUEUES && TAKES_BACK.contains(&kind);
+            if !takes_back && now_ns.saturating_sub(since_ns) < ANSWER_NS {
+                counters.report(Rule::AnswerNotAwaited, place, kind.into());
+            }
         }
         let Some(said) = Said::of(kind, &message.bytes) else {
             counters.report(Rule::MessageLengthInvalid, place, message.bytes.len() as u64);
