@@ -15,8 +15,8 @@ pub struct Pf {
     /// How many virtual functions to host; the device must have them.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=128))]
     pub vfs: u16,
-    /// What one may: N,mac=ADDRESS,vlan=ID,trust[=off],spoofcheck[=off]. Others have an address of their
-    /// own, no VLAN, no trust, and their senders' addresses checked.
+    /// What one may: N,mac=ADDRESS,vlan=ID,trust[=off],spoofcheck[=off],rate=MBIT. Others have an address
+    /// of their own, no VLAN, no trust, their senders' addresses checked, and no limit of what they send.
     #[arg(long, value_name = "N,…")]
     pub vf: Vec<VfPolicy>,
     #[command(flatten)]
@@ -45,10 +45,13 @@ impl FromStr for VfPolicy {
             match (key, value) {
                 ("mac", Some(mac)) => policy.mac = Some(address(mac)?),
                 ("vlan", Some(vlan)) => policy.vlan = Some(vlan_of(vlan)?),
+                ("rate", Some(rate)) => policy.rate_mbps = rate_of(rate)?,
                 ("trust", value) => policy.trust = is_on(key, value)?,
                 ("spoofcheck", value) => policy.spoof_check = is_on(key, value)?,
                 _ => {
-                    return Err(format!("{word:?} is unknown: write mac=…, vlan=…, trust or spoofcheck=off"));
+                    return Err(format!(
+                        "{word:?} is unknown: write mac=…, vlan=…, trust, spoofcheck=off or rate=…"
+                    ));
                 }
             }
         }
@@ -64,6 +67,12 @@ fn address(text: &str) -> Result<[u8; 6], String> {
 fn vlan_of(text: &str) -> Result<u16, String> {
     let vlan = text.parse().ok().filter(|vlan| (1..4095).contains(vlan));
     vlan.ok_or_else(|| format!("{text:?} is no VLAN: write 1 to 4094"))
+}
+
+/// Mbit/s; zero is no limit, as with `ip link set … vf … max_tx_rate`.
+fn rate_of(text: &str) -> Result<Option<u32>, String> {
+    let rate: u32 = text.parse().map_err(|_| format!("{text:?} is no rate: write Mbit/s, as rate=500"))?;
+    Ok((rate > 0).then_some(rate))
 }
 
 fn is_on(key: &str, value: Option<&str>) -> Result<bool, String> {
@@ -83,10 +92,13 @@ mod tests {
         let of = |text: &str| text.parse::<VfPolicy>();
         let plain = Policy::default();
         assert_eq!(of("3"), Ok(VfPolicy { vf: 3, policy: plain }));
-        let policy = Policy { mac: Some([2, 0, 0, 0, 0, 1]), vlan: Some(7), trust: true, spoof_check: false };
-        let all = "0,mac=02:00:00:00:00:01,vlan=7,trust,spoofcheck=off";
+        let mac = Some([2, 0, 0, 0, 0, 1]);
+        let policy = Policy { mac, vlan: Some(7), trust: true, spoof_check: false, rate_mbps: Some(500) };
+        let all = "0,mac=02:00:00:00:00:01,vlan=7,trust,spoofcheck=off,rate=500";
+        assert_eq!(of("3,rate=0"), of("3"));
         assert_eq!(of(all), Ok(VfPolicy { vf: 0, policy }));
-        let words = ["", "x", "0,mac", "0,mac=01:00:00:00:00:01", "0,vlan=4095", "0,trust=maybe", "0,rate=5"];
+        let words =
+            ["", "x", "0,mac", "0,mac=01:00:00:00:00:01", "0,vlan=4095", "0,trust=maybe", "0,rate=fast"];
         for wrong in words {
             assert!(of(wrong).is_err(), "{wrong}");
         }

@@ -30,11 +30,14 @@ pub struct Policy {
     pub trust: bool,
     /// What it sends from an address that is not its own is dropped by the device.
     pub spoof_check: bool,
+    /// What it may send at most, in Mbit/s; without a limit if it is `None`. A device that has
+    /// coarser units takes the next of them below, or its lowest.
+    pub rate_mbps: Option<u32>,
 }
 
 impl Default for Policy {
     fn default() -> Policy {
-        Policy { mac: None, vlan: None, trust: false, spoof_check: true }
+        Policy { mac: None, vlan: None, trust: false, spoof_check: true, rate_mbps: None }
     }
 }
 

@@ -96,6 +96,39 @@ impl Relay {
     }
 }
 
+/// What a frame takes on the wire besides its bytes: preamble, CRC, gap.
+const AROUND: u64 = 24;
+/// For how long a sender that was idle may send as fast as it can, in nanoseconds.
+const CREDIT_NS: u64 = 10_000;
+
+/// A limit of what a virtual function sends, by the device's clock.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Limiter {
+    /// Zero is no limit.
+    mbps: u64,
+    /// When the next frame may leave.
+    next_ns: u64,
+}
+
+impl Limiter {
+    /// A limit in Mbit/s; zero for none.
+    pub fn new(mbps: u32) -> Limiter {
+        Limiter { mbps: mbps.into(), next_ns: 0 }
+    }
+
+    /// Whether a frame may leave.
+    pub fn is_open(&self, now_ns: u64) -> bool {
+        self.mbps == 0 || now_ns >= self.next_ns
+    }
+
+    /// A frame has left.
+    pub fn count(&mut self, bytes: usize, now_ns: u64) {
+        if let Some(takes_ns) = ((bytes as u64 + AROUND) * 8 * 1000).checked_div(self.mbps) {
+            self.next_ns = self.next_ns.max(now_ns.saturating_sub(CREDIT_NS)) + takes_ns;
+        }
+    }
+}
+
 /// What the next of `count` virtual functions gives, and which it is: they take turns.
 pub(crate) fn next_in_turn<T>(
     turn: &mut usize,
@@ -140,6 +173,26 @@ mod tests {
         assert_eq!((taken, most(&mut large, 9000)), (64, 64), "room comes back");
         large.clear();
         assert_eq!((large.lost_by_reset, most(&mut large, 9000)), (117, 117));
+    }
+
+    #[test]
+    fn a_limit_holds_over_time_and_none_limits_nothing() {
+        // 1,226 bytes and 24 around them are 10,000 bits: 100 us at 100 Mbit/s.
+        let (mut limited, mut free) = (Limiter::new(100), Limiter::new(0));
+        let mut sent = [0, 0];
+        for now_ns in (1_000_000_000..1_010_000_000).step_by(1000) {
+            for (limiter, sent) in [&mut limited, &mut free].into_iter().zip(&mut sent) {
+                if limiter.is_open(now_ns) {
+                    limiter.count(1226, now_ns);
+                    *sent += 1;
+                }
+            }
+        }
+        assert_eq!(sent, [101, 10_000]);
+        // Who was idle has not saved up for more than one frame.
+        let now_ns = 2_000_000_000;
+        limited.count(1226, now_ns);
+        assert!(!limited.is_open(now_ns) && limited.is_open(now_ns + 90_000));
     }
 
     #[test]

@@ -366,6 +366,15 @@ pub mod bandwidth {
     pub const SHARES: usize = 4;
     /// Where what sets them has the queue sets, which the firmware fills in.
     pub const SET_QUEUE_SETS: usize = 16;
+    /// Where [`super::opcode::CONFIGURE_VSI_BW_LIMIT`] has its limit, two bytes, in units of
+    /// [`UNIT_MBPS`]; zero for none.
+    pub const LIMIT: usize = 4;
+    /// Where it has how much a VSI that was idle may send beyond that.
+    pub const MOST_CREDIT: usize = 8;
+    /// A unit of a limit, in Mbit/s.
+    pub const UNIT_MBPS: u32 = 50;
+    /// The highest limit: what the port carries.
+    pub const HIGHEST: u16 = 800;
 }
 
 /// The link: [`opcode::GET_LINK_STATUS`], [`opcode::GET_PHY_ABILITIES`] and others.

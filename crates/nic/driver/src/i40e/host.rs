@@ -4,7 +4,7 @@
 //!
 //! Drivers of virtual functions are hostile: what they ask for is checked against what theirs has
 //! and the [`Policy`] for it, refused by a status, and counted; a poll answers a bounded number of
-//! them. Not here: limits of bandwidth, channels, more queues on request, RDMA.
+//! them. Not here: channels, more queues on request, RDMA.
 
 mod bring_up;
 mod messages;

@@ -288,8 +288,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         Ok(())
     }
 
-    /// What the VSI may send: all there is, in one traffic class. A limit is taken and has no
-    /// effect.
+    /// What the VSI may send: all there is, in one traffic class, or up to a limit.
     fn bandwidth(&mut self, command: &mut Descriptor) -> Answer {
         let vsi = self.find_vsi(command, command.param16(0))?;
         let set = self.switch.queue_sets().get(usize::from(vsi.number())).unwrap_or(&QUEUE_SET).to_le_bytes();
@@ -317,7 +316,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
                     false => Err(error::BAD_ADDR),
                 }
             }
-            _ => Ok(()),
+            _ => self.limit(command, vsi),
         }
     }
 

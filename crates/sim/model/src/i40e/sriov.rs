@@ -3,8 +3,8 @@
 //! own memory is its own device's, [`Vf`].
 //!
 //! The bridge forwards by the filters of VSIs: a unicast frame to an address that a VSI has a
-//! filter of goes to that one alone, others go to the wire as well. Not modelled: several bridges,
-//! limits of bandwidth, mirrors, VMDq.
+//! filter of goes to that one alone, others go to the wire as well. What one sends can be limited.
+//! Not modelled: several bridges, other limits of bandwidth, mirrors, VMDq.
 
 mod commands;
 mod registers;
@@ -21,7 +21,7 @@ use wire::ethernet::ADDRESSES_LEN;
 
 use super::switch::Switch;
 use super::{I40e, registers::Registers};
-use crate::relay::{BURST, BURST_BYTES, next_in_turn, tag_of, tagged, untagged};
+use crate::relay::{BURST, BURST_BYTES, Limiter, next_in_turn, tag_of, tagged, untagged};
 use crate::{Dma, Pages, Wire};
 
 /// Virtual functions of a card, at most: each has four of the queues that the physical function
@@ -46,6 +46,8 @@ pub(super) struct Sriov {
 pub(super) struct Member {
     pub slot: SharedSlot,
     pub vsi: Option<Switch>,
+    /// What it may send, as long as it has its VSI.
+    pub limiter: Limiter,
 }
 
 /// Who took a frame.
@@ -60,14 +62,15 @@ pub(super) struct Offered {
 
 impl Sriov {
     pub fn new(slots: &[SharedSlot]) -> Sriov {
-        let member = |slot: &SharedSlot| Member { slot: slot.clone(), vsi: None };
+        let member =
+            |slot: &SharedSlot| Member { slot: slot.clone(), vsi: None, limiter: Limiter::default() };
         Sriov { vfs: slots.iter().map(member).collect(), base: 0, first: 0, turn: 0 }
     }
 
     /// As a reset of the physical function leaves them: without queues and VSIs.
     pub fn reset(&mut self, registers: &mut Registers) {
         for vf in &mut self.vfs {
-            vf.vsi = None;
+            (vf.vsi, vf.limiter) = (None, Limiter::default());
             vf.slot.lock().reset();
         }
         for n in 0..VPLAN_QTABLE::COUNT {
@@ -84,10 +87,15 @@ impl Sriov {
         })
     }
 
-    /// The next frame that a virtual function has sent, and which: they take turns.
-    fn next_sent(&mut self) -> Option<(usize, Vec<u8>)> {
-        let vfs = &self.vfs;
-        next_in_turn(&mut self.turn, vfs.len(), |n| vfs[n].slot.lock().frames.sent())
+    /// The next frame that a virtual function has sent and may send now, and which: they take turns.
+    fn next_sent(&mut self, now_ns: u64) -> Option<(usize, Vec<u8>)> {
+        let vfs = &mut self.vfs;
+        next_in_turn(&mut self.turn, vfs.len(), |n| {
+            let Member { slot, limiter, .. } = &mut vfs[n];
+            let frame = limiter.is_open(now_ns).then(|| slot.lock().frames.sent()).flatten()?;
+            limiter.count(frame.len(), now_ns);
+            Some(frame)
+        })
     }
 
     /// Gives a frame to the virtual functions that want it, but for the one that sent it; without a
@@ -144,7 +152,9 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         let most = BURST * self.vfs();
         let (mut moved, mut bytes) = (0, 0);
         while moved < most && bytes < BURST_BYTES {
-            let Some((n, frame)) = self.sriov.as_mut().and_then(Sriov::next_sent) else { break };
+            let Some((n, frame)) = self.sriov.as_mut().and_then(|sriov| sriov.next_sent(self.now_ns)) else {
+                break;
+            };
             moved += 1;
             bytes += frame.len() + self.forward_one(wire, n, frame);
         }
@@ -209,7 +219,8 @@ mod tests {
         for (slot, count) in slots.iter().zip([4, 0, 2]) {
             slot.lock().frames.send((0..count).map(|n| vec![n; 60]));
         }
-        let sent: Vec<_> = std::iter::from_fn(|| sriov.next_sent()).map(|(n, frame)| (n, frame[0])).collect();
+        let sent: Vec<_> =
+            std::iter::from_fn(|| sriov.next_sent(0)).map(|(n, frame)| (n, frame[0])).collect();
         assert_eq!(sent, [(0, 0), (2, 0), (0, 1), (2, 1), (0, 2), (0, 3)]);
     }
 }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
-use regs::i40e::admin::{Descriptor, error, flag, macvlan, opcode};
+use regs::i40e::admin::{Descriptor, bandwidth, error, flag, macvlan, opcode};
 use regs::i40e::descriptor::{rx_high, tx, tx_context};
 use regs::i40e::*;
 
@@ -211,7 +211,13 @@ fn arguments_that_make_no_sense_are_refused_and_reported() {
     let mut register = Descriptor::new(opcode::RX_CTL_REG_WRITE);
     register.set_param(4, &PFGEN_CTRL::AT.to_le_bytes());
     assert_eq!(guest.command(register, &[], 0).retval, error::EINVAL);
-    assert_eq!(guest.broke(Rule::AdminArgumentInvalid), 3);
+    let mut limit = Descriptor::new(opcode::CONFIGURE_VSI_BW_LIMIT);
+    limit.set_param(0, &VSI_SEID.to_le_bytes());
+    for (units, answer) in [(0, 0), (800, 0), (801, error::EINVAL)] {
+        limit.set_param(bandwidth::LIMIT, &u16::to_le_bytes(units));
+        assert_eq!(guest.command(limit, &[], 0).retval, answer, "{units} times 50 Mbit/s");
+    }
+    assert_eq!(guest.broke(Rule::AdminArgumentInvalid), 4);
     // Flags that do not fit the buffer.
     let switch = Descriptor::new(opcode::GET_SWITCH_CONFIG);
     assert_eq!(guest.command(switch, &[0; 512], 0).retval, error::EINVAL);

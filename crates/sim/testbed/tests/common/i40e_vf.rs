@@ -32,10 +32,15 @@ pub fn models(vfs: usize) -> (Vec<Pci>, Vec<Handle>) {
 }
 
 /// A pair on the devices of [`models`].
-pub fn pair((pcis, handles): (Vec<Pci>, Vec<Handle>), asked: &Options) -> Pair {
+pub fn pair(devices: (Vec<Pci>, Vec<Handle>), asked: &Options) -> Pair {
+    pair_at(devices, asked, None)
+}
+
+/// A pair that may send so many Mbit/s each.
+pub fn pair_at((pcis, handles): (Vec<Pci>, Vec<Handle>), asked: &Options, rate_mbps: Option<u32>) -> Pair {
     Pair::of(handles, |dma, pool| {
         // Frames are from one to the other.
-        let policy = |mac| Policy { mac: Some(mac), trust: true, spoof_check: false, ..Policy::default() };
+        let policy = |mac| Policy { mac: Some(mac), trust: true, spoof_check: false, vlan: None, rate_mbps };
         let long = Options { max_frame: asked.max_frame, ..options() };
         let (device, rx, tx) = I40e::open(pcis[0].clone(), dma, long).unwrap().split();
         let host = Host::with_settle(&device, &[FROM, TO].map(policy), Duration::ZERO).unwrap();

@@ -4,7 +4,7 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use regs::i40e::admin::{Descriptor, opcode, promiscuous, vsi};
+use regs::i40e::admin::{Descriptor, bandwidth, opcode, promiscuous, vsi};
 use regs::i40e::*;
 use regs::iavf::{QUEUES, VFQF_HKEY, VFQF_HLUT};
 
@@ -172,6 +172,7 @@ impl Host {
         vf.filters = Vf::filters(&vf.policy, vf.mac, chip.state().api >= promiscuous::RX_ONLY_SINCE);
         let filters = &mut vf.filters;
         chip.with_admin(|admin| filters.tell(admin, vsi.seid, &chip.name))?;
+        self.limit(n, vsi)?;
         self.map(n, vsi)?;
         bar.write32(VFGEN_RSTAT1::at(n), reset_state::ACTIVE);
         Ok(())
@@ -206,6 +207,16 @@ impl Host {
                 tracing::debug!(port = self.chip.name, "{error}");
             }
         })
+    }
+
+    /// Limits what a virtual function sends, as its policy says; a VSI has no limit at first.
+    fn limit(&self, n: usize, vsi: Vsi) -> Result<()> {
+        let Some(mbps) = self.vfs[n].policy.rate_mbps else { return Ok(()) };
+        let units = (mbps / bandwidth::UNIT_MBPS).clamp(1, bandwidth::HIGHEST.into()) as u16;
+        let mut limit = Descriptor::new(opcode::CONFIGURE_VSI_BW_LIMIT);
+        limit.set_param(0, &vsi.seid.to_le_bytes());
+        limit.set_param(bandwidth::LIMIT, &units.to_le_bytes());
+        self.chip.with_admin(|admin| admin.command(limit)).map(|_| ())
     }
 
     /// What the firmware says of a VSI that it added.

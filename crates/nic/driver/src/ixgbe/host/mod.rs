@@ -76,6 +76,9 @@ impl Host {
         let options = Device::check(options, &INFO)?;
         let chip = Chip::new(Device::attach(pci, dma, &INFO)?);
         chip.has_vfs(policies.len())?;
+        if policies.iter().any(|policy| policy.rate_mbps.is_some()) {
+            return Err(Error::NoRate { device: chip.name.clone() });
+        }
         chip.reset()?;
         let mac = chip.mac()?;
         // What is received is a matter of pools.

@@ -1,7 +1,7 @@
 //! Commands of the admin queue that are about virtual functions: their VSIs, and the messages
 //! either way (datasheet 332464, chapter 7).
 
-use regs::i40e::admin::{Descriptor, error, opcode, vsi};
+use regs::i40e::admin::{Descriptor, bandwidth, error, opcode, vsi};
 use regs::i40e::*;
 
 use super::super::admin::{Message, RECEIVE};
@@ -10,6 +10,7 @@ use super::super::lint::{Location, Rule};
 use super::super::statistics::OF_MAIN;
 use super::super::switch::{FIRST_VF, FIRST_VF_SEID, QUEUE_SET, Switch, VEB_SEID, Vsi};
 use super::super::{I40e, QUEUES};
+use crate::relay::Limiter;
 use crate::{Dma, Pages};
 
 /// Messages that the physical function is given in a step.
@@ -79,10 +80,25 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             return self.invalid(command, 0, error::EINVAL);
         }
         if let Some(sriov) = &mut self.sriov {
-            sriov.vfs[n].vsi = Some(made);
+            (sriov.vfs[n].vsi, sriov.vfs[n].limiter) = (Some(made), Limiter::default());
         }
         self.share_vsi(of);
         self.describe_vsi(command, of);
+        Ok(())
+    }
+
+    /// Limits what a VSI may send. Those of the physical function take a limit, which has no effect.
+    pub(in super::super) fn limit(&mut self, command: &Descriptor, vsi: Vsi) -> Answer {
+        let limit = command.param16(bandwidth::LIMIT);
+        if limit > bandwidth::HIGHEST {
+            return self.invalid(command, limit.into(), error::EINVAL);
+        }
+        let members = self.sriov.as_mut().map(|sriov| &mut sriov.vfs);
+        if let (Vsi::Vf(n), Some(vfs)) = (vsi, members)
+            && let Some(vf) = vfs.get_mut(usize::from(n))
+        {
+            vf.limiter = Limiter::new(u32::from(limit) * bandwidth::UNIT_MBPS);
+        }
         Ok(())
     }
 
