@@ -4,10 +4,12 @@
 
 mod common;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use bus::{Bar, Pci};
+use common::between::{Between, in_front_of};
 use common::ixgbe_vf::{Card, models};
 use common::limit::until;
 use common::vf::options;
@@ -15,7 +17,7 @@ use driver::Error;
 use driver::ixgbe::host::Policy;
 use driver::ixgbevf::{Fault, Ixgbevf};
 use memory::Dma;
-use port::Options;
+use port::{Options, Port as _};
 use regs::ixgbe::{CTRL_EXT, PFMAILBOX, PFMBICR, PFMBMEM};
 use regs::ixgbevf::message::{CLEAR_TO_SEND, FAILURE, KIND_MASK, SUCCESS, WORDS, kind, queues, version};
 use regs::ixgbevf::{VFMAILBOX, VFMBMEM};
@@ -177,4 +179,40 @@ fn one_that_speaks_an_old_version_gives_one_queue() {
     assert!(error.to_string().contains("query_rss on"), "{error}");
     let error = opened_by(two, old).unwrap_err();
     assert!(matches!(error, Error::Vf(Fault::FewQueues { has: 1, wanted: 2, .. })), "{error}");
+}
+
+/// Counts the writes of registers.
+#[derive(Debug, Default)]
+struct Counting(AtomicUsize);
+
+impl Between for Counting {
+    fn write_bar(&self, inner: &Pci, index: usize, offset: u32, data: &[u8]) -> bus::Result<()> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        inner.write_bar(index, offset, data)
+    }
+}
+
+#[test]
+fn a_physical_function_that_keeps_the_buffer_holds_up_nobody_who_asks_how_it_is() {
+    let mut card = Card::open(&[Policy::default()]);
+    let counting = Arc::new(Counting::default());
+    card.vfs[0] = in_front_of(card.vfs[0].clone(), counting.clone());
+    let vf = card.open_vf(0, &options());
+    let pf = registers(&card.pcis[0]);
+    card.host(|_| {
+        until("the buffer", || {
+            pf.write32(PFMAILBOX::at(0), PFMAILBOX::PFU);
+            pf.read32(PFMAILBOX::at(0)) & PFMAILBOX::PFU != 0
+        });
+        pf.write32(PFMBMEM::at(0), kind::PF_CONTROL_MSG);
+        pf.write32(PFMAILBOX::at(0), PFMAILBOX::PFU | PFMAILBOX::STS);
+        let before = counting.0.load(Ordering::Relaxed);
+        (0..10).for_each(|_| vf.device.health().unwrap());
+        let written = counting.0.load(Ordering::Relaxed) - before;
+        assert!((1..=20).contains(&written), "{written} writes");
+        pf.write32(PFMAILBOX::at(0), 0);
+    });
+    // What it told is read once the buffer is free: that this one has to begin anew.
+    until("the driver to be told", || vf.device.health().is_err());
+    card.finish(vec![vf], &[]);
 }

@@ -59,7 +59,8 @@ impl Mailbox {
     /// Whether the physical function has been reset since, or has told that this one was.
     pub fn is_reset(&mut self, bar: &Bar) -> bool {
         self.read_status(bar);
-        if !self.stuck && self.told & VFMAILBOX::PFSTS != 0 && self.hold(bar).is_ok() {
+        // A buffer that is not given now may be the next time: nobody waits for it here.
+        if !self.stuck && self.told & VFMAILBOX::PFSTS != 0 && self.try_to_hold(bar) {
             let words = self.take(bar);
             self.note(&words);
         }
@@ -125,13 +126,15 @@ impl Mailbox {
         })
     }
 
+    /// Takes the buffer if the physical function does not have it.
+    fn try_to_hold(&mut self, bar: &Bar) -> bool {
+        bar.write32(VFMAILBOX::AT, VFMAILBOX::VFU);
+        self.read_status(bar) & VFMAILBOX::VFU != 0
+    }
+
     /// Takes the buffer, for which the physical function may have to finish first.
     fn hold(&mut self, bar: &Bar) -> std::result::Result<(), Late> {
-        let held = poll(LIMIT, PAUSE, || {
-            bar.write32(VFMAILBOX::AT, VFMAILBOX::VFU);
-            let value = self.read_status(bar);
-            Ok((value & VFMAILBOX::VFU != 0 || self.reset).then_some(()))
-        });
+        let held = poll(LIMIT, PAUSE, || Ok((self.try_to_hold(bar) || self.reset).then_some(())));
         held.unwrap_or(Err(Late(0)))
     }
 

@@ -25,7 +25,7 @@ pub struct Card {
     pub vfs: Vec<Pci>,
     pub handles: Vec<Handle>,
     stepper: Option<Stepper>,
-    pcis: Vec<Pci>,
+    pub pcis: Vec<Pci>,
     pub dma: Dma,
     pub pool: Pool,
 }
