@@ -206,8 +206,8 @@ enum Place<'a> {
 /// What elements find beside the graph, in a router that runs and in one that is looked at.
 fn services(click: &Click, router_ports: Arc<RouterPorts>) -> Services {
     let mut services = Services::default();
+    services.add(interfaces::known(&router_ports));
     services.add(router_ports);
-    services.add(interfaces::of_this_machine());
     services.add(Arc::new(click.numbers.clone()));
     services
 }

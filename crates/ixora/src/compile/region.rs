@@ -210,7 +210,7 @@ fn node(planned: &Planned, made: Option<&dyn graph::Element>) -> Result<Node, St
     if planned.pull_inputs.contains(&true) || planned.pull_outputs.contains(&true) {
         return Err("packets are pulled".into());
     }
-    let element = made.ok_or("it was not made")?;
+    let element = made.ok_or("it has the address of a port, which is known when that is open")?;
     let code = (kernel.code)(element);
     match &code {
         Code::Excluded(why) => return Err(why.to_string()),

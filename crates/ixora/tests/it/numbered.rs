@@ -69,3 +69,26 @@ fn a_number_that_nothing_names_is_an_error_that_tells_the_option() {
     let (_, errors) = click(&["--port", "0=tap:a", "--dpdk", "-a", "tap:b", "--", "-e", BOUNCE]);
     assert!(errors.contains("packet port 0 is given twice"), "{errors}");
 }
+
+/// Hexadecimal digits, without what stands between them.
+fn digits(text: &str) -> String {
+    text.chars().filter(char::is_ascii_hexdigit).collect::<String>().to_lowercase()
+}
+
+/// The address is the port's own, which is known when it is open; elements are made before.
+#[test]
+fn a_ports_address_is_known_by_its_name() {
+    let text = "InfiniteSource(DATA abcd, LIMIT 1) -> EtherEncap(0x0800, me, 0:eth) -> Print(x) -> Discard;
+        p0 :: FromDPDKDevice(0) -> Discard; AddressInfo(me p0); Script(wait 200ms, stop)";
+    let port = format!("--port=0={SINK}");
+    let (all, errors) = click(&["-w", "--json", &port, "-e", text, "-h", "p0.mac"]);
+    let mac = digits(all["handlers"]["p0.mac"].as_str().unwrap_or_default());
+    assert!(mac.len() == 12 && mac != "020000000000", "{all:#}: {errors}");
+    let printed = errors.split_once("| ").map(|(_, packet)| digits(packet)).unwrap_or_default();
+    assert!(printed.starts_with(&format!("{mac}{mac}0800")), "{mac}: {errors}");
+    let (all, _) = click(&["--check", "--json", &port, "-e", text]);
+    let about = format!("the address of {SINK} is known when the port is open");
+    let problems = all["problems"].as_array().expect("a list");
+    let notes = problems.iter().filter(|problem| problem["message"] == about.as_str());
+    assert_eq!((notes.count(), &all["errors"]), (2, &0.into()), "{all:#}");
+}

@@ -17,7 +17,9 @@ pub static ADDRESS_INFO: Class = Class {
     doc: "Each argument is a name and what it stands for: an IPv4 or IPv6 address or prefix, an Ethernet \
           address, one of each kind at most. Configurations may then say the name; where several kinds would \
           do, `name:ip`, `name:ipnet`, `name:bcast`, `name:eth`. A prefix with a host part is an address as \
-          well. A name holds in the compound element it is declared in, and within.",
+          well. Without being declared, interfaces of the machine are known by their names, and ports of the \
+          router by theirs and by those of their FromDevice and ToDevice, with their Ethernet address \
+          (`p0:eth`). A name holds in the compound element it is declared in, and within.",
     ports: "0/0",
     arguments: &[rest("NAME ADDRESS...", "a name and its addresses")],
     phase: Class::INFORMATION,

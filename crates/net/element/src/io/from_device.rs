@@ -165,6 +165,7 @@ pub static CLASS: Class = Class {
     ]),
     example: "FromDevice(af_packet:eth1) -> ToDevice(af_packet:eth2)",
     see: &["ToDevice", "FromDump", "StaticThreadSched"],
+    port: Some(super::names::port_name),
     make: |setup, conf| {
         let (name, ring) = named(&conf.mandatory::<String>("PORT")?, setup)?;
         if setup.class == "FromHost" {

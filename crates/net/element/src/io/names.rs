@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use graph::element::interfaces::PortName;
+use graph::{Conf, Services};
+
 /// The ports that DPDK's numbers stand for, as the command line gives them: a
 /// [service](graph::Services), without which no number is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -62,6 +65,15 @@ pub(super) fn port(class: &str, name: &str, numbers: Option<&PortNumbers>) -> Re
         return stands_for(format!("{way}:{name}"));
     }
     Ok(Meaning { port: name.to_string(), queue: None, note: None })
+}
+
+/// The port that the configuration of an element names first.
+pub(super) fn port_name(class: &str, conf: &mut Conf<'_>, services: &Services) -> Option<PortName> {
+    let written: String = conf.mandatory("PORT").ok()?;
+    let Meaning { port, .. } = port(class, &written, services.get::<PortNumbers>().as_deref()).ok()?;
+    // The name of a TAP alone is that of the interface at its other end.
+    let written = if port.starts_with("tap:") { port.clone() } else { written.trim().to_string() };
+    Some(PortName { written, port })
 }
 
 /// The `iface=` of a virtual device of DPDK's.

@@ -71,6 +71,7 @@ pub static CLASS: Class = Class {
     drops: &["ring full", "nobody sends any more"],
     example: "FromDevice(af_packet:eth1) -> ToDevice(af_packet:eth2)",
     see: &["FromDevice", "ToDump"],
+    port: Some(super::names::port_name),
     make: |setup, conf| {
         let (name, ring) = super::from_device::named(&conf.mandatory::<String>("PORT")?, setup)?;
         let (queue, queues) = super::from_device::queues(&name, conf)?;

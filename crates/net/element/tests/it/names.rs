@@ -1,8 +1,12 @@
-//! Names of the machine's interfaces in place of their addresses, as Click has them.
+//! Names of the machine's interfaces and of the router's ports in place of their addresses.
 #![allow(clippy::unwrap_used)]
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use element::io::PortNumbers;
+use element::io::router_ports::RouterPorts;
 
 use graph::clock::{Clock, SIMULATION_START_NS};
 use graph::element::interfaces::{InterfaceAddresses, Interfaces, MachineInterfaces};
@@ -10,8 +14,12 @@ use graph::{Options, Services};
 
 use crate::{Rig, registry};
 
-/// A machine with one interface, and one that has no addresses.
-struct Machine;
+/// A machine with one interface, and one that has no addresses; and a router's ports.
+#[derive(Default)]
+struct Machine {
+    /// Whether the ports are open.
+    open: Arc<AtomicBool>,
+}
 
 impl Interfaces for Machine {
     fn addresses(&self, name: &str) -> Option<InterfaceAddresses> {
@@ -21,7 +29,7 @@ impl Interfaces for Machine {
             ipv6: Some(("2001:db8::3".parse().unwrap(), 64)),
         };
         match name {
-            "eth0" => Some(eth0),
+            "eth0" | "af_packet:eth0" => Some(eth0),
             "eth1" => Some(InterfaceAddresses::default()),
             _ => None,
         }
@@ -30,15 +38,36 @@ impl Interfaces for Machine {
     fn gateway(&self, name: &str) -> Option<Ipv4Addr> {
         (name == "eth0").then_some(Ipv4Addr::new(10, 1, 15, 254))
     }
+
+    fn port(&self, name: &str) -> Option<[u8; 6]> {
+        let last = match name {
+            "model:82599,wire=loop" => 0x11,
+            "0000:03:00.0" => 0x12,
+            "tap:fake0" => 0x13,
+            _ => return None,
+        };
+        self.open.load(Ordering::Relaxed).then_some([2, 0, 0, 0, 0, last])
+    }
+}
+
+/// What a router is built with, and is planned with; ports are open once it is prepared.
+fn options() -> Options {
+    let (machine, mut services) = (Machine::default(), Services::default());
+    let open = machine.open.clone();
+    services.add(Arc::new(MachineInterfaces(Box::new(machine))));
+    services.add(Arc::new(PortNumbers([(3, "0000:03:00.0".to_string())].into())));
+    services.add(Arc::new(RouterPorts::new(Box::new(|_| Err("nothing is opened here".into())))));
+    let clock = Arc::new(Clock::simulated(SIMULATION_START_NS));
+    let prepare = move |_: &[graph::plan::Planned]| {
+        open.store(true, Ordering::Relaxed);
+        Ok(())
+    };
+    Options { clock, services, prepare: Some(Box::new(prepare)), ..Options::default() }
 }
 
 fn build(config: &str) -> Result<Rig, String> {
-    let mut services = Services::default();
-    services.add(Arc::new(MachineInterfaces(Box::new(Machine))));
-    let clock = Arc::new(Clock::simulated(SIMULATION_START_NS));
-    let options = Options { clock, services, ..Options::default() };
     let flat = element::fixture::flatten(config, &registry())?;
-    element::fixture::Rig::build(config, flat, &registry(), options).map(Rig)
+    element::fixture::Rig::build(config, flat, &registry(), options()).map(Rig)
 }
 
 fn printed(config: &str) -> String {
@@ -110,4 +139,85 @@ fn an_interface_without_an_address_is_none() {
         let error = build(&format!("Idle -> {config} -> Discard")).err().unwrap_or_default();
         assert!(error.contains("expected IP address"), "{config}: {error}");
     }
+}
+
+const PORTS: &str = "p0 :: FromDevice(\"model:82599,wire=loop\") -> Discard; FromDPDKDevice(3) -> Discard;
+    host :: FromHost(fake0) -> Discard; e0 :: FromDevice(eth0) -> Discard;
+    c :: { Idle -> q1 :: ToDevice(0000:03:00.0) };";
+
+/// A port's address is known when it is open, and elements are made before that.
+#[test]
+fn a_ports_name_is_its_ethernet_address() {
+    for (name, last) in [
+        ("p0", 0x11),
+        ("p0:eth", 0x11),
+        ("\"model:82599,wire=loop:eth\"", 0x11),
+        ("3:eth", 0x12),
+        ("0000:03:00.0:eth", 0x12),
+        ("c/q1", 0x12),
+        ("host:eth", 0x13),
+        ("tap:fake0:eth", 0x13),
+        ("e0:eth", 0x09),
+    ] {
+        let said = printed(&format!(
+            "{PORTS} InfiniteSource(DATA abcd, LIMIT 1, STOP true) -> EtherEncap(0x0800, {name}, {name}) -> Print(x)
+             -> Discard"
+        ));
+        let header = format!("02000000 00{last:02x}0200 000000{last:02x} 0800");
+        assert!(said.contains(&header), "{name}: {said}");
+    }
+}
+
+/// What is declared with a port's address has it, too, where it is looked up before or after.
+#[test]
+fn names_are_declared_with_a_ports_address() {
+    let said = printed(&format!(
+        "{PORTS} InfiniteSource(DATA abcd, LIMIT 1, STOP true) -> EtherEncap(0x0800, me, you:eth) -> Print(x)
+         -> Discard; AddressInfo(me 192.0.2.1 p0, you 192.0.2.2/24 3:eth)"
+    ));
+    assert!(said.contains("02000000 00120200 00000011 0800"), "{said}");
+}
+
+#[test]
+fn responders_and_classifiers_take_ports() {
+    let request =
+        "ffffffff ffff0200 00000011 0806 0001 0800 0604 0001 020000000011 0a010204 000000000000 0a010203";
+    let said = printed(&format!(
+        "{PORTS} InfiniteSource(DATA \\<{request}>, LIMIT 1, STOP true) -> t :: Tee
+         -> ARPResponder(e0 p0) -> Print(reply, 32) -> Discard;
+         t[1] -> MarkMACHeader(0) -> MarkIPHeader(14) -> f :: IPClassifier(ether src p0:eth, -); f[0] -> Print(ours) -> Discard;
+         f[1] -> Discard"
+    ));
+    assert!(said.contains("02000000 00110200 00000011 0806") && said.contains("ours:"), "{said}");
+    let packet = "\\<45000014 00000000 40110000 0a010203 0a01020f>";
+    let said = printed(&format!(
+        "{PORTS} InfiniteSource(DATA {packet}, LIMIT 1, STOP true) -> MarkIPHeader
+         -> f :: IPClassifier(dst host e0, src host e0, -); f[0] -> Print(to) -> Discard;
+         f[1] -> Print(from) -> SetIPAddress(e0) -> Discard; f[2] -> Discard"
+    ));
+    assert!(said.starts_with("from:"), "{said}");
+}
+
+/// A port that is no interface has no IP address, a number is no name of one, and the name of a
+/// TAP alone is that of the interface at its other end.
+#[test]
+fn ports_have_no_other_addresses() {
+    for config in
+        ["SetIPAddress(p0)", "SetIPAddress(p0:ip)", "SetIPAddress(3)", "EtherEncap(0, fake0, fake0)"]
+    {
+        let error = build(&format!("{PORTS} Idle -> {config} -> Discard")).err().unwrap_or_default();
+        assert!(error.contains("expected"), "{config}: {error}");
+    }
+}
+
+/// Where nothing is opened it is told whose address is not known.
+#[test]
+fn a_plan_tells_that_a_ports_address_is_not_known() {
+    let config = format!("{PORTS} Idle -> e :: EtherEncap(0x0800, p0, e0:eth) -> Discard");
+    let flat = element::fixture::flatten(&config, &registry()).unwrap();
+    let (plan, problems) = graph::Router::plan(&config, flat, &registry(), options());
+    assert!(plan.is_some(), "{problems:?}");
+    let about: Vec<&str> =
+        problems.iter().map(|problem| &*problem.message).filter(|m| m.contains("address")).collect();
+    assert_eq!(about, ["the address of model:82599,wire=loop is known when the port is open"]);
 }

@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use crate::element::account::Account;
 use crate::element::chain::Chain;
 use crate::element::conf::{Conf, Fault};
+use crate::element::interfaces::PortName;
 use crate::element::kernel::Kernel;
 use crate::element::{Element, handler};
-use crate::plan::setup::Setup;
+use crate::plan::setup::{Services, Setup};
 
 pub use crate::element::handler::{
     Handler, HandlerTable, Handlers, NONE as NO_HANDLERS, Row, Setting, action, ask, both, call, datum,
@@ -64,6 +65,9 @@ pub struct Class {
     /// initialized; each says for itself which of it ([`Setup::will_need`]). A process that
     /// runs no such element gives it up.
     pub system: &'static [SystemUse],
+    /// The port that an element is on, by its configuration: its address is known by the
+    /// port's name and by the element's.
+    pub port: Option<fn(&str, &mut Conf<'_>, &Services) -> Option<PortName>>,
     /// How its elements are part of programs that `ixora compile` writes.
     pub kernel: Kernel,
     /// Makes an element from its configuration.
@@ -227,6 +231,7 @@ impl Class {
         },
         live: false,
         system: &[],
+        port: None,
         kernel: Kernel::Unwritten,
         make: |_, _| Err(Fault::new("cannot be made")),
     };

@@ -1,5 +1,6 @@
 //! Names of the machine's network interfaces, which configurations may say in place of
-//! their addresses: `eth0`, `eth0:ip`, `eth0:gw`, `eth0:eth`.
+//! their addresses: `eth0`, `eth0:ip`, `eth0:gw`, `eth0:eth`; and those of the router's own
+//! ports, each of which has an Ethernet address once it is open.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -38,6 +39,20 @@ pub trait Interfaces: Send + Sync {
 
     /// The router that everything else goes to through it.
     fn gateway(&self, name: &str) -> Option<Ipv4Addr>;
+
+    /// The Ethernet address of the router's own port of this name, once it is open.
+    fn port(&self, _name: &str) -> Option<[u8; 6]> {
+        None
+    }
+}
+
+/// The name of a port in an element's configuration, and the port that it means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortName {
+    /// As the configuration has it.
+    pub written: String,
+    /// As the port is opened.
+    pub port: String,
 }
 
 /// Where [`Services`](crate::Services) have them.

@@ -3,19 +3,34 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::clock::SECOND_NS;
-use crate::element::interfaces::MachineInterfaces;
+use crate::element::interfaces::{MachineInterfaces, PortName};
 use crate::lang::args;
 
-/// Names of addresses that a configuration declares (`AddressInfo`), and those of the
-/// machine's interfaces.
+/// Names of addresses that a configuration declares (`AddressInfo`), those of the
+/// machine's interfaces, and those of the router's ports.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
-    known: HashMap<(Kind, String), String>,
+    known: HashMap<(Kind, String), Declared>,
     interfaces: Option<Arc<MachineInterfaces>>,
+    /// The ports that names mean: those of elements, and ports as they are written.
+    ports: HashMap<String, String>,
+    /// Ports that were asked for their address and are not open, since it was looked at last.
+    awaited: Arc<Mutex<Vec<String>>>,
 }
+
+/// What a name was declared to stand for.
+#[derive(Debug, Clone, Default)]
+struct Declared {
+    value: String,
+    /// The ports that must be open before the value is the right one.
+    awaited: Vec<String>,
+}
+
+/// Stands for the address of a port that is not open: locally administered, and nobody's.
+const UNKNOWN: Ethernet = Ethernet([2, 0, 0, 0, 0, 0]);
 
 /// What a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -37,13 +52,62 @@ pub enum Kind {
 impl Names {
     /// Those of a machine's interfaces, if they are known.
     pub fn of_machine(interfaces: Option<Arc<MachineInterfaces>>) -> Names {
-        Names { known: HashMap::new(), interfaces }
+        Names { interfaces, ..Names::default() }
     }
 
     /// Says that `name`, in full with the compound it is declared in, stands for
     /// `value`.
     pub fn declare(&mut self, kind: Kind, name: String, value: String) {
-        self.known.insert((kind, name), value);
+        self.known.insert((kind, name), Declared { value, awaited: vec![] });
+    }
+
+    /// As [`declare`](Self::declare), by an element that was made before these ports were open.
+    pub(crate) fn declare_before(&mut self, awaited: &[String], kind: Kind, name: String, value: String) {
+        // Nothing but a port's Ethernet address waits for it.
+        let awaited = if kind == Kind::Ethernet { awaited.to_vec() } else { vec![] };
+        self.known.insert((kind, name), Declared { value, awaited });
+    }
+
+    /// Says which ports elements, by their full names, are on. A port as it is written goes
+    /// before an element of the same name.
+    pub(crate) fn name_ports(&mut self, ports: Vec<(&str, PortName)>) {
+        let by_element = ports.iter().map(|(element, name)| ((*element).to_string(), name.port.clone()));
+        self.ports.extend(by_element);
+        self.ports.extend(ports.into_iter().map(|(_, PortName { written, port })| (written, port)));
+    }
+
+    /// Takes the ports that were asked for their address and are not open.
+    pub(crate) fn take_awaited(&self) -> Vec<String> {
+        std::mem::take(&mut *self.awaited.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn wait_for(&self, ports: &[String]) {
+        let mut awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
+        for port in ports {
+            if !awaited.contains(port) {
+                awaited.push(port.clone());
+            }
+        }
+    }
+
+    /// An address of the port that a name means. An Ethernet address of one that is not open
+    /// is told afterwards ([`take_awaited`](Self::take_awaited)).
+    fn of_port(&self, kind: Kind, name: &str) -> Option<String> {
+        let port = self.ports.get(name)?;
+        let interfaces = &self.interfaces.as_ref()?.0;
+        // A number of DPDK's is an address to nobody.
+        let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
+        if kind != Kind::Ethernet && is_number {
+            return None;
+        }
+        if let Some(address) = interfaces.addresses(port).and_then(|known| known.of_kind(kind)) {
+            return Some(address);
+        }
+        let known = (kind == Kind::Ethernet).then(|| interfaces.port(port))?;
+        if known.is_none() {
+            self.wait_for(std::slice::from_ref(port));
+        }
+        Some(known.map_or(UNKNOWN, Ethernet).to_string())
     }
 }
 
@@ -61,14 +125,22 @@ impl Scope<'_> {
     pub fn lookup(&self, kind: Kind, name: &str) -> Option<&str> {
         enclosing(self.element).find_map(|prefix| {
             let full = format!("{prefix}{name}");
-            self.names.known.get(&(kind, full)).map(String::as_str)
+            let declared = self.names.known.get(&(kind, full))?;
+            if !declared.awaited.is_empty() {
+                self.names.wait_for(&declared.awaited);
+            }
+            Some(declared.value.as_str())
         })
     }
 
-    /// What `name` stands for: as it was declared, or as an interface has it.
+    /// What `name` stands for: as it was declared, or as an interface or a port has it.
     fn find(&self, kind: Kind, name: &str) -> Option<Cow<'_, str>> {
         let of_interface = || self.names.interfaces.as_ref()?.0.addresses(name)?.of_kind(kind);
-        self.lookup(kind, name).map(Cow::Borrowed).or_else(|| of_interface().map(Cow::Owned))
+        let of_port = || {
+            enclosing(self.element).find_map(|prefix| self.names.of_port(kind, &format!("{prefix}{name}")))
+        };
+        let found = || of_interface().or_else(of_port).map(Cow::Owned);
+        self.lookup(kind, name).map(Cow::Borrowed).or_else(found)
     }
 
     /// The IPv4 address that a name with a suffix stands for: `name:ip`, `name:bcast`,
@@ -321,7 +393,8 @@ pub struct Ethernet(pub [u8; 6]);
 impl Value for Ethernet {
     fn parse(text: &str, scope: &Scope<'_>) -> Result<Ethernet, String> {
         let text = text.trim();
-        let name = without_suffix(text, &["eth", "ether", "ethernet"]);
+        // The name of a port that has commas stands in quotes.
+        let name = without_suffix(text.trim_matches('"'), &["eth", "ether", "ethernet"]);
         let known = scope.lookup(Kind::Ethernet, text).map(Cow::Borrowed);
         if let Some(known) = known.or_else(|| scope.find(Kind::Ethernet, name)) {
             return said(&known);

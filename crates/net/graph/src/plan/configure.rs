@@ -2,7 +2,7 @@
 //! all of a router that there can be before anything is opened, and all that is wrong
 //! with it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::element::class::{Registry, SystemNeed};
 use crate::element::conf::{Conf, Fault};
@@ -37,6 +37,17 @@ pub(crate) struct Results {
     held: Vec<(usize, u64)>,
     /// What elements will ask of the system, by their numbers.
     needs: Vec<(usize, SystemNeed)>,
+    /// The ports whose address elements need, which were not open when the elements were made.
+    awaited: BTreeMap<usize, Vec<String>>,
+    /// Those elements are being made again: what else they ask for they did ask for before.
+    again: bool,
+}
+
+impl Results {
+    /// Has those elements as if they had not been made that are made again.
+    pub(crate) fn leave_out_awaiting(&mut self) {
+        self.awaited.keys().for_each(|&index| self.made[index] = None);
+    }
 }
 
 /// The elements in the order in which they are made and initialized.
@@ -82,6 +93,7 @@ pub(crate) fn configure(flat: &Flat, registry: &Registry, inputs: Inputs<'_>) ->
     let wiring::Wiring { mut elements, wires, mut problems, miscounted, .. } = wiring;
     let names = Names::of_machine(inputs.services.get());
     let mut results = Results { made: elements.iter().map(|_| None).collect(), names, ..Results::default() };
+    name_ports(&elements, inputs, &mut results.names);
     let sound = !is_wrong(&problems);
     if sound || inputs.thorough {
         // Of ports that are not as they should be, elements only complain again.
@@ -130,6 +142,40 @@ fn make(
     }
 }
 
+/// Makes the names of ports known, so that elements made before those of a port know them.
+fn name_ports(elements: &[Planned], inputs: Inputs<'_>, names: &mut Names) {
+    let port = |planned: &'_ Planned| {
+        let port = planned.kind.port?;
+        let scope = Scope { element: &planned.name, names };
+        port(&planned.class, &mut Conf::new(planned.kind, &planned.config, scope), inputs.services)
+    };
+    let ports = elements.iter().filter_map(|planned| Some((&*planned.name, port(planned)?))).collect();
+    names.name_ports(ports);
+}
+
+/// Makes those elements again that were made before the ports were open whose address they
+/// need, in the usual order: one may have declared what another one looks up.
+pub(crate) fn make_awaiting(elements: &[Planned], flat: &Flat, inputs: Inputs<'_>, results: &mut Results) {
+    let awaited = std::mem::take(&mut results.awaited);
+    results.again = true;
+    for index in in_phases(elements).into_iter().filter(|index| awaited.contains_key(index)) {
+        make_one(elements, index, flat, inputs, results);
+    }
+    for (index, ports) in std::mem::take(&mut results.awaited) {
+        let message = format!("the address of {} is not known", ports.join(", "));
+        results.problems.push(about(&elements[index], message));
+    }
+}
+
+/// What is told of elements that need the address of a port, where none is opened.
+pub(crate) fn awaiting(elements: &[Planned], results: &Results) -> Vec<Problem> {
+    let note = |(&index, ports): (&usize, &Vec<String>)| {
+        let message = format!("the address of {} is known when the port is open", ports.join(", "));
+        Problem { severity: Severity::Note, ..about(&elements[index], message) }
+    };
+    results.awaited.iter().map(note).collect()
+}
+
 /// Makes an element. An argument that is found wrong is left out and the element made
 /// once more, until nothing else is wrong.
 fn make_one(elements: &[Planned], index: usize, flat: &Flat, inputs: Inputs<'_>, results: &mut Results) {
@@ -156,6 +202,7 @@ fn make_one(elements: &[Planned], index: usize, flat: &Flat, inputs: Inputs<'_>,
         let keyword = |&argument: &usize| conf.is_keyword(argument);
         let (requests, fault) = (setup.requests, made.as_ref().err().cloned());
         let again = fault.as_ref().and_then(|fault| fault.argument).filter(keyword);
+        let awaited = results.names.take_awaited();
         match (made, fault) {
             (Ok(mut element), _) if pass == 0 => {
                 debug_assert!(
@@ -176,8 +223,13 @@ fn make_one(elements: &[Planned], index: usize, flat: &Flat, inputs: Inputs<'_>,
             }
             _ => {}
         }
-        for request in requests.into_iter().filter(|_| pass == 0) {
-            ask(elements, index, request, results);
+        let is_new = |request: &Request| !results.again || matches!(request, Request::Declare(..));
+        let requests: Vec<Request> = requests.into_iter().filter(|one| pass == 0 && is_new(one)).collect();
+        for request in requests {
+            ask(elements, index, request, &awaited, results);
+        }
+        if !awaited.is_empty() {
+            results.awaited.insert(index, awaited);
         }
         match again {
             Some(argument) => left_out.push(argument),
@@ -186,12 +238,14 @@ fn make_one(elements: &[Planned], index: usize, flat: &Flat, inputs: Inputs<'_>,
     }
 }
 
-/// Does what an element asked for while it was made.
-fn ask(elements: &[Planned], index: usize, request: Request, results: &mut Results) {
+/// Does what an element asked for while it was made, which these ports were not open for.
+fn ask(elements: &[Planned], index: usize, request: Request, awaited: &[String], results: &mut Results) {
     let planned = &elements[index];
     let context = crate::element::value::enclosing(&planned.name).next().unwrap_or_default();
     match request {
-        Request::Declare(kind, name, value) => results.names.declare(kind, name, value),
+        Request::Declare(kind, name, value) => {
+            results.names.declare_before(awaited, kind, name, value);
+        }
         Request::Warn(message) => {
             let warning = Problem { severity: Severity::Warning, ..about(planned, message) };
             results.problems.push(warning);

@@ -12,7 +12,9 @@ use crate::element::class::Registry;
 use crate::element::{Account, Element, Refused, port_code};
 use crate::lang::{Flat, Place, Problem};
 use crate::plan::buffers;
-use crate::plan::configure::{Configured, Inputs, configure, in_phases, is_wrong};
+use crate::plan::configure::{
+    Configured, Inputs, Results, awaiting, configure, in_phases, is_wrong, make_awaiting,
+};
 use crate::plan::setup::Services;
 use crate::plan::single::Batching;
 use crate::plan::{Instances, MAX_THREADS, Plan, Planned, Port};
@@ -121,18 +123,16 @@ impl Router {
         source: &str,
         flat: Flat,
         registry: &Registry,
-        options: Options,
+        mut options: Options,
     ) -> Result<Router, Vec<Problem>> {
+        let prepare = options.prepare.take();
         let inputs = options.inputs();
         let threads = inputs.threads;
         let Configured { mut elements, wires, mut results } = configure(&flat, registry, inputs);
         if is_wrong(&results.problems) {
             return Err(results.problems);
         }
-        if let Some(prepare) = options.prepare {
-            let failed = |message: String| vec![Problem::error(&Place::nowhere("ports"), message)];
-            prepare(&elements).map_err(failed)?;
-        }
+        open(prepare, &elements, &flat, inputs, &mut results)?;
         let warnings = std::mem::take(&mut results.problems);
         let mut copies = replicate(&mut elements, std::mem::take(&mut results.made));
         let regions = if options.measure { &[] } else { options.fused };
@@ -374,6 +374,7 @@ impl Router {
         if is_wrong(&problems) {
             return (None, problems);
         }
+        let problems = [problems, awaiting(&elements, &results)].concat();
         replicate(&mut elements, results.made);
         let mut plan = Plan::new(elements, wires, flat, source.to_string());
         if options.chains && !options.measure && !results.measure {
@@ -402,7 +403,7 @@ impl Router {
     }
 
     /// As [`plan`](Self::plan), with the elements as they were made: for what writes
-    /// programs of them.
+    /// programs of them. Those that are made again when ports are open are left out.
     ///
     /// # Errors
     /// What is wrong.
@@ -412,13 +413,30 @@ impl Router {
         registry: &Registry,
         options: Options,
     ) -> Result<(Plan, Instances), Vec<Problem>> {
-        let Configured { elements, wires, results } =
+        let Configured { elements, wires, mut results } =
             configure(&flat, registry, Inputs { threads: 1, ..options.inputs() });
         if is_wrong(&results.problems) {
             return Err(results.problems);
         }
+        results.leave_out_awaiting();
         Ok((Plan::new(elements, wires, flat, source.to_string()), results.made))
     }
+}
+
+/// Opens the ports, and makes the elements again that need their addresses.
+fn open(
+    prepare: Option<Prepare>,
+    elements: &[Planned],
+    flat: &Flat,
+    inputs: Inputs<'_>,
+    results: &mut Results,
+) -> Result<(), Vec<Problem>> {
+    if let Some(prepare) = prepare {
+        let failed = |message: String| vec![Problem::error(&Place::nowhere("ports"), message)];
+        prepare(elements).map_err(failed)?;
+    }
+    make_awaiting(elements, flat, inputs, results);
+    if is_wrong(&results.problems) { Err(std::mem::take(&mut results.problems)) } else { Ok(()) }
 }
 
 fn slot(plan: &Plan, index: usize, element: Option<Box<dyn Element>>) -> Slot {
