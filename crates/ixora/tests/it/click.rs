@@ -45,7 +45,15 @@ fn simulated_time_passes_for_more_than_one_thread() {
 
 #[test]
 fn a_class_used_as_an_elements_name_is_one_error() {
-    for config in ["Counter :: Null; Idle -> Counter -> Discard", "Idle -> Queue :: Counter -> Discard"] {
+    let compound = "elementclass Two { [0] -> Queue -> Unqueue -> [0]; [1] -> Discard; }";
+    for config in [
+        "Counter :: Null; Idle -> Counter -> Discard",
+        "Idle -> Queue :: Counter -> Discard",
+        &format!("{compound} Two :: Null; Idle -> Discard"),
+        &format!("{compound} Idle -> Two :: Null -> Discard"),
+        &format!("{compound} Idle -> Two :: Two -> Discard"),
+        &format!("{compound} Idle -> Counter :: Two -> Discard"),
+    ] {
         let out = ixora(&["--check", "-e", config]);
         assert_eq!(out.status.code(), Some(1), "{config}");
         let said = text(&out.stderr);

@@ -245,6 +245,8 @@ fn declare(reader: &mut Reader<'_>, item: Pending<'_>) -> Option<u32> {
                 let message = format!("class '{}' used as element name", item.name);
                 reader.problem(Problem::error(&item.place, message).expected("a name that is no class's"));
             }
+            // Of which class it was meant to be is not known, so nothing is said of its ports.
+            let class = if declared.is_some() { ClassId::ERROR } else { class };
             (body(reader).anonymous_name(&item.name), class)
         }
         (None, Some(class)) => (own(&item), class),
