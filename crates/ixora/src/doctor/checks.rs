@@ -3,7 +3,7 @@
 use interface::{Allowed, Medium};
 use rustix::process::{Resource, getrlimit};
 
-use super::system::System;
+use super::system::{Refusal, System};
 use super::{Check, State};
 
 /// Every check, the demo's first.
@@ -176,25 +176,63 @@ fn as_root(command: &str) -> String {
 fn vfio(system: &System) -> Check {
     let module = system.has("/sys/bus/pci/drivers/vfio-pci");
     let device = system.has("/dev/vfio/vfio");
-    let names = system.list("/dev/vfio").into_iter();
-    let groups: Vec<String> = names.filter(|name| name.parse::<u32>().is_ok()).collect();
-    let closed: Vec<String> = groups.iter().map(|group| format!("/dev/vfio/{group}")).collect();
-    let closed: Vec<String> = closed.into_iter().filter(|path| !system.may_use(path)).collect();
     let meaning = "the way to a NIC that needs no root";
-    let seen = match (module, device) {
-        (true, true) if groups.is_empty() => "vfio-pci is loaded; no device is bound to it".to_owned(),
-        (true, true) if !closed.is_empty() => format!("not allowed to use {}", closed.join(", ")),
-        (true, true) => format!("vfio-pci is loaded; groups {}", groups.join(", ")),
-        (false, true) => "vfio is there, but vfio-pci is not loaded".to_owned(),
-        (_, false) => "not there".to_owned(),
-    };
-    match module && device {
-        false if system.has_module("vfio-pci") => {
-            check("vfio", State::Missing, seen, meaning).mend(as_root("modprobe vfio-pci"))
+    match (module, device) {
+        (true, true) => vfio_groups(system, meaning),
+        _ => {
+            let seen =
+                if device { "vfio is there, but vfio-pci is not loaded" } else { "not there" }.to_owned();
+            match system.has_module("vfio-pci") {
+                true => check("vfio", State::Missing, seen, meaning).mend(as_root("modprobe vfio-pci")),
+                false => {
+                    check("vfio", State::Missing, seen + "; this kernel has no module vfio-pci", meaning)
+                }
+            }
         }
-        false => check("vfio", State::Missing, seen + "; this kernel has no module vfio-pci", meaning),
-        true => check("vfio", ok_if(closed.is_empty(), State::Missing), seen, meaning)
-            .mend(format!("sudo chown $USER {}", closed.join(" "))),
+    }
+}
+
+/// Which of VFIO's devices this user can open, tried.
+fn vfio_groups(system: &System, meaning: &'static str) -> Check {
+    let groups = system.list("/dev/vfio").into_iter().filter(|name| name.parse::<u32>().is_ok());
+    let groups: Vec<String> = groups.collect();
+    let paths =
+        ["vfio".to_owned()].into_iter().chain(groups.iter().cloned()).map(|n| format!("/dev/vfio/{n}"));
+    let refused: Vec<(String, Refusal)> =
+        paths.filter_map(|path| system.refusal(&path).map(|refusal| (path, refusal))).collect();
+    let of = |kind: &Refusal| -> Vec<&str> {
+        refused.iter().filter(|(_, refusal)| refusal == kind).map(|(path, _)| path.as_str()).collect()
+    };
+    let (closed, busy) = (of(&Refusal::NotAllowed), of(&Refusal::Busy));
+    let broken = refused.iter().filter_map(|(path, refusal)| match refusal {
+        Refusal::Other(why) => Some(format!("{path} cannot be opened: {why}")),
+        _ => None,
+    });
+    let mut parts: Vec<String> = broken.collect();
+    let usable = parts.is_empty() && closed.is_empty();
+    if !closed.is_empty() {
+        parts.push(format!("not allowed to use {}", closed.join(", ")));
+    }
+    if !busy.is_empty() {
+        parts.push(format!("another program has {}", busy.join(", ")));
+    }
+    if usable {
+        parts.insert(
+            0,
+            match groups.is_empty() {
+                true => "vfio-pci is loaded; no device is bound to it".to_owned(),
+                false => format!("vfio-pci is loaded; groups {}", groups.join(", ")),
+            },
+        );
+    }
+    let found = check("vfio", ok_if(usable, State::Missing), parts.join("; "), meaning);
+    match (closed.is_empty(), sudo().is_empty()) {
+        (true, _) => found,
+        (false, false) => found.mend(format!("sudo chown $USER {}", closed.join(" "))),
+        // Root is only refused what its container has not.
+        (false, true) => {
+            found.mend(format!("start the container with --device {}", closed.join(" --device ")))
+        }
     }
 }
 
@@ -431,6 +469,57 @@ mod tests {
         assert_eq!(iommu.state, State::Missing);
         assert!(iommu.fix.expect("has a fix").contains("intel_iommu=on"));
         assert!(by_name(&system, "vfio").fix.expect("has a fix").contains("modprobe"));
+    }
+
+    /// A socket in a device's place cannot be opened, not even by root, whatever its mode is.
+    #[test]
+    fn groups_of_vfio_are_opened_to_see_whether_they_can_be() {
+        let (root, system) = machine(&[
+            ("sys/bus/pci/drivers/vfio-pci/new_id", ""),
+            ("dev/vfio/vfio", ""),
+            ("dev/vfio/7", ""),
+        ]);
+        let open = by_name(&system, "vfio");
+        assert_eq!((open.state, &*open.seen), (State::Ok, "vfio-pci is loaded; groups 7"));
+        let socket = std::os::unix::net::UnixListener::bind(root.path().join("dev/vfio/8"));
+        let closed = by_name(&system, "vfio");
+        assert_eq!(closed.state, State::Missing, "{closed:?}");
+        assert!(closed.seen.starts_with("/dev/vfio/8 cannot be opened: "), "{}", closed.seen);
+        drop(socket);
+        std::fs::remove_file(root.path().join("dev/vfio/8")).expect("it is there");
+        std::fs::remove_file(root.path().join("dev/vfio/vfio")).expect("it is there");
+        let _socket = std::os::unix::net::UnixListener::bind(root.path().join("dev/vfio/vfio"));
+        assert_eq!(by_name(&system, "vfio").state, State::Missing, "no group is of use without it");
+    }
+
+    /// A file that its mode closes; root is refused none for that.
+    #[test]
+    fn a_closed_group_of_vfio_comes_with_its_fix() {
+        use std::os::unix::fs::PermissionsExt;
+        let (root, system) = machine(&[
+            ("sys/bus/pci/drivers/vfio-pci/new_id", ""),
+            ("dev/vfio/vfio", ""),
+            ("dev/vfio/7", ""),
+        ]);
+        let closed = std::fs::Permissions::from_mode(0);
+        std::fs::set_permissions(root.path().join("dev/vfio/7"), closed).expect("it is ours");
+        let found = by_name(&system, "vfio");
+        match rustix::process::geteuid().is_root() {
+            true => assert_eq!(found.state, State::Ok, "{found:?}"),
+            false => {
+                assert_eq!((found.state, &*found.seen), (State::Missing, "not allowed to use /dev/vfio/7"));
+                assert_eq!(found.fix.as_deref(), Some("sudo chown $USER /dev/vfio/7"));
+            }
+        }
+    }
+
+    #[test]
+    fn why_a_device_is_closed_is_told_apart() {
+        use rustix::io::Errno;
+        let of = |errno: Errno| Refusal::from(std::io::Error::from(errno));
+        assert_eq!([Errno::ACCESS, Errno::PERM].map(of), [Refusal::NotAllowed, Refusal::NotAllowed]);
+        assert_eq!(of(Errno::BUSY), Refusal::Busy);
+        assert!(matches!(of(Errno::NODEV), Refusal::Other(_)));
     }
 
     #[test]

@@ -1,7 +1,28 @@
 //! The files a look at the machine needs, below a root that tests may replace.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+/// Why a device cannot be opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// Not by this user.
+    NotAllowed,
+    /// Another program has it.
+    Busy,
+    /// Something else, in words.
+    Other(String),
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Refusal {
+        match error.kind() {
+            io::ErrorKind::PermissionDenied => Refusal::NotAllowed,
+            io::ErrorKind::ResourceBusy => Refusal::Busy,
+            _ => Refusal::Other(error.to_string()),
+        }
+    }
+}
 
 /// A machine, as its files show it.
 pub struct System {
@@ -74,10 +95,11 @@ impl System {
         self.cpu("flags").split(' ').any(|flag| flag == "hypervisor")
     }
 
-    /// Whether this process may read and write a file.
-    pub fn may_use(&self, path: &str) -> bool {
-        use rustix::fs::Access;
-        rustix::fs::access(self.path(path), Access::READ_OK | Access::WRITE_OK).is_ok()
+    /// Opens a device for reading and writing, and closes it: why this process cannot. What
+    /// its mode says is not enough, for a container may be refused devices, and a group of
+    /// VFIO's is opened by one program at a time.
+    pub fn refusal(&self, path: &str) -> Option<Refusal> {
+        fs::OpenOptions::new().read(true).write(true).open(self.path(path)).err().map(Refusal::from)
     }
 
     /// Where sysfs is.
