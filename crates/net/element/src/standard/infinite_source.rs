@@ -4,7 +4,7 @@ use graph::class::{Handlers, both, keyword, positional, read, write};
 use graph::lang::args;
 use graph::signal::Kind;
 use graph::value::{Bytes, Raw};
-use graph::{Class, Cx, Element, LONGEST, Notice, Ran, Refused, Signal, Signals, TaskId};
+use graph::{Class, Cx, Element, LONGEST, Notice, Ran, Refused, Signal, Signals, TaskId, TimerId};
 use memory::{Batch, Packet};
 
 use super::parsed;
@@ -12,12 +12,17 @@ use super::parsed;
 /// What it sends unless told.
 pub(super) const DATA: &[u8] = b"Random bullshit in a packet, at least 64 bytes long. Well, now it is.";
 
+/// How long the end waits for room behind the source. As in Click it comes when there is room for
+/// one more packet; a queue that is full and that nobody empties never has any.
+const END_WAITS_NS: i64 = 1_000_000_000;
+
 /// The class.
 pub static CLASS: Class = Class {
     name: "InfiniteSource",
     brief: "makes packets as fast as it can",
     doc: "Pushes BURST packets of DATA at a time, or makes them when they are pulled; LIMIT in all. \
-          It waits while there is no room behind it. With STOP the router stops afterwards.",
+          It waits while there is no room behind it. With STOP the router stops afterwards: when there is \
+          room for one more packet, or after a second without any.",
     ports: "0/1",
     processing: "a",
     arguments: &[
@@ -129,6 +134,7 @@ pub static CLASS: Class = Class {
             count: 0,
             ended: false,
             task: None,
+            end_timer: None,
             room: Signals::default(),
             packets: Signal::new(true),
         };
@@ -155,6 +161,8 @@ pub struct InfiniteSource {
     /// The end was told.
     ended: bool,
     task: Option<TaskId>,
+    /// Tells the end where no room comes; each task has one.
+    end_timer: Option<TimerId>,
     room: Signals,
     /// Raised while there is something to pull.
     packets: Signal,
@@ -256,7 +264,7 @@ impl Element for InfiniteSource {
         if cx.is_push_output(0) {
             let task = cx.new_task();
             self.room = cx.downstream(0, Some(task));
-            self.task = Some(task);
+            (self.task, self.end_timer) = (Some(task), Some(cx.new_timer()));
         }
         if self.wanted() > 0 {
             self.wake(cx);
@@ -271,10 +279,16 @@ impl Element for InfiniteSource {
     }
 
     fn run(&mut self, cx: &mut Cx<'_>, task: TaskId, batch: &mut Batch) -> Ran {
-        if !self.active || !self.room.any() {
-            return Ran::IDLE; // woken when there is room
+        if !self.active {
+            return Ran::IDLE;
         }
         let wanted = self.wanted();
+        if !self.room.any() {
+            if let Some(timer) = self.end_timer.filter(|_| wanted == 0 && !self.ended) {
+                cx.set_timer_after(timer, END_WAITS_NS);
+            }
+            return Ran::IDLE; // woken when there is room
+        }
         let made = self.make(cx, batch, wanted);
         // The end is told in a turn of its own, when there is room for one more: what
         // was sent before got further by then.
@@ -284,6 +298,12 @@ impl Element for InfiniteSource {
             self.end(cx);
         }
         if made > 0 { Ran::push(0) } else { Ran::IDLE }
+    }
+
+    fn fire(&mut self, cx: &mut Cx<'_>, _: TimerId) {
+        if self.active {
+            self.end(cx);
+        }
     }
 
     fn pull(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) {
@@ -301,7 +321,8 @@ impl Element for InfiniteSource {
             return Err("a new element of another kind".into());
         };
         let old = std::mem::replace(self, *new);
-        (self.task, self.room, self.packets) = (old.task, old.room, old.packets);
+        (self.task, self.end_timer) = (old.task, old.end_timer);
+        (self.room, self.packets) = (old.room, old.packets);
         if self.wanted() == 0 {
             self.packets.lower();
         }

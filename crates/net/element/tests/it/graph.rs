@@ -27,6 +27,38 @@ fn a_full_queue_holds_its_source_back_and_loses_nothing() {
     assert_eq!(sum, 5000);
 }
 
+/// Nobody empties the queue, which is full when the limit is reached.
+#[test]
+fn a_source_ends_where_no_room_comes_any_more() {
+    for (end, burst) in [("STOP true", 1), ("STOP true", 10), ("END_CALL stop", 3)] {
+        let mut rig = rig(&format!(
+            "InfiniteSource(LIMIT 10, BURST {burst}, {end}) -> q :: Queue(10) -> Idle; Script(wait 2, print \"late\", stop)"
+        ));
+        rig.run();
+        assert_eq!((rig.read("q.length"), rig.read("q.drops")), ("10".into(), "0".into()), "{end}");
+        assert_eq!(rig.printed(), "", "{end}");
+    }
+}
+
+/// As in Click the router stops when there is room for one more packet.
+#[test]
+fn a_source_that_reached_its_limit_waits_for_room() {
+    let mut rig = rig("InfiniteSource(LIMIT 25, BURST 5, STOP true) -> q :: Queue(5)
+         -> TimedUnqueue(0.5, 5) -> d :: Discard;");
+    rig.run();
+    assert_eq!((rig.read("d.count"), rig.read("q.length")), ("25".into(), "0".into()));
+}
+
+/// One that was told to go on meanwhile has not reached its end.
+#[test]
+fn a_source_that_begins_again_does_not_end() {
+    let mut rig = rig("s :: InfiniteSource(LIMIT 10, STOP true) -> q :: Queue(10) -> Idle;
+         Script(wait 0.5, write s.limit 20, wait 2, write q.reset, wait 9, print \"late\", stop)");
+    rig.run();
+    assert_eq!((rig.read("s.count"), rig.read("q.length")), ("20".into(), "10".into()));
+    assert_eq!(rig.printed(), "");
+}
+
 #[test]
 fn agnostic_elements_are_pulled_through() {
     let mut rig = rig(
