@@ -33,6 +33,25 @@ fn a_queue_may_hold_what_it_says() {
     assert_eq!(buffers::limit(held, 1), 300_000 + buffers::BASE);
 }
 
+/// More packets wait than a router has buffers whose elements hold none, and there are buffers for
+/// all of them. By the usual limit the last pool would be as large as all before it: a limit just
+/// above what is needed keeps this to 600 MB.
+#[test]
+fn a_large_queue_is_filled_to_its_end() {
+    let capacity = buffers::BASE + 2000;
+    let config = format!(
+        "InfiniteSource(DATA x, LIMIT {capacity}, BURST 64, STOP true) -> q :: Queue({capacity}) -> Idle"
+    );
+    let limit = capacity + 2048;
+    assert!(buffers::limit(capacity as u64, 1) >= limit, "the usual limit allows as many");
+    let mut rig = rig(&config, Some(limit));
+    rig.run();
+    let read = ["q.length", "q.drops"].map(|handler| rig.read(handler));
+    assert_eq!(read, [capacity.to_string(), "0".into()]);
+    assert_eq!(rig.printed(), "");
+    assert!(!rig.router.lanes()[0].has_lacked_buffers());
+}
+
 /// Where buffers are scarce a queue that holds few packets still takes some.
 #[test]
 fn a_full_queue_starves_no_other_queue() {
