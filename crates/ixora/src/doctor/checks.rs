@@ -501,7 +501,7 @@ mod tests {
             ("dev/vfio/vfio", ""),
             ("dev/vfio/7", ""),
         ]);
-        let closed = std::fs::Permissions::from_mode(0);
+        let closed = std::fs::Permissions::from_mode(0o0);
         std::fs::set_permissions(root.path().join("dev/vfio/7"), closed).expect("it is ours");
         let found = by_name(&system, "vfio");
         match rustix::process::geteuid().is_root() {

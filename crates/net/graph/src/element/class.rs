@@ -22,6 +22,9 @@ pub use crate::element::handler::{
 /// ([`Cx::end_waiting`](crate::Cx::end_waiting)).
 pub const NOT_TAKEN_OVER: &str = "not taken over by the new configuration";
 
+/// Tells by the name of an element's class and its arguments the port that it opens.
+pub type FindPort = fn(&str, &mut Conf<'_>, &Services) -> Option<PortName>;
+
 /// A class of elements.
 #[derive(Clone, Copy)]
 pub struct Class {
@@ -67,7 +70,7 @@ pub struct Class {
     pub system: &'static [SystemUse],
     /// The port that an element is on, by its configuration: its address is known by the
     /// port's name and by the element's.
-    pub port: Option<fn(&str, &mut Conf<'_>, &Services) -> Option<PortName>>,
+    pub port: Option<FindPort>,
     /// How its elements are part of programs that `ixora compile` writes.
     pub kernel: Kernel,
     /// Makes an element from its configuration.
