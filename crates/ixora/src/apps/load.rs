@@ -134,6 +134,7 @@ fn run_load<W: clap::Args>(it: &LoadOptions<W>, listen: u16, workload: Workload)
         pollers.push(Box::new(host));
         lives.push(live);
     }
+    drop(neighbors); // the hosts have it: what waits in it comes back when they end
     let done = execute("load", &mut ports, pollers, &options, &lives, &stop, it.options.quiet)?;
     drop(ports);
     let mut summary = done.summary;

@@ -121,6 +121,7 @@ pub fn serve(
         watches.push(host.watch());
         pollers.push(Box::new(host));
     }
+    drop(neighbors); // the hosts have it: what waits in it comes back when they end
     let asking = Asking::new(arguments.control.as_deref(), arguments.metrics.place, watches)?;
     run_asked(ports, pollers, options, stop, report, (asking, configuration))
 }

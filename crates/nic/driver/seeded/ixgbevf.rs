@@ -243,8 +243,8 @@ pub(super) const BUGS: &[Bug] = &[
             edit("ixgbevf/mailbox.rs", "bar.write32(VFMAILBOX::AT, VFMAILBOX::VFU);", ""),
             edit(
                 "ixgbevf/mailbox.rs",
-                "value & VFMAILBOX::VFU != 0 || self.reset",
-                "value & VFMAILBOX::VFU != 0 || true",
+                "self.read_status(bar) & VFMAILBOX::VFU != 0",
+                "self.read_status(bar) & VFMAILBOX::VFU != 0 || true",
             ),
         ],
     },
