@@ -6,6 +6,7 @@
 //! which implement the traits of `futures-io` and depend on no runtime.
 //!
 //! ```no_run
+//! # // A port needs a NIC, a model or root: the example is compiled and not run.
 //! # fn open() -> (Box<dyn port::Port>, port::Options, memory::Dma) { unimplemented!() }
 //! use std::io::{Read, Write};
 //! use socket::blocking::TcpListener;

@@ -2,6 +2,7 @@
 
 mod growth;
 mod neighbors;
+mod parts;
 mod wakeups;
 
 use std::any::Any;
@@ -15,7 +16,6 @@ use crate::element::{Complaint, Element, Refused};
 use crate::plan::Port;
 use crate::run::lane::Lane;
 use crate::run::late::Late;
-use crate::run::output_batches::OutputBatches;
 use crate::run::signal::{self, Kind, Signal, Signals, Waker};
 use crate::run::task::TaskId;
 
@@ -41,42 +41,6 @@ impl Cx<'_> {
             return self.drop(0, packet);
         }
         self.lane.slots[self.me].emitted.get_or_insert_default().push(output, packet);
-    }
-
-    /// Sends packets of a batch out where `output` says by their place. Those that go to `stays`
-    /// stay in the batch, those of which it says nothing are given to `other`.
-    #[inline(always)]
-    pub fn emit_parts(
-        &mut self,
-        batch: &mut Batch,
-        stays: usize,
-        output: impl Fn(usize) -> Option<usize>,
-        mut other: impl FnMut(&mut Cx<'_>, Packet),
-    ) {
-        let outputs = self.outputs();
-        let outs = self.lane.slots[self.me].emitted.take().unwrap_or_default();
-        let sort = |_: &mut (&mut Cx<'_>, Box<OutputBatches>), place: usize, _: &mut Packet| {
-            let to = output(place);
-            (to != Some(stays)).then_some(to)
-        };
-        let mut parts = (&mut *self, outs);
-        batch.split(&mut parts, sort, |(cx, outs), to, packet| match to {
-            Some(to) if to < outputs => outs.push(to, packet),
-            Some(_) => cx.drop(0, packet),
-            None => other(cx, packet),
-        });
-        let (_, outs) = parts;
-        if let Some(mut late) = self.lane.slots[self.me].emitted.replace(outs) {
-            self.emit_late(&mut late);
-        }
-    }
-
-    /// Sends on what was sent while packets were sorted.
-    #[cold]
-    fn emit_late(&mut self, late: &mut OutputBatches) {
-        while let Some((output, mut batch)) = late.next() {
-            batch.drain().for_each(|packet| self.emit(output, packet));
-        }
     }
 
     /// Drops a packet for a reason of the class's.
