@@ -14,8 +14,11 @@ use crate::{Error, Instant, OnPanic, Options, Poller, PollerStats, Progress, Que
 const TURNS: usize = 64;
 /// Idle looks before a thread sleeps or yields.
 const IDLE: usize = 64;
-/// How long devices may take in the end to send what they were given.
-const DRAIN: Duration = Duration::from_millis(200);
+/// How long devices may take in the end to send another of the packets that they were given,
+/// and how often they are asked meanwhile at least: on a busy machine few looks fit the time.
+const DRAIN: (Duration, u32) = (Duration::from_millis(200), 64);
+/// How long they may take for all.
+const DRAIN_ALL: Duration = Duration::from_secs(2);
 
 /// What all threads share.
 pub(crate) struct Control {
@@ -242,7 +245,6 @@ impl Worker {
     /// Lets the devices send what they have, then takes the rings down.
     fn finish(self, failure: Option<Error>) -> Ended {
         let Worker { mut pollers, mut pool, mut batch, .. } = self;
-        let limit = Instant::now() + DRAIN;
         let mut sending = || {
             let mut with_devices = 0;
             for poller in &mut pollers {
@@ -254,8 +256,18 @@ impl Worker {
             }
             with_devices
         };
-        while sending() > 0 && Instant::now() < limit {
+        let begin = Instant::now();
+        let (mut left, mut moved, mut looks) = (sending(), begin, 0);
+        while left > 0
+            && (Instant::now().since(moved) < DRAIN.0 || looks < DRAIN.1)
+            && Instant::now().since(begin) < DRAIN_ALL
+        {
             thread::yield_now();
+            looks += 1;
+            let before = std::mem::replace(&mut left, sending());
+            if left < before {
+                (moved, looks) = (Instant::now(), 0);
+            }
         }
         let stats = pollers.iter_mut().map(|poller| PollerStats::of(&mut **poller)).collect();
         drop(pollers);
