@@ -1,7 +1,7 @@
 //! `cargo xtask mutants`: what the linter and the tests say of a driver with a
 //! bug, for each of the seeded ones (`crates/nic/driver/seeded`). All are in one
 //! build; a variable chooses. The linter's word comes from a probe of each chip, such as
-//! `tests/probe.rs` of the testbed, which is also an ordinary test.
+//! `tests/it/ixgbe_probe.rs` of the testbed, which is also an ordinary test.
 
 pub mod process;
 mod table;
@@ -9,19 +9,21 @@ mod table;
 #[path = "../../crates/nic/driver/seeded/mod.rs"]
 mod seeded;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::programs::{self, Program};
+use crate::programs;
 use crate::step::{Failure, cargo, in_parallel};
 use process::{End, finish};
 use seeded::{Bug, CHIPS, Chip, Linter};
 
 /// The package's feature; cargo knows it by the name of the dependency.
 const FEATURE: &str = "driver/seeded-bugs";
+/// The testbed's program of tests.
+const TESTS: &str = "it";
 /// Of a hundred bugs of a chip, how many the linter reports with the right section.
 const REPORTED_OF_100: usize = 95;
 
@@ -46,8 +48,8 @@ pub struct Arguments {
 
 /// What was built.
 struct Programs {
-    /// Test programs by name.
-    tests: BTreeMap<String, PathBuf>,
+    /// The testbed's tests.
+    tests: PathBuf,
     ixora: Option<PathBuf>,
 }
 
@@ -129,7 +131,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         bugs.iter().for_each(|seeded| table::describe(seeded.bug, arguments.show));
         return Ok(());
     }
-    let programs = build(&bugs, arguments.demo)?;
+    let programs = build(arguments.demo)?;
     sound(&programs, &bugs)?;
     let rows = meet(&programs, &bugs);
     match arguments.json {
@@ -159,63 +161,40 @@ fn verdict(rows: &[Row]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Builds the tests that the bugs name, the probes and, if wanted, the demo.
-fn build(bugs: &[Seeded], demo: bool) -> Result<Programs, Failure> {
-    let files = bugs.iter().flat_map(|seeded| [file_and_function(seeded.bug).0, seeded.chip.probe]);
-    let files: BTreeSet<&str> = files.collect();
-    let mut command = cargo(&["test", "--locked", "-p", "ixora-testbed", "--features", FEATURE, "--no-run"]);
-    files.iter().for_each(|file| _ = command.args(["--test", file]));
-    let tests = by_name(programs::build(&mut command)?);
-    let ixora = match demo {
-        false => None,
-        // The tests' profile, so that the two share what they are made of.
-        true => by_name(programs::build(&mut cargo(&[
-            "build",
-            "--locked",
-            "--profile",
-            "test",
-            "-p",
-            "ixora",
-            "--features",
-            FEATURE,
-            "--bin",
-            "ixora",
-        ]))?)
-        .remove("ixora"),
-    };
-    match files.iter().find(|file| !tests.contains_key(**file)) {
-        Some(missing) => {
-            Err(format!("crates/sim/testbed/tests has no {missing}.rs, which a seeded bug names"))
-        }
-        None => Ok(Programs { tests, ixora }),
-    }
+/// Builds the tests, with the probes among them, and if wanted, the demo.
+fn build(demo: bool) -> Result<Programs, Failure> {
+    let tests =
+        ["test", "--locked", "-p", "ixora-testbed", "--features", FEATURE, "--no-run", "--test", TESTS];
+    let tests = program(&tests, TESTS)?;
+    // The tests' profile, so that the two share what they are made of.
+    let ixora =
+        ["build", "--locked", "--profile", "test", "-p", "ixora", "--features", FEATURE, "--bin", "ixora"];
+    let ixora = demo.then(|| program(&ixora, "ixora")).transpose()?;
+    Ok(Programs { tests, ixora })
 }
 
-fn by_name(programs: Vec<Program>) -> BTreeMap<String, PathBuf> {
-    programs.into_iter().map(|program| (program.name, program.path)).collect()
-}
-
-fn file_and_function(bug: &Bug) -> (&'static str, &'static str) {
-    bug.test.split_once("::").unwrap_or((bug.test, ""))
+/// Has cargo build a program.
+fn program(arguments: &[&str], name: &str) -> Result<PathBuf, Failure> {
+    let built = programs::build(&mut cargo(arguments))?;
+    let program = built.into_iter().find(|program| program.name == name);
+    program.map(|program| program.path).ok_or_else(|| format!("cargo built no program {name}"))
 }
 
 /// Without a bug everything passes; a test that is not there would, too.
 fn sound(programs: &Programs, bugs: &[Seeded]) -> Result<(), Failure> {
-    let tests: BTreeSet<_> = bugs.iter().map(|seeded| file_and_function(seeded.bug)).collect();
+    let tests: BTreeSet<_> = bugs.iter().map(|seeded| seeded.bug.test).collect();
     let tests: Vec<_> = tests.into_iter().collect();
-    let failed = in_parallel(&tests, cores(), |(file, function)| {
-        let (end, text) = finish(
-            &format!("bug--{file}-{function}"),
-            &mut process::test(&programs.tests[*file], function, ""),
-        );
+    let failed = in_parallel(&tests, cores(), |test| {
+        let log = format!("bug--{}", test.replace("::", "-"));
+        let (end, text) = finish(&log, &mut process::test(&programs.tests, test, ""));
         (end != End::Passed || !text.contains("1 passed"))
-            .then(|| format!("without a bug {file}::{function} does not pass:\n{text}"))
+            .then(|| format!("without a bug {test} does not pass:\n{text}"))
     });
     if let Some(failure) = failed.into_iter().flatten().next() {
         return Err(failure);
     }
     for chip in CHIPS.iter().filter(|chip| bugs.iter().any(|seeded| seeded.chip.name == chip.name)) {
-        let (probe, found) = process::probe(&programs.tests[chip.probe], "");
+        let (probe, found) = process::probe(&programs.tests, chip.probe, "");
         if probe != End::Passed || !found.is_empty() {
             let name = chip.name;
             return Err(format!(
@@ -235,10 +214,9 @@ fn sound(programs: &Programs, bugs: &[Seeded]) -> Result<(), Failure> {
 /// Lets probe, test and demo meet each bug.
 fn meet(programs: &Programs, bugs: &[Seeded]) -> Vec<Row> {
     in_parallel(bugs, cores(), |&Seeded { chip, bug }| {
-        let (file, function) = file_and_function(bug);
-        let (probe, found) = process::probe(&programs.tests[chip.probe], bug.name);
+        let (probe, found) = process::probe(&programs.tests, chip.probe, bug.name);
         let log = |what| format!("bug-{}-{what}", bug.name);
-        let (test, _) = finish(&log("test"), &mut process::test(&programs.tests[file], function, bug.name));
+        let (test, _) = finish(&log("test"), &mut process::test(&programs.tests, bug.test, bug.name));
         let demo = |(ixora, model)| finish(&log("demo"), &mut process::demo(ixora, model, bug.name)).0;
         let demo = programs.ixora.as_deref().zip(chip.model).map(demo);
         Row { chip, bug, found, probe, test, demo }

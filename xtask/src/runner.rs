@@ -17,13 +17,12 @@ const JOBS: usize = 2;
 const LIMIT: Duration = Duration::from_mins(10);
 /// Programs of tests that take longest, the longest first: begun last, each would run
 /// while nothing else is left to do.
-const LONG: [&str; 8] = [
+const LONG: [&str; 7] = [
     "ixora/it",
+    "testbed/it",
     "ixora/confine",
     "ixora/hosts",
-    "testbed/dpdk_driver",
-    "testbed/dpdk_model",
-    "testbed/virtio_control",
+    "testbed/peers",
     "ixora/programs",
     "interface/af_xdp",
 ];

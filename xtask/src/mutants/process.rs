@@ -32,9 +32,9 @@ fn with_bug(program: &Path, bug: &str) -> Command {
 }
 
 /// One test of a test program.
-pub fn test(program: &Path, function: &str, bug: &str) -> Command {
+pub fn test(program: &Path, test: &str, bug: &str) -> Command {
     let mut command = with_bug(program, bug);
-    command.args(["--exact", function, "--test-threads", "1"]);
+    command.args(["--exact", test, "--test-threads", "1"]);
     command
 }
 
@@ -45,10 +45,10 @@ pub fn demo(ixora: &Path, model: &str, bug: &str) -> Command {
     command
 }
 
-/// The probe: how it ended, and what the linter found.
-pub fn probe(program: &Path, bug: &str) -> (End, BTreeSet<(String, String)>) {
-    let name = format!("bug-{bug}-probe");
-    let (end, text) = finish(&name, with_bug(program, bug).arg("--nocapture"));
+/// The probe in a module of the tests: how it ended, and what the linter found.
+pub fn probe(program: &Path, module: &str, bug: &str) -> (End, BTreeSet<(String, String)>) {
+    let name = format!("bug-{bug}-{module}");
+    let (end, text) = finish(&name, with_bug(program, bug).args(["--nocapture", &format!("{module}::")]));
     let found = |line: &str| {
         let finding: Value = serde_json::from_str(line.strip_prefix("finding ")?).ok()?;
         Some((finding["rule"].as_str()?.to_owned(), finding["section"].as_str()?.to_owned()))

@@ -27,7 +27,7 @@ pub struct Bug {
     pub about: &'static str,
     /// What the linter says of it.
     pub linter: Linter,
-    /// The test that fails, as `file::function` of `crates/sim/testbed/tests`.
+    /// The test that fails, as `file::function` of `crates/sim/testbed/tests/it`.
     pub test: &'static str,
     /// Whether `ixora demo` has to end with an error: it comes by the bug (it has one
     /// queue and no offloads), and its model can see it where queues' registers are
@@ -65,7 +65,7 @@ const fn edit(file: &'static str, from: &'static str, to: &'static str) -> Edit 
 pub struct Chip {
     /// Its name.
     pub name: &'static str,
-    /// What drives it through all that it can do, a file of `crates/sim/testbed/tests`.
+    /// What drives it through all that it can do, a file of `crates/sim/testbed/tests/it`.
     pub probe: &'static str,
     /// Its model, as `ixora demo` knows it, if it does.
     pub model: Option<&'static str>,
@@ -84,7 +84,7 @@ impl Chip {
 pub const CHIPS: &[Chip] = &[
     Chip {
         name: "82599",
-        probe: "probe",
+        probe: "ixgbe_probe",
         model: Some("82599"),
         bugs: &[
             open::BUGS,

@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 #[expect(dead_code, reason = "frames in tunnels are for the tests of other chips")]
-#[path = "../../../sim/testbed/tests/common/frames.rs"]
+#[path = "../../../sim/testbed/tests/it/common/frames.rs"]
 mod frames;
 
 use port::{

@@ -1,0 +1,215 @@
+//! Virtual functions of the 82599 whose driver talks nonsense, against our host; and a physical function
+//! that lies, against our driver: named errors, bounded, and others go on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use crate::common::between::{Between, in_front_of};
+use crate::common::ixgbe_vf::{Card, models};
+use crate::common::limit::until;
+use crate::common::vf::options;
+use bus::{Bar, Pci};
+use driver::Error;
+use driver::ixgbe::host::Policy;
+use driver::ixgbevf::{Fault, Ixgbevf};
+use memory::Dma;
+use port::{Options, Port as _};
+use regs::ixgbe::{CTRL_EXT, PFMAILBOX, PFMBICR, PFMBMEM};
+use regs::ixgbevf::message::{CLEAR_TO_SEND, FAILURE, KIND_MASK, SUCCESS, WORDS, kind, queues, version};
+use regs::ixgbevf::{VFMAILBOX, VFMBMEM};
+use testbed::Idle;
+use testbed::inprocess::spawn;
+
+/// Registers of a device, without a driver.
+fn registers(pci: &Pci) -> Bar {
+    pci.bar(0).unwrap()
+}
+
+/// Sends words to the host and waits for its answer.
+fn ask(vf: &Bar, words: &[u32]) -> u32 {
+    until("the buffer", || {
+        vf.write32(VFMAILBOX::AT, VFMAILBOX::VFU);
+        vf.read32(VFMAILBOX::AT) & VFMAILBOX::VFU != 0
+    });
+    words.iter().enumerate().for_each(|(n, word)| vf.write32(VFMBMEM::at(n), *word));
+    vf.write32(VFMAILBOX::AT, VFMAILBOX::REQ);
+    until("an answer", || vf.read32(VFMAILBOX::AT) & VFMAILBOX::PFSTS != 0);
+    vf.read32(VFMBMEM::at(0))
+}
+
+#[test]
+fn one_that_talks_nonsense_is_refused_and_the_others_go_on() {
+    let mut card = Card::open(&[Policy { vlan: Some(9), ..Policy::default() }, Policy::default()]);
+    let raw = registers(&card.vfs[0]);
+    until("the host", || raw.read32(VFMAILBOX::AT) & VFMAILBOX::RSTI == 0);
+    assert_eq!(ask(&raw, &[kind::GET_QUEUES]), kind::GET_QUEUES | FAILURE, "it has not begun");
+    assert_eq!(ask(&raw, &[kind::RESET]), kind::RESET | SUCCESS);
+    let mut seed = 7u32;
+    for round in 0..600u32 {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let mut words = [seed; WORDS];
+        words[0] = (round % 0x12) | (seed & 0xFF_0000) | if round % 50 == 49 { 0x5000 } else { 0 };
+        words[1] = if round % 3 == 0 { version::V1_3 } else { seed };
+        let answer = ask(&raw, &words);
+        assert_eq!(answer & KIND_MASK, words[0] & KIND_MASK);
+        assert!((answer & SUCCESS != 0) != (answer & FAILURE != 0), "{answer:#x}");
+    }
+    // It keeps the buffer for ever, and rings all the same.
+    raw.write32(VFMAILBOX::AT, VFMAILBOX::VFU);
+    raw.write32(VFMAILBOX::AT, VFMAILBOX::VFU | VFMAILBOX::REQ | VFMAILBOX::ACK);
+    let mut other = card.open_vf(1, &options());
+    card.works_on(&mut other);
+    let counted = card.host(|host| [host.counters(0), host.counters(1)]);
+    assert!(counted[0].messages > 600 && counted[0].refused > 100, "{counted:?}");
+    assert_eq!(counted[1].refused, 0);
+    card.finish(vec![other], &[]);
+}
+
+#[test]
+fn an_address_that_a_driver_chose_goes_with_its_reset() {
+    let card = Card::open(&[Policy::default()]);
+    let raw = registers(&card.vfs[0]);
+    until("the host", || raw.read32(VFMAILBOX::AT) & VFMAILBOX::RSTI == 0);
+    let address = || [1, 2].map(|word| raw.read32(VFMBMEM::at(word)));
+    assert_eq!(ask(&raw, &[kind::RESET]), kind::RESET | SUCCESS);
+    let first = address();
+    let chosen = [0x0403_0202, 0x0605];
+    let answer = ask(&raw, &[kind::SET_MAC_ADDR, chosen[0], chosen[1]]);
+    assert_eq!(answer, kind::SET_MAC_ADDR | SUCCESS | CLEAR_TO_SEND);
+    assert_eq!(card.host(|host| host.mac(0)), Some([2, 2, 3, 4, 5, 6]));
+    assert_eq!(ask(&raw, &[kind::RESET]), kind::RESET | SUCCESS);
+    assert_eq!(address(), first);
+    card.finish(Vec::new(), &[]);
+}
+
+/// What opening a virtual function says whose physical one answers by `lie`: the words for a message.
+fn opened_by(
+    asked: Options,
+    lie: impl Fn(u32, &[u32; WORDS]) -> Option<Vec<u32>> + Sync,
+) -> Result<(), Error> {
+    let (pcis, handles) = models(1);
+    let _stepper = spawn(&handles, None, Idle::Yield).unwrap();
+    let pf = registers(&pcis[0]);
+    pf.set32(CTRL_EXT::AT, CTRL_EXT::PFRSTD);
+    let ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                if pf.read32(PFMBICR::at(0)) & 1 == 0 {
+                    thread::yield_now();
+                    continue;
+                }
+                pf.write32(PFMBICR::at(0), 1);
+                let words: [u32; WORDS] = std::array::from_fn(|n| pf.read32(PFMBMEM::at(n)));
+                let Some(answer) = lie(words[0] & KIND_MASK, &words) else { continue };
+                pf.write32(PFMAILBOX::at(0), PFMAILBOX::PFU);
+                answer.iter().enumerate().for_each(|(n, word)| pf.write32(PFMBMEM::at(n), *word));
+                pf.write32(PFMAILBOX::at(0), PFMAILBOX::ACK | PFMAILBOX::STS);
+            }
+        });
+        let opened = Ixgbevf::open(pcis[2].clone(), &Dma::new(Default::default()), asked).map(|_| ());
+        ended.store(true, Ordering::Relaxed);
+        opened
+    })
+}
+
+/// An answer by the rules.
+fn honest(kind: u32) -> Vec<u32> {
+    let done = kind | SUCCESS | CLEAR_TO_SEND;
+    match kind {
+        kind::RESET => vec![kind | SUCCESS, 0x0403_0202, 0x0605, 0],
+        kind::GET_QUEUES => {
+            let mut words = vec![done, 0, 0, 0, 0];
+            (words[queues::TX], words[queues::RX]) = (2, 2);
+            words
+        }
+        _ => vec![done],
+    }
+}
+
+#[test]
+fn a_physical_function_that_lies_is_named() {
+    let plain = || options();
+    assert!(opened_by(plain(), |kind, _| Some(honest(kind))).is_ok());
+    type Lie = (fn(u32) -> Option<Vec<u32>>, fn(&Fault) -> bool);
+    let lies: [Lie; 6] = [
+        // Neither done nor refused.
+        (|kind| Some(vec![kind]), |fault| matches!(fault, Fault::Nonsense { message: "RESET", .. })),
+        // Reset, and there is no address for it, as Linux's ixgbe says it.
+        (
+            |kind| Some(if kind == kind::RESET { vec![kind | FAILURE, 0, 0, 0] } else { honest(kind) }),
+            |fault| matches!(fault, Fault::NotOffered { what: "an address", .. }),
+        ),
+        // Another's answer, and none.
+        (|_| Some(vec![0x55 | SUCCESS]), |fault| matches!(fault, Fault::NoAnswer { message: "RESET", .. })),
+        (|_| None, |fault| matches!(fault, Fault::NoAnswer { message: "RESET", .. })),
+        // No queues, and a word that it has to begin anew instead of an answer.
+        (
+            |kind| Some(if kind == kind::GET_QUEUES { vec![kind | SUCCESS, 0, 0] } else { honest(kind) }),
+            |fault| matches!(fault, Fault::Nonsense { message: "GET_QUEUES", .. }),
+        ),
+        (
+            |kind| Some(if kind == kind::SET_LPE { vec![kind::PF_CONTROL_MSG] } else { honest(kind) }),
+            |fault| matches!(fault, Fault::Reset { .. }),
+        ),
+    ];
+    for (n, (lie, named)) in lies.into_iter().enumerate() {
+        let Err(Error::Vf(fault)) = opened_by(plain(), |kind, _| lie(kind)) else { panic!("lie {n}") };
+        assert!(named(&fault), "lie {n}: {fault}");
+    }
+}
+
+#[test]
+fn one_that_speaks_an_old_version_gives_one_queue() {
+    let old = |kind: u32, words: &[u32; WORDS]| {
+        let refused = kind == kind::API_NEGOTIATE && words[1] != version::V1_0;
+        Some(if refused { vec![kind | FAILURE | CLEAR_TO_SEND] } else { honest(kind) })
+    };
+    assert!(opened_by(options(), old).is_ok());
+    let two = Options { rx_queues: 2, tx_queues: 2, ..options() };
+    let silent = |kind: u32, _: &[u32; WORDS]| {
+        let refused = kind == kind::GET_RETA;
+        Some(if refused { vec![kind | FAILURE | CLEAR_TO_SEND] } else { honest(kind) })
+    };
+    let error = opened_by(two.clone(), silent).unwrap_err();
+    assert!(error.to_string().contains("query_rss on"), "{error}");
+    let error = opened_by(two, old).unwrap_err();
+    assert!(matches!(error, Error::Vf(Fault::FewQueues { has: 1, wanted: 2, .. })), "{error}");
+}
+
+/// Counts the writes of registers.
+#[derive(Debug, Default)]
+struct Counting(AtomicUsize);
+
+impl Between for Counting {
+    fn write_bar(&self, inner: &Pci, index: usize, offset: u32, data: &[u8]) -> bus::Result<()> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        inner.write_bar(index, offset, data)
+    }
+}
+
+#[test]
+fn a_physical_function_that_keeps_the_buffer_holds_up_nobody_who_asks_how_it_is() {
+    let mut card = Card::open(&[Policy::default()]);
+    let counting = Arc::new(Counting::default());
+    card.vfs[0] = in_front_of(card.vfs[0].clone(), counting.clone());
+    let vf = card.open_vf(0, &options());
+    let pf = registers(&card.pcis[0]);
+    card.host(|_| {
+        until("the buffer", || {
+            pf.write32(PFMAILBOX::at(0), PFMAILBOX::PFU);
+            pf.read32(PFMAILBOX::at(0)) & PFMAILBOX::PFU != 0
+        });
+        pf.write32(PFMBMEM::at(0), kind::PF_CONTROL_MSG);
+        pf.write32(PFMAILBOX::at(0), PFMAILBOX::PFU | PFMAILBOX::STS);
+        let before = counting.0.load(Ordering::Relaxed);
+        (0..10).for_each(|_| vf.device.health().unwrap());
+        let written = counting.0.load(Ordering::Relaxed) - before;
+        assert!((1..=20).contains(&written), "{written} writes");
+        pf.write32(PFMAILBOX::at(0), 0);
+    });
+    // What it told is read once the buffer is free: that this one has to begin anew.
+    until("the driver to be told", || vf.device.health().is_err());
+    card.finish(vec![vf], &[]);
+}

@@ -1,0 +1,399 @@
+//! Our drivers on hostile devices, over vfio-user and vhost-user: messages, rings, packets
+//! and registers that change under them, from seeds. Whatever a device does, a driver does
+//! not crash or hang, an application's packets are its own, each buffer comes home, and
+//! the server of the model serves the next client.
+
+use std::collections::{BTreeMap, HashSet};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::common::alone::alone;
+use crate::common::limit::{Limit, until};
+use crate::common::stub_82576::{Served82576, ServingStub};
+use crate::common::virtio::{devices, model, offer};
+use crate::common::witness::Witness;
+use bus::Pci;
+use bus::vfio_user::client::Client;
+use bus::vhost_user::Frontend;
+use driver::i40e::I40e;
+use driver::igb::Igb;
+use driver::ixgbe::Ixgbe;
+use driver::virtio::Virtio;
+use driver::virtio::transport::VhostUser;
+use memory::{Backing, Batch, DATA_ROOM, Dma, Packet, Pool};
+use port::{Options, Port, RxQueue, TxQueue};
+use regs::virtio::feature;
+use testbed::fault::Random;
+use testbed::serve::{Endpoint, Options as ServeOptions, Serving};
+use testbed::twin::shared::{Place, Rings, Shared};
+use testbed::twin::{self, Mutation, Mutator, Protocol, Say, Told, Twin};
+use testbed::wire::Cable;
+use testbed::{Idle, i40e, ixgbe, vfio_user, vhost_user};
+
+/// How long a peer waits for an answer.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// Likewise where nothing is mutated: the machine may be busy.
+const MUCH_PATIENCE: Duration = Duration::from_secs(10);
+/// No run takes longer: opening and closing wait for bits that never come, each for
+/// less than a second.
+const BOUND: Duration = Duration::from_secs(8);
+const LIMIT: Duration = Duration::from_secs(100);
+/// Packets of a pool, and descriptors of a ring.
+const PACKETS: usize = 300;
+const RING: usize = 64;
+/// What an application does, over and over, in one run.
+const ROUNDS: usize = 60;
+
+/// The device's half of a run, which is served until dropped.
+enum Device {
+    /// With its socket, and the folder that is kept for it.
+    Model(Serving, PathBuf, #[expect(dead_code)] tempfile::TempDir),
+    Stub(Served82576, Option<ServingStub>),
+}
+
+/// A driver and how it meets its device.
+struct Victim {
+    name: &'static str,
+    protocol: &'static Protocol,
+    rings: Rings,
+    device: fn() -> Device,
+    open: fn(UnixStream, Duration, &Dma) -> Option<Box<dyn Port>>,
+}
+
+fn options() -> Options {
+    Options { rx_ring: RING, tx_ring: RING, link_wait_ms: 0, interrupts: true, ..Options::default() }
+}
+
+fn pci(stream: UnixStream, patience: Duration) -> Option<Pci> {
+    let client = Client::over(stream, "vfio-user:twin".to_owned(), patience).ok()?;
+    Some(Pci::new(Arc::new(client)))
+}
+
+/// A model that is served with a cable to a source and a sink.
+fn served(open: fn(Cable) -> testbed::Device) -> Device {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("s");
+    let device = open(Cable::open(&"gen:size=100,rate=1M+sink".parse().unwrap()).unwrap());
+    let bound = vfio_user::bind(vec![Endpoint { socket: socket.clone(), device }]).unwrap();
+    Device::Model(bound.serve(ServeOptions { core: None, idle: Idle::Sleep }).unwrap(), socket, folder)
+}
+
+fn virtio(ring: u64, over_vhost: bool) -> Device {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("s");
+    let device = devices(&["gen:size=100,rate=1M+sink"], &model(offer(ring, 0)), None).remove(0);
+    let bind = if over_vhost { vhost_user::bind } else { vfio_user::bind };
+    let bound = bind(vec![Endpoint { socket: socket.clone(), device }]).unwrap();
+    Device::Model(bound.serve(ServeOptions { core: None, idle: Idle::Sleep }).unwrap(), socket, folder)
+}
+
+fn open_virtio(stream: UnixStream, patience: Duration, dma: &Dma) -> Option<Box<dyn Port>> {
+    Some(Box::new(Virtio::open(pci(stream, patience)?, dma, options()).ok()?))
+}
+
+fn open_vhost(stream: UnixStream, patience: Duration, dma: &Dma) -> Option<Box<dyn Port>> {
+    let frontend = Frontend::over(stream, "vhost-user:twin".to_owned(), patience).ok()?;
+    let transport = VhostUser::over(frontend, Some([2, 0, 0, 0, 0, 9]));
+    Some(Box::new(Virtio::open_on(Arc::new(transport), dma, options()).ok()?))
+}
+
+const VICTIMS: &[Victim] = &[
+    Victim {
+        name: "82599",
+        protocol: &twin::vfio_user::PROTOCOL,
+        rings: Rings::Registers(&[
+            [regs::ixgbe::RDBAL::at(0), regs::ixgbe::RDBAH::at(0), regs::ixgbe::RDLEN::at(0)],
+            [regs::ixgbe::TDBAL::at(0), regs::ixgbe::TDBAH::at(0), regs::ixgbe::TDLEN::at(0)],
+        ]),
+        device: || served(|cable| ixgbe::open(&ixgbe::Options::with_mac(ixgbe::mac(0)), cable).unwrap()),
+        open: |stream, patience, dma| {
+            Some(Box::new(Ixgbe::open(pci(stream, patience)?, dma, options()).ok()?))
+        },
+    },
+    Victim {
+        name: "82576",
+        protocol: &twin::vfio_user::PROTOCOL,
+        rings: Rings::Registers(&[
+            [regs::igb::RDBAL::at(0), regs::igb::RDBAH::at(0), regs::igb::RDLEN::at(0)],
+            [regs::igb::TDBAL::at(0), regs::igb::TDBAH::at(0), regs::igb::TDLEN::at(0)],
+        ]),
+        device: || Device::Stub(Served82576::new(), None),
+        open: |stream, patience, dma| Some(Box::new(Igb::open(pci(stream, patience)?, dma, options()).ok()?)),
+    },
+    Victim {
+        name: "XL710",
+        protocol: &twin::vfio_user::PROTOCOL,
+        rings: Rings::Xl710,
+        device: || served(|cable| i40e::open(&i40e::Options::with_mac(ixgbe::mac(0)), cable).unwrap()),
+        open: |stream, patience, dma| {
+            Some(Box::new(I40e::open(pci(stream, patience)?, dma, options()).ok()?))
+        },
+    },
+    Victim {
+        name: "virtio, split",
+        protocol: &twin::vfio_user::PROTOCOL,
+        rings: Rings::Virtio,
+        device: || virtio(0, false),
+        open: open_virtio,
+    },
+    Victim {
+        name: "virtio, packed",
+        protocol: &twin::vfio_user::PROTOCOL,
+        rings: Rings::Virtio,
+        device: || virtio(feature::RING_PACKED, false),
+        open: open_virtio,
+    },
+    Victim {
+        name: "vhost-user, split",
+        protocol: &twin::vhost_user::PROTOCOL,
+        rings: Rings::VhostUser,
+        device: || virtio(0, true),
+        open: open_vhost,
+    },
+    Victim {
+        name: "vhost-user, packed",
+        protocol: &twin::vhost_user::PROTOCOL,
+        rings: Rings::VhostUser,
+        device: || virtio(feature::RING_PACKED, true),
+        open: open_vhost,
+    },
+];
+
+/// An application that receives and sends, and looks at all it gets.
+struct Application {
+    port: Box<dyn Port>,
+    rx: Box<dyn RxQueue>,
+    tx: Box<dyn TxQueue>,
+    held: Vec<Packet>,
+    received: usize,
+}
+
+impl Application {
+    fn new(mut port: Box<dyn Port>) -> Application {
+        let (rx, tx) = (port.rx_queue(0).unwrap(), port.tx_queue(0).unwrap());
+        Application { port, rx, tx, held: Vec::new(), received: 0 }
+    }
+
+    fn round(&mut self, pool: &mut Pool, n: usize) {
+        let mut batch = Batch::with_limit(16);
+        assert_eq!(self.rx.recv(pool, &mut batch), batch.len());
+        self.received += batch.len();
+        for mut packet in batch.drain() {
+            let mut segment = Some(&mut packet);
+            while let Some(packet) = segment {
+                assert!(packet.len() <= DATA_ROOM);
+                packet.fill(n as u8);
+                let _ = (packet.packet_type(), packet.hash(), packet.vlan(), packet.l4_checksum());
+                segment = packet.next_mut();
+            }
+            self.held.push(packet);
+        }
+        let mut seen = HashSet::new();
+        for buffer in self.held.iter().flat_map(Packet::segments) {
+            assert!(seen.insert(buffer.rx_iova()), "a buffer was given twice");
+        }
+        let all = seen.len() + pool.available();
+        assert!(all <= PACKETS, "{all} of {PACKETS} buffers");
+        for _ in 0..4 {
+            let Some(mut packet) = pool.alloc() else { break };
+            packet.copy_from(&[n as u8; 200][..60 + n % 100]).unwrap();
+            self.held.push(packet);
+        }
+        let mut batch = Batch::with_limit(16);
+        let count = batch.room().min(self.held.len());
+        self.held.drain(..count).for_each(|packet| assert!(batch.push(packet).is_none()));
+        self.tx.send(pool, &mut batch);
+        pool.free_batch(&mut batch);
+        assert!(self.tx.clean(pool) <= RING);
+        if n % 20 == 19 {
+            let _ = (self.port.link(), self.port.stats(), self.port.health(), self.port.mac());
+            let _ = (self.rx.stats(), self.tx.stats(), self.rx.arm().is_some());
+            self.rx.disarm();
+        }
+    }
+}
+
+/// What a run mutates.
+struct Mutations {
+    mutator: Mutator,
+    /// Mutations of shared bytes in a round, and where.
+    shared: usize,
+    places: Vec<Place>,
+    random: Random,
+    /// Something is received in the end.
+    is_honest: bool,
+}
+
+/// What came of a run.
+#[derive(Default)]
+struct Outcome {
+    opened: bool,
+    received: usize,
+    told: Told,
+    shared: BTreeMap<Place, usize>,
+}
+
+impl Victim {
+    /// One run: opens the port, uses it, and takes it down after the device is gone.
+    fn run(&self, device: &mut Device, mut mutations: Mutations) -> Outcome {
+        let begin = Instant::now();
+        let patience = if mutations.is_honest { MUCH_PATIENCE } else { PATIENCE };
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let (server, cut) = match device {
+            Device::Model(_, socket, _) => {
+                (UnixStream::connect(socket).unwrap(), theirs.try_clone().unwrap())
+            }
+            Device::Stub(stub, serving) => {
+                let (near, far) = UnixStream::pair().unwrap();
+                *serving = Some(stub.serve(far));
+                (near, theirs.try_clone().unwrap())
+            }
+        };
+        let shared = Arc::new(Shared::new(self.rings));
+        let twin = Twin::between(
+            self.protocol,
+            theirs,
+            server,
+            patience * 5 / 4,
+            Some(shared.clone()),
+            mutations.mutator,
+        );
+        let dma = Dma::new(memory::Options { backing: Backing::Memfd, numa_node: None });
+        let mut pool = Pool::new(&dma, PACKETS).unwrap();
+        let mut outcome = Outcome::default();
+        let port = (self.open)(ours, patience, &dma);
+        outcome.opened = port.is_some();
+        let mut application = port.map(Application::new);
+        if let Some(application) = &mut application {
+            application.round(&mut pool, 0);
+            shared.find_buffers();
+            let mut limit = Limit::time("a packet");
+            for n in 1.. {
+                limit.check();
+                if n >= ROUNDS && (application.received > 0 || !mutations.is_honest) {
+                    break;
+                }
+                match device {
+                    Device::Stub(stub, _) => stub.step(),
+                    Device::Model(..) => sleep(Duration::from_micros(200)),
+                }
+                for _ in 0..mutations.shared {
+                    if let Some((place, _)) = shared.mutation(&mut mutations.random, &mutations.places) {
+                        *outcome.shared.entry(place).or_default() += 1;
+                    }
+                }
+                application.round(&mut pool, n);
+            }
+            outcome.received = application.received;
+        }
+        // A device that is gone keeps nothing: all buffers come home.
+        cut.shutdown(std::net::Shutdown::Both).unwrap();
+        outcome.told = twin.join().unwrap();
+        until("the driver to see that its device is gone", || {
+            application.as_ref().is_none_or(|application| application.port.health().is_err())
+        });
+        drop(application);
+        assert_eq!(pool.available(), PACKETS, "a buffer is lost");
+        if let Device::Model(serving, ..) = device {
+            until("the server to be free", || !serving.report().endpoints[0].attached);
+        }
+        assert!(begin.elapsed() < BOUND, "took {:?}", begin.elapsed());
+        outcome
+    }
+
+    fn honest(&self, device: &mut Device) {
+        let mutator: Mutator = Box::new(|_| Say::Pass);
+        let mutations =
+            Mutations { mutator, shared: 0, places: Vec::new(), random: Random::new(0), is_honest: true };
+        let outcome = self.run(device, mutations);
+        assert!(outcome.opened && outcome.received > 0, "{}: it works when nothing is mutated", self.name);
+    }
+}
+
+/// Runs each victim so many times; afterwards its device serves on and nothing is left.
+fn each(runs: u64, mut run: impl FnMut(&Victim, &mut Device, u64)) {
+    for victim in VICTIMS {
+        let begin = Instant::now();
+        let mut device = (victim.device)();
+        victim.honest(&mut device);
+        let before = Witness::now();
+        for seed in 0..runs {
+            println!("{}: seed {seed}", victim.name);
+            run(victim, &mut device, seed);
+        }
+        victim.honest(&mut device);
+        before.is_as_before();
+        println!("{}: {:?}", victim.name, begin.elapsed());
+    }
+}
+
+#[test]
+fn drivers_bear_mutations_of_messages() {
+    alone(module_path!(), "drivers_bear_mutations_of_messages", LIMIT, || {
+        let (mut told, mut opened) = (0, 0);
+        each(24, |victim, device, seed| {
+            let (protocol, mut random) = (victim.protocol, Random::new(seed));
+            // The sooner the first mutation, the less comes after it.
+            let (one_in, spared) = ([40, 100, 300][seed as usize % 3], random.below(600) as usize);
+            let mutator: Mutator = Box::new(move |passing| {
+                let Some(message) = protocol.message(passing.head.number) else { return Say::Pass };
+                if passing.nth < spared || random.below(one_in) != 0 {
+                    return Say::Pass;
+                }
+                let all = twin::mutations(protocol, message, passing.head.role);
+                match all[random.below(all.len() as u64) as usize] {
+                    Mutation::Late | Mutation::Silent if random.below(4) != 0 => Say::Pass,
+                    mutation => {
+                        println!(
+                            "  {}: {:?} of {} is {mutation:?}",
+                            passing.nth, passing.head.role, message.name
+                        );
+                        Say::Mutation(mutation)
+                    }
+                }
+            });
+            let mutations = Mutations {
+                mutator,
+                shared: 0,
+                places: Vec::new(),
+                random: Random::new(seed),
+                is_honest: false,
+            };
+            let outcome = victim.run(device, mutations);
+            told += outcome.told.mutations;
+            opened += usize::from(outcome.opened);
+        });
+        assert!(told > 100 && opened > 20, "{told} mutations, {opened} ports");
+    });
+}
+
+#[test]
+fn drivers_bear_mutations_of_shared_bytes() {
+    alone(module_path!(), "drivers_bear_mutations_of_shared_bytes", LIMIT, || {
+        let mut told = BTreeMap::new();
+        each(12, |victim, device, seed| {
+            let mutator: Mutator = Box::new(|_| Say::Pass);
+            let shared = [1, 4, 20][seed as usize % 3];
+            let mutations = Mutations {
+                mutator,
+                shared,
+                places: Place::ALL.into(),
+                random: Random::new(seed),
+                is_honest: false,
+            };
+            for (place, count) in victim.run(device, mutations).shared {
+                *told.entry((victim.name, place)).or_insert(0) += count;
+            }
+        });
+        for (victim, place) in VICTIMS.iter().flat_map(|victim| Place::ALL.map(|place| (victim, place))) {
+            // Registers of those models alone are in pages that both see.
+            let is_paged = ["82599", "XL710"].contains(&victim.name);
+            let wanted = if place == Place::Register && !is_paged { 0 } else { 50 };
+            let count = told.get(&(victim.name, place)).copied().unwrap_or(0);
+            assert!(count >= wanted, "{}: {count} mutations of {place:?}", victim.name);
+        }
+    });
+}
