@@ -34,6 +34,16 @@ pub fn stop_flag_but(claimed: impl Fn(i32) -> bool) -> Result<Arc<AtomicBool>, F
     Ok(stop)
 }
 
+/// Catches SIGHUP where `nohup` had it ignored, and does nothing then: exec(3) gives what was
+/// caught its default action again, so programs that are started end when it is sent to them.
+pub fn have_children_hang_up() -> Result<(), Failure> {
+    if is_ignored(SIGHUP) {
+        signal_hook::flag::register(SIGHUP, Arc::default())
+            .map_err(|error| Failure::new(format!("cannot catch SIGHUP: {error}")))?;
+    }
+    Ok(())
+}
+
 /// Whether the signal was ignored when this process began (proc(5), `SigIgn`).
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -70,6 +70,7 @@ pub fn run(arguments: &Soak) -> Result<(), Failure> {
         return Ok(());
     }
     let _ = STOP.set(signal::stop_flag()?);
+    signal::have_children_hang_up()?;
     let mut run = Run::new(arguments, seed)?;
     let begin = Instant::now();
     for number in arguments.episode.unwrap_or(0).. {

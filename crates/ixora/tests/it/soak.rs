@@ -1,7 +1,7 @@
 //! The soak test: it ends by itself with all checks held, and finds what is left behind
 //! on purpose.
 
-use crate::common::{names, run, start, until};
+use crate::common::{names, run, start, start_command, until};
 
 /// Some of everything, one episode after the other.
 #[test]
@@ -61,4 +61,20 @@ fn the_same_seed_lists_the_same_episodes() {
     let place = tempfile::tempdir().expect("a directory");
     let list = |seed: u64| run(place.path(), &format!("soak --list 20 --seed {seed}")).stdout;
     assert!(list(5).contains("episode 19") && list(5) == list(5) && list(5) != list(6));
+}
+
+#[test]
+fn programs_end_by_sighup_under_nohup() {
+    let place = tempfile::tempdir().expect("a directory");
+    let listed = run(place.path(), "soak --list 60 --only echo --seed 1").stdout;
+    let is_short = |text: &&str| text.contains("then Signal(Hup)") && text.matches("ixora echo").count() == 1;
+    let text = listed.split("episode ").find(is_short).expect("an episode that ends by SIGHUP");
+    let number = text.lines().next().expect("its number");
+    // What nohup(1) does. The shell runs as the leader of the group, and execs.
+    let soak =
+        format!("trap '' HUP; exec {} soak --duration 1s --episode {number}", env!("CARGO_BIN_EXE_ixora"));
+    let mut shell = std::process::Command::new("/bin/sh");
+    shell.args(["-c", &format!("{soak} --only echo --seed 1 --quiet --json")]);
+    let done = start_command(&mut shell, place.path()).wait(300);
+    assert_eq!(done.code(), Some(0), "{done:#?}");
 }
