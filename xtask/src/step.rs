@@ -84,6 +84,8 @@ pub fn tool(name: &str, version: &str) -> (PathBuf, Option<Command>) {
         // Not optimised: to build it takes longer than all it has to do here.
         let mut install = cargo(&["install", name, "--debug", "--locked", "--version", version, "--root"]);
         install.arg(&tools).env("CARGO_TARGET_DIR", tools.join("target"));
+        // Nobody debugs it here.
+        install.env("CARGO_PROFILE_DEV_DEBUG", "0");
         install
     });
     (binary, install)

@@ -1,6 +1,5 @@
 //! Addresses from router advertisements, in simulated time, with routers that do as they should,
 //! and others.
-#![allow(clippy::unwrap_used)]
 
 use std::net::Ipv6Addr;
 

@@ -1,5 +1,4 @@
 //! What a host answers: requests for its addresses and pings, and nothing else.
-#![allow(clippy::unwrap_used)]
 
 use memory::{Backing, Dma, Pool};
 use neighbor::{Address, Responder, arp, nd};

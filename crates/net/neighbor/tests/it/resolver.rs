@@ -1,5 +1,4 @@
 //! What becomes of a packet to a next hop, and who is asked for its address.
-#![allow(clippy::unwrap_used)]
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 

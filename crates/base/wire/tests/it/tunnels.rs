@@ -1,6 +1,5 @@
 //! Tunnels' headers: bytes as the standards draw them, fields that leave their neighbours
 //! alone, and bytes from anyone.
-#![allow(clippy::unwrap_used)]
 
 use std::net::Ipv6Addr;
 

@@ -1,6 +1,5 @@
 //! The table under whatever strangers may make of it: its bounds hold, no packet is
 //! lost or doubled, and what is known is what was said last.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;

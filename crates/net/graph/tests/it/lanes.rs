@@ -1,6 +1,5 @@
 //! What lanes do with tasks, timers, signals and packets of elements that are made for
 //! these tests.
-#![allow(clippy::unwrap_used, missing_docs)]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,4 @@
 //! The client of DHCP in simulated time, with servers that do as they should, and others.
-#![allow(clippy::unwrap_used)]
 
 use std::net::Ipv4Addr;
 

@@ -1,6 +1,5 @@
 //! A table that threads share: a cache of it says what the table would say, and takes the
 //! lock only when it must.
-#![allow(clippy::unwrap_used)]
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, mpsc};

@@ -1,0 +1,11 @@
+//! The tests of packet formats in one program, a module for a subject.
+#![allow(clippy::unwrap_used)]
+
+mod bytes;
+mod fields;
+mod flow;
+mod headers;
+mod hostile;
+mod outer;
+mod round_trip;
+mod tunnels;
