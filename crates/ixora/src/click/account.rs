@@ -80,7 +80,7 @@ impl Tally {
     pub fn retire(&mut self, old: &mut Router, next: &Router) {
         self.add(old);
         for (element, packets) in held(old) {
-            *self.dropped.entry((element, NOT_TAKEN_OVER.to_owned())).or_default() += packets;
+            *self.dropped.entry((element, NOT_TAKEN_OVER.name().to_owned())).or_default() += packets;
         }
         let (Some(ports), Some(kept)) = (old.service::<RouterPorts>(), next.service::<RouterPorts>()) else {
             return;
@@ -97,7 +97,7 @@ impl Tally {
                 let counters = lane.counters(index);
                 let dropped = planned.kind.drops.iter().zip(&counters.drops);
                 for (reason, count) in dropped.filter(|(_, count)| **count > 0) {
-                    let loss = (planned.name.to_string(), (*reason).to_owned());
+                    let loss = (planned.name.to_string(), reason.name().to_owned());
                     *self.dropped.entry(loss).or_default() += count;
                 }
                 for (all, count) in [(&mut self.made, counters.made), (&mut self.ended, counters.ended)] {

@@ -123,7 +123,7 @@ fn page(class: &Class) -> String {
     line("Headers", headers(class));
     line("Costs", class.costs.to_string());
     line("System", system(class));
-    line("Drops", class.drops.join(", "));
+    line("Drops", class.drops.iter().map(|reason| reason.name()).collect::<Vec<_>>().join(", "));
     line("Other names", aliases(class).join(", "));
     let _ = writeln!(out, "\nExample\n  {}", class.example);
     if !class.see.is_empty() {

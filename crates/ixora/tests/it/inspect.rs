@@ -2,6 +2,8 @@
 
 use std::process::{Command, Output};
 
+use port::Reason;
+use port::loss::CountedBy;
 use serde_json::Value;
 
 use crate::common::output;
@@ -254,6 +256,15 @@ fn the_reference_is_current() {
     let kept = std::fs::read_to_string(path).unwrap_or_default();
     let now = text(&click(&["--doc", "all", "--markdown"]).stdout);
     assert!(kept == now, "docs/elements.md is old: ixora click --doc all --markdown > docs/elements.md");
+}
+
+#[test]
+fn each_reason_of_elements_is_a_class_s() {
+    let classes = element::registry().with(analysis::registry());
+    let counted: Vec<Reason> = classes.iter().flat_map(|(_, class)| class.drops).copied().collect();
+    for reason in Reason::ALL.iter().filter(|reason| reason.counted_by() == [CountedBy::Element]) {
+        assert!(counted.contains(reason), "no class drops packets for '{reason}'");
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ use wire::ip::Protocol;
 use wire::{checksum, icmpv4, ipv4, tcp, udp};
 
 use graph::ip_header::{LEN, u32_at};
+use port::Reason;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -30,7 +31,7 @@ pub static CLASS: Class = Class {
         keyword("PRESERVE_8", "first bytes of networks that stay where they are; none"),
         keyword("SEED", "taken for compatibility"),
     ],
-    drops: &["not IPv4"],
+    drops: &[Reason::NotIpv4],
     example: "FromDump(in.pcap, FORCE_IP true) -> AnonymizeIPAddr(CLASS 4) -> ToDump(out.pcap)",
     see: &["EraseIPPayload"],
     make: |_, conf| {
@@ -59,7 +60,7 @@ pub static ERASE: Class = Class {
     brief: "overwrites what TCP and UDP carry with zeros",
     doc: "Lengths stay; the checksums of TCP and UDP become zero. ICMP stays as it is, other protocols are \
           dropped.",
-    drops: &["another protocol"],
+    drops: &[Reason::AnotherProtocol],
     example: "FromDump(in.pcap, FORCE_IP true) -> EraseIPPayload -> ToDump(out.pcap)",
     see: &["AnonymizeIPAddr"],
     make: |_, conf| {

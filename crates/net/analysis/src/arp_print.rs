@@ -9,6 +9,7 @@ use graph::value::Ethernet;
 use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
+use port::Reason;
 use wire::MacAddress;
 use wire::arp::{self, Operation};
 use wire::ethernet::EtherType;
@@ -38,7 +39,7 @@ pub static CLASS: Class = Class {
         |print| print.active.is().to_string(),
         |print, _, value| print.active.write(value),
     )]),
-    drops: &["not connected"],
+    drops: &[Reason::NotConnected],
     example: "FromDevice(p) -> MarkMACHeader -> Strip(14) -> MarkIPHeader -> ARPPrint(in) -> Discard",
     see: &["Print", "IPPrint", "ARPQuerier"],
     kernel: Kernel::Excluded(crate::PRINT),

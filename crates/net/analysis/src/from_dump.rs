@@ -16,6 +16,7 @@ use crate::file::{NamedFile, Source, say_packed, shown};
 use crate::link;
 use crate::sample::Sample;
 use graph::annotation::{EXTRA_LENGTH, PacketAnnotations};
+use port::Reason;
 
 const HANDLERS: Handlers<FromDump> = Handlers(&[
     both(
@@ -108,7 +109,7 @@ pub static CLASS: Class = Class {
         keyword("MMAP", "taken for compatibility"),
     ],
     handlers: &HANDLERS,
-    drops: &["no buffers", "not IP", "not sampled", NOT_TAKEN_OVER],
+    drops: &[Reason::NoBuffers, Reason::NotIp, Reason::NotSampled, NOT_TAKEN_OVER],
     account: Account::Unknown, // records that are not sampled never are packets
     system: &[SystemUse::ProgramsAtStart],
     example: "FromDump(in.pcap, STOP true, FORCE_IP true) -> IPPrint -> Discard",

@@ -16,6 +16,7 @@ use super::text::{self, Contents};
 use super::transport_line;
 use graph::annotation::{AGGREGATE, PAINT, PacketAnnotations, VLAN_TCI};
 use graph::ip_header::{LEN, is_first_fragment, u16_at};
+use port::Reason;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -49,7 +50,7 @@ pub static CLASS: Class = Class {
         |print| print.active.is().to_string(),
         |print, _, value| print.active.write(value),
     )]),
-    drops: &["not connected"],
+    drops: &[Reason::NotConnected],
     example: "FromDevice(p) -> MarkIPHeader(14) -> IPPrint(in) -> Discard",
     see: &["Print", "CheckIPHeader"],
     kernel: Kernel::Excluded(crate::PRINT),

@@ -8,6 +8,7 @@ use graph::class::{Handlers, action, ask, both, keyword, mandatory, positional, 
 use graph::value::{Names, Scope, Value};
 use graph::{Action, Class, Cx, Each, Fault, PerPacket};
 use memory::Packet;
+use port::Reason;
 
 /// Bytes of a number.
 const SIZE: usize = 8;
@@ -48,7 +49,7 @@ pub static CHECK: Class = Class {
             check.seen.iter().enumerate().map(|(number, times)| format!("{number}: {times}\n")).collect()
         }),
     ]),
-    drops: &["no such number"],
+    drops: &[Reason::NoSuchNumber],
     example: "FromDevice(b) -> CheckNumberPacket(40, COUNT 1000) -> Discard",
     see: &["NumberPacket"],
     make: |_, conf| {
@@ -84,7 +85,7 @@ pub static RECORD: Class = Class {
             record.times.next.store(0, Ordering::Relaxed);
         }),
     ]),
-    drops: &["not connected"],
+    drops: &[Reason::NotConnected],
     example: "NumberPacket(40) -> r :: RecordTimestamp(OFFSET 40) -> ToDevice(a)",
     see: &["TimestampDiff", "NumberPacket"],
     make: |setup, conf| {
@@ -155,7 +156,7 @@ pub static DIFF: Class = Class {
             diff.delays().iter().map(|delay| format!("{delay}\n")).collect()
         }),
     ]),
-    drops: &["not recorded"],
+    drops: &[Reason::NotRecorded],
     example: "FromDevice(b) -> d :: TimestampDiff(r, OFFSET 40) -> Discard; DriverManager(wait 10s, read d.median)",
     see: &["RecordTimestamp", "NumberPacket"],
     make: |_, conf| {

@@ -6,6 +6,7 @@ use graph::class::{Handlers, both, keyword, positional};
 use graph::element::kernel::Kernel;
 use graph::{Action, Class, Cx, Each, Fault, PerPacket};
 use memory::Packet;
+use port::Reason;
 
 use super::output::Active;
 use super::text::{self, Contents};
@@ -34,7 +35,7 @@ pub static CLASS: Class = Class {
         |print| print.active.is().to_string(),
         |print, _, value| print.active.write(value),
     )]),
-    drops: &["not connected"],
+    drops: &[Reason::NotConnected],
     live: true,
     example: "FromDevice(p) -> Print(in, 64) -> Discard",
     see: &["IPPrint", "ARPPrint"],

@@ -5,6 +5,7 @@ use graph::clock::SECOND_NS;
 use graph::value::Span;
 use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
+use port::Reason;
 
 use super::call::Call;
 use super::text;
@@ -71,7 +72,7 @@ pub static FILTER: Class = Class {
         keyword("END_CALL", "handler written at the end"),
     ],
     handlers: &HANDLERS,
-    drops: &["not in the range"],
+    drops: &[Reason::NotInRange],
     example: "FromDump(in.pcap) -> TimeFilter(START_AFTER 10s, INTERVAL 1m, STOP true) -> ToDump(out.pcap)",
     see: &["TimeRange", "SetTimestamp"],
     make: |_, conf| {

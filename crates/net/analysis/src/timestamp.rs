@@ -9,6 +9,7 @@ use memory::Packet;
 
 use super::text;
 use graph::annotation::PacketAnnotations;
+use port::Reason;
 
 /// To now, or what was said.
 pub static SET: Class = Class {
@@ -100,7 +101,7 @@ pub static STORE: Class = Class {
     doc: "Writes nanoseconds since 1970, eight bytes in the machine's order, OFFSET bytes into each packet, or \
           behind its end. Packets that are too short are made longer. Give one of OFFSET and TAIL.",
     arguments: &[positional("OFFSET", "where, in bytes"), keyword("TAIL", "at the end; false")],
-    drops: &["no room"],
+    drops: &[Reason::NoRoom],
     example: "StoreTimestamp(TAIL true)",
     see: &["SetTimestamp", "StoreData"],
     make: |_, conf| {

@@ -13,6 +13,7 @@ use memory::Batch;
 
 use crate::link;
 use graph::annotation::{EXTRA_LENGTH, PacketAnnotations};
+use port::Reason;
 
 /// Endings of compressed files, and who packs them.
 const PACKED: &[(&str, &str)] = &[(".gz", "gzip"), (".bz2", "bzip2"), (".xz", "xz"), (".zst", "zstd")];
@@ -45,7 +46,7 @@ pub static CLASS: Class = Class {
             flushed.map_err(|error| Refused::Failed(error.to_string()))
         }),
     ]),
-    drops: &["not connected"],
+    drops: &[Reason::NotConnected],
     system: &[SystemUse::ProgramsAtStart],
     example: "FromDevice(p) -> ToDump(out.pcap) -> Queue -> ToDevice(q)",
     see: &["FromDump", "ToIPSummaryDump"],

@@ -1,6 +1,7 @@
 //! Why packets are lost: one registry of reasons. A loss is counted where it
-//! happens, under one of these names; statistics, `--json`, the progress line and
-//! the documentation take name and sentence from here.
+//! happens, under one of these names; statistics, `--json`, metrics, the progress line
+//! and the documentation take name and sentence from here. The names of elements' reasons
+//! are words with spaces, as Click says such things; all others are one word.
 //!
 //! For any program: received = delivered + held + the sum over the reasons.
 
@@ -21,6 +22,8 @@ pub enum CountedBy {
     Tcp,
     /// An overlay: its table, or the endpoint or the elements around it.
     Overlay,
+    /// An element of a router.
+    Element,
 }
 
 impl fmt::Display for CountedBy {
@@ -32,6 +35,7 @@ impl fmt::Display for CountedBy {
             CountedBy::Application => "application",
             CountedBy::Tcp => "TCP",
             CountedBy::Overlay => "overlay",
+            CountedBy::Element => "element",
         })
     }
 }
@@ -43,7 +47,8 @@ macro_rules! reasons {
         pub enum Reason { $(#[doc = $what] $reason),* }
 
         impl Reason {
-            /// All reasons: of ports and hosts those of reception first, then those of overlays.
+            /// All reasons: of ports and hosts those of reception first, then
+            /// those of overlays, then those of elements.
             pub const ALL: &[Reason] = &[$(Reason::$reason),*];
 
             /// The stable name, as in `--json` and metrics.
@@ -157,6 +162,110 @@ reasons! {
     OverlayNotAsked "overlay_not_asked" Overlay "requests for neighbours for which there was no buffer";
     OverlayNotCut "overlay_not_cut" Overlay "long segments to send that could not be cut, or not to the end, for there was no buffer";
     OverlayNoPort "overlay_no_port" Overlay "packets for a port of the underlay that is not there";
+    Dropped "dropped" Element "packets that an element was told to drop, or that leave it where nothing is connected";
+    NotConnected "not connected" Element "packets that leave an element where nothing is connected, or go to a socket without a peer";
+    NotTakenOver "not taken over by the new configuration" Element "packets that waited in an element which the new configuration does not have";
+    NoBuffers "no buffers" Element "packets, copies or pieces that were not made because there was no packet buffer";
+    NoBuffersLeft "no packet buffers left" Element "packets that would have waited in a queue while no packet buffers were left";
+    NoHeadroom "no headroom" Element "packets whose buffers have no room in front for the headers to add";
+    NoRoom "no room" Element "packets in which there is no place for what an element adds, or which its table has no place for";
+    TooShort "too short" Element "packets that end before what an element reads or removes";
+    TooLong "too long" Element "packets that are longer than they may be, or would become so";
+    TooLongToKeep "too long to be kept" Element "packets that are too long to be kept and played again";
+    LongerThanPossible "longer than a packet can be" Element "packets that would be longer than an IP packet can be";
+    LongerThanMtu "longer than MTU" Element "packets that are longer than the host's interface takes";
+    NoIpHeader "no IP header" Element "packets in which no IP header was found, or not one that the element understands";
+    HeaderOutside "header outside packet" Element "packets whose IP header no longer lies within them";
+    BadInput "bad input packet" Element "packets whose IPv4 header is incomplete";
+    Tiny "tiny packet" Element "packets that end within the header to check";
+    BadIpVersion "bad IP version" Element "packets whose header is of another version of IP";
+    BadIpHeaderLength "bad IP header length" Element "packets whose IPv4 header says a length that it cannot have";
+    BadIpLength "bad IP length" Element "packets that are shorter than their IP header says";
+    BadIpChecksum "bad IP checksum" Element "packets whose IPv4 header has a wrong checksum";
+    BadSource "bad source address" Element "packets from an address that cannot be a source";
+    BadLength "bad packet length" Element "packets whose transport header contradicts their length";
+    BadLengths "bad lengths" Element "packets whose IP and transport headers contradict their length";
+    NotIcmp "not ICMP" Element "packets that are not ICMP";
+    NotTcp "not TCP" Element "packets that are not TCP";
+    NotUdp "not UDP" Element "packets that are not UDP";
+    NotIp "not IP" Element "packets that are not IP";
+    NotIpv4 "not IPv4" Element "packets that are not IPv4";
+    AnotherProtocol "another protocol" Element "packets of a protocol that the element does not change";
+    BadIcmpChecksum "bad ICMP checksum" Element "packets with a wrong ICMP checksum";
+    BadTcpChecksum "bad TCP checksum" Element "packets with a wrong TCP checksum";
+    BadUdpChecksum "bad UDP checksum" Element "packets with a wrong UDP checksum";
+    BadCrc "bad CRC" Element "packets that do not end with their CRC";
+    FragmentOrShort "fragment or short packet" Element "fragments, and packets that are too short for their transport header";
+    TooSmallForAddresses "too small for addresses" Element "ARP messages that end before their last address";
+    BadHardware "bad hardware type/length" Element "ARP messages whose hardware addresses are not Ethernet's";
+    BadProtocol "bad protocol type/length" Element "ARP messages whose protocol addresses are as long as those of no version of IP";
+    BadOption "bad option" Element "packets with an IPv4 option that is wrong";
+    TimeExceeded "time exceeded" Element "IPv4 packets that may take no further hop";
+    HopLimitExceeded "hop limit exceeded" Element "IPv6 packets that may take no further hop";
+    MustNotFragment "must not be fragmented" Element "packets that are too long for the next link and must not be fragmented";
+    TooBig "too big" Element "IPv6 packets that are too long for the next link";
+    FragmentsContradict "fragments contradict each other" Element "fragments that overlap or disagree about their packet's length";
+    FragmentWithoutFirst "fragment without a first one" Element "fragments of a packet whose first fragment did not come";
+    NotComplete "not complete in time" Element "packets whose fragments did not all come in time";
+    TooManyKept "too many kept" Element "packets whose fragments were given up to make room for others";
+    NoRoute "no route" Element "packets to addresses without a route";
+    NoSuchOutput "no such output" Element "packets for an output that the element does not have";
+    Broadcast "broadcast" Element "packets that came by link-layer broadcast or multicast, which may not be forwarded";
+    ToAnotherHost "to another host" Element "frames to another host's Ethernet address";
+    FromThisHost "from this host" Element "frames that this host sent itself";
+    NoTag "no tag" Element "frames without a VLAN tag";
+    NoDestination "no destination" Element "packets that do not say to which next hop they go";
+    NoOwnAddress "no address of its own" Element "packets that wait for an address while the element has none to ask from";
+    WaitedInVain "waited in vain" Element "packets that waited for the Ethernet address of a next hop that did not answer, or too many of them";
+    NoArpRequest "no request for an address here" Element "packets that are no ARP request for an address here";
+    NoSolicitation "no solicitation for an address here" Element "packets that are no neighbour solicitation for an address here";
+    NoAnswerDue "no answer is due" Element "packets about which no ICMP error may be sent";
+    NoEchoRequest "no echo request" Element "packets that are no ICMP echo request";
+    NoEchoReply "no echo reply to a request of these" Element "packets that are no reply to a ping of this element";
+    NotEcnCapable "not ECN capable" Element "packets whose sender does not take marks of congestion";
+    SameNetwork "in the network it came from" Element "frames to a host in the network that they came from";
+    NoOtherNetwork "no other network" Element "frames to all networks where there is only the one they came from";
+    NoOtherPort "no other port" Element "frames to all ports where there is only the one they came from";
+    NoPattern "no pattern holds" Element "packets that no pattern of a Classifier matches";
+    NoExpression "no expression holds" Element "packets that no expression of an IPClassifier matches";
+    Denied "denied" Element "packets that a rule of an IPFilter denies, or that none allows";
+    Filtered "filtered" Element "packets of an aggregate that is filtered";
+    AnotherColour "another colour" Element "packets that are painted in another colour";
+    NoColourOutput "no output for this colour" Element "packets whose colour is the number of no output";
+    NotSwitchedTo "not the input switched to" Element "packets that come to an input which is not switched to";
+    SwitchedOff "switched off" Element "packets to a switch that is off";
+    Suppressed "suppressed" Element "packets of a port that is suppressed";
+    PushedIntoIdle "pushed into Idle" Element "packets that came to an Idle, which takes none";
+    NoTickets "no output has tickets" Element "packets for which no output has tickets";
+    NoScriptOutput "script returned no output" Element "packets for which a script returned no output";
+    QueueFull "queue full" Element "packets that found a queue full";
+    RingFull "ring full" Element "packets that found a transmit ring or a ring between threads full";
+    Reset "reset" Element "packets that waited in an element which was told to forget them";
+    NobodySends "nobody sends any more" Element "packets for a port whose sending thread has ended";
+    RateExceeded "rate exceeded" Element "packets that come faster than they may";
+    DroppedEarly "dropped early" Element "packets that random early detection drops, before a queue is full";
+    NotInSample "not in the sample" Element "packets that a random sample leaves out";
+    NotInRange "not in the range" Element "packets outside of the times that are let through";
+    NotSampled "not sampled" Element "packets of a file that a random sample leaves out";
+    NotSent "not sent" Element "packets that the kernel did not take from a socket of an element";
+    NotAllowed "not allowed" Element "datagrams from addresses from which a socket takes none";
+    NotTakenByHost "not taken by the host" Element "packets that the host's kernel did not take from its interface";
+    NoKnownFlow "about no known flow" Element "ICMP errors about a packet of no known flow";
+    NoFlowWanted "no flow and none wanted" Element "packets of no known flow, for which none is made";
+    NothingToRewrite "no packet to rewrite" Element "packets that a rewriter cannot rewrite: no TCP or UDP, or a fragment";
+    NoFreeAddress "no free address or port" Element "packets whose flow has no free address or port";
+    TableFull "table full" Element "packets whose flow has no place in the table";
+    TooManyOfHost "too many flows of one host" Element "packets whose host has as many flows as it may";
+    NoFlow "no flow" Element "packets that belong to no flow";
+    TooManyFlows "too many flows" Element "packets of a new flow while there are as many as there may be";
+    TooManyPairs "too many pairs" Element "packets of a new pair of addresses while there are as many as there may be";
+    NotFirst "not the first" Element "packets that are not the first of their aggregate";
+    NotLast "not the last" Element "packets that are not the last of their aggregate";
+    NotCounted "not counted" Element "packets of an aggregate that is not counted";
+    NoSuchField "no such field" Element "packets without the field that makes the aggregate";
+    NoSuchNumber "no such number" Element "packets without a number, or with one that is too large";
+    NotRecorded "not recorded" Element "packets whose number a RecordTimestamp did not record";
+    NotUnderstood "not understood" Element "lines of a summary that make no packet";
 }
 
 impl fmt::Display for Reason {
@@ -170,12 +279,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_different_and_tell_the_direction_or_the_overlay() {
+    fn names_are_different_and_tell_who_counts() {
         for (n, reason) in Reason::ALL.iter().enumerate() {
             let name = reason.name();
-            match reason.counted_by() == [CountedBy::Overlay] {
-                true => assert!(name.starts_with("overlay_"), "{name}"),
-                false => assert!(name.starts_with("rx_") || name.starts_with("tx_"), "{name}"),
+            match reason.counted_by() {
+                [CountedBy::Overlay] => assert!(name.starts_with("overlay_"), "{name}"),
+                // They stand in metrics' labels and in lists with tabs and `=` as they are.
+                [CountedBy::Element] => {
+                    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == ' ' || c == '/';
+                    assert!(name.chars().all(is_plain), "{name}");
+                }
+                _ => assert!(name.starts_with("rx_") || name.starts_with("tx_"), "{name}"),
             }
             assert_eq!(Reason::named(name), Some(*reason));
             assert!(Reason::ALL[..n].iter().all(|other| other.name() != name), "{name} stands twice");

@@ -120,7 +120,8 @@ fn drops(router: &mut Router) -> Vec<Counter> {
     let registry = element::registry().with(analysis::registry());
     let reasons = registry.find(class.trim()).map_or(&[][..], |class| class.drops);
     let counts = &router.lanes()[0].counters(place).drops;
-    let counter = |(name, count): (&&str, &u64)| Counter { name: (*name).into(), count: *count };
+    let counter =
+        |(reason, count): (&port::Reason, &u64)| Counter { name: reason.name().into(), count: *count };
     reasons.iter().zip(counts).map(counter).collect()
 }
 

@@ -13,6 +13,7 @@ use super::tree::Tree;
 use crate::call::Call;
 use crate::text;
 use graph::annotation::{AGGREGATE, EXTRA_LENGTH, EXTRA_PACKETS, PacketAnnotations};
+use port::Reason;
 
 const HANDLERS: Handlers<Counter> = Handlers(&[
     read("count", "packets or bytes", |counter| counter.count.to_string()),
@@ -128,7 +129,7 @@ pub static CLASS: Class = Class {
         keyword("CAPACITY", "aggregates at the most; 4194304"),
     ],
     handlers: &HANDLERS,
-    drops: &["not counted"],
+    drops: &[Reason::NotCounted],
     example: "FromIPSummaryDump(-, STOP true) -> AggregateIP(ip dst) -> ac :: AggregateCounter -> Discard; \
               DriverManager(pause, write ac.write_text_file -)",
     see: &["AggregateIP", "AggregateIPFlows", "AggregateLength", "FromIPSummaryDump"],

@@ -7,6 +7,7 @@ use graph::{Action, Class, Cx, Each, Fault, PerPacket};
 use memory::Packet;
 
 use graph::annotation::{AGGREGATE, PacketAnnotations};
+use port::Reason;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -18,7 +19,7 @@ pub static CLASS: Class = Class {
     ports: "1/-",
     processing: "h/h",
     arguments: &[rest("PATTERNS", "actions and aggregates")],
-    drops: &["filtered"],
+    drops: &[Reason::Filtered],
     example: "AggregateFilter(allow 1093 3500 972-980, drop all)",
     see: &["AggregateIPFlows", "IPFilter"],
     make: |setup, conf| {

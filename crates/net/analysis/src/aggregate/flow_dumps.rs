@@ -21,6 +21,7 @@ use super::notice::{Ended, subscribe};
 use crate::summary::options;
 use graph::annotation::{AGGREGATE, PacketAnnotations};
 use graph::ip_header::{LEN, u16_at, u32_at};
+use port::Reason;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -53,7 +54,7 @@ pub static CLASS: Class = Class {
         action("clear", "ends all flows", FlowDumps::clear),
         action("sweep", "ends flows that have ended", FlowDumps::sweep),
     ]),
-    drops: &["not connected", "no flow", "too many flows"],
+    drops: &[Reason::NotConnected, Reason::NoFlow, Reason::TooManyFlows],
     account: Account::Unknown, // what no dump has is dropped, and goes on
     system: &[SystemUse::WritesFiles, SystemUse::Programs],
     example: "af :: AggregateIPFlows -> ToIPFlowDumps(/tmp/flow%03n, NOTIFIER af)",

@@ -19,6 +19,7 @@ use super::notice::Notifier;
 use super::trace_info::{Stats, TraceInfo};
 use graph::annotation::{AGGREGATE, PAINT, PacketAnnotations};
 use graph::ip_header::{LEN, is_first_fragment, is_fragment, u16_at};
+use port::Reason;
 
 /// Fragments that are held altogether.
 const MOST_FRAGMENTS: usize = 4096;
@@ -57,7 +58,7 @@ pub static CLASS: Class = Class {
             flows.notifier.clone().sweep(cx);
         }),
     ]),
-    drops: &["no flow", "fragment without a first one", "too many flows", NOT_TAKEN_OVER],
+    drops: &[Reason::NoFlow, Reason::FragmentWithoutFirst, Reason::TooManyFlows, NOT_TAKEN_OVER],
     example: "FromDump(in.pcap, STOP true, FORCE_IP true) -> af :: AggregateIPFlows -> AggregateCounter -> Discard",
     see: &["AggregateIP", "AggregateIPAddrPair", "AggregateCounter", "ToIPFlowDumps", "AggregateLast"],
     make: |setup, conf| {

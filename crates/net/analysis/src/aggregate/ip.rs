@@ -11,6 +11,7 @@ use wire::{ipv4, tcp, udp};
 use super::field::{Field, Part};
 use graph::annotation::{AGGREGATE, PacketAnnotations};
 use graph::ip_header::is_first_fragment;
+use port::Reason;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -33,7 +34,7 @@ pub static CLASS: Class = Class {
         read("bit_length", "how many bits", |aggregate| aggregate.field.length.to_string()),
         read("field", "the field", |aggregate| aggregate.field.to_string()),
     ]),
-    drops: &["no such field"],
+    drops: &[Reason::NoSuchField],
     example: "FromDump(in.pcap, FORCE_IP true) -> AggregateIP(ip dst/24) -> AggregateCounter -> Discard",
     see: &["AggregateLength", "AggregateIPFlows", "AggregateCounter", "AggregatePaint"],
     make: |_, conf| {

@@ -9,6 +9,7 @@ use memory::{Batch, Packet};
 
 use super::notice::{Ended, subscribe};
 use graph::annotation::{AGGREGATE, EXTRA_LENGTH, EXTRA_PACKETS, PacketAnnotations};
+use port::Reason;
 
 /// The first one.
 pub static FIRST: Class = Class {
@@ -28,7 +29,7 @@ pub static FIRST: Class = Class {
         action("clear", "forgets all aggregates", |first, _| first.seen.clear()),
         action("sweep", "forgets aggregates that have ended", |first, _| first.sweep()),
     ]),
-    drops: &["not the first", "no room"],
+    drops: &[Reason::NotFirst, Reason::NoRoom],
     example: "af :: AggregateIPFlows -> AggregateFirst(NOTIFIER af) -> IPPrint -> Discard",
     see: &["AggregateLast", "AggregateIPFlows", "AggregateIP"],
     make: |_, conf| {
@@ -67,7 +68,7 @@ pub static LAST: Class = Class {
         }),
         action("sweep", "lets those go whose aggregates have ended", |last, cx| last.sweep(cx)),
     ]),
-    drops: &["not the last", "no room", NOT_TAKEN_OVER],
+    drops: &[Reason::NotLast, Reason::NoRoom, NOT_TAKEN_OVER],
     example: "AggregateIP(ip dst) -> al :: AggregateLast -> IPPrint -> Discard; DriverManager(pause, write al.clear)",
     see: &["AggregateFirst", "AggregateIPFlows", "AggregateIP"],
     make: |_, conf| {

@@ -8,6 +8,7 @@ use graph::{Class, Cx, Element, Next, Refused};
 use memory::{Batch, Packet};
 
 use graph::annotation::{AGGREGATE, PACKET_NUMBER, PacketAnnotations, Place};
+use port::Reason;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -49,7 +50,7 @@ pub static CLASS: Class = Class {
             counter.places = 0;
         }),
     ]),
-    drops: &["not connected"],
+    drops: &[Reason::NotConnected],
     example: "a :: FromDump(sent.pcap) -> AggregateIP(ip id) -> [0] c :: AggregatePacketCounter(ANNO NONE) -> Discard; \
               b :: FromDump(received.pcap) -> AggregateIP(ip id) -> [1] c; c [1] -> Discard",
     see: &["AggregateCounter", "AggregateIP", "AggregateIPFlows", "NumberPacket"],

@@ -14,6 +14,7 @@ use wire::ipv4;
 use super::notice::Notifier;
 use graph::annotation::{AGGREGATE, PAINT, PacketAnnotations};
 use graph::ip_header::{LEN, u32_at};
+use port::Reason;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -37,7 +38,7 @@ pub static CLASS: Class = Class {
             pairs.notifier.clone().sweep(cx);
         }),
     ]),
-    drops: &["no IP header", "too many pairs"],
+    drops: &[Reason::NoIpHeader, Reason::TooManyPairs],
     example: "FromDump(in.pcap, FORCE_IP true) -> AggregateIPAddrPair -> AggregateCounter -> Discard",
     see: &["AggregateIPFlows", "AggregateIP"],
     make: |setup, conf| {

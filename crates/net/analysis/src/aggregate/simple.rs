@@ -6,6 +6,7 @@ use memory::Packet;
 use memory::annotation::Header;
 
 use graph::annotation::{AGGREGATE, EXTRA_LENGTH, PAINT, PacketAnnotations};
+use port::Reason;
 
 /// By length.
 pub static LENGTH: Class = Class {
@@ -16,7 +17,7 @@ pub static LENGTH: Class = Class {
     ports: "1/1-2",
     processing: "a/ah",
     arguments: &[keyword("IP", "from the IP header on; false")],
-    drops: &["no IP header"],
+    drops: &[Reason::NoIpHeader],
     example: "FromDump(in.pcap) -> AggregateLength -> AggregateCounter -> Discard",
     see: &["AggregateIP", "AggregateCounter"],
     make: |_, conf| {

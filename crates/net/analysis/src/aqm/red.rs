@@ -5,6 +5,7 @@ use graph::lang::args;
 use graph::value::{Names, Raw, Scope, Value, fixed_point};
 use graph::{Class, Cx, Element, Fault, Next, Refused, TimerId};
 use memory::{Batch, Packet};
+use port::Reason;
 
 use super::ewma::Ewma;
 
@@ -37,7 +38,7 @@ pub static RED: Class = Class {
         keyword("GENTLE", "no sudden change at MAX_THRESH; true"),
     ],
     handlers: &HANDLERS,
-    drops: &["dropped early"],
+    drops: &[Reason::DroppedEarly],
     example: "FromDevice(p) -> RED(5, 50, 0.02) -> Queue(200) -> ToDevice(q)",
     see: &["AdaptiveRED", "Queue"],
     make: |_, conf| {

@@ -7,6 +7,7 @@ use graph::signal::Kind;
 use graph::value::Raw;
 use graph::{Class, Cx, Element, Notice, Ran, Signal, Signals, TaskId, TimerId};
 use memory::{Batch, Packet};
+use port::Reason;
 use wire::ip::Protocol;
 
 use super::builder::PacketBuilder;
@@ -73,7 +74,7 @@ pub static CLASS: Class = Class {
             from.wake(cx);
         }),
     ]),
-    drops: &["no buffers", "not understood", "not sampled"],
+    drops: &[Reason::NoBuffers, Reason::NotUnderstood, Reason::NotSampled],
     account: Account::Unknown, // lines that are dropped never are packets
     system: &[SystemUse::ProgramsAtStart],
     example: "FromIPSummaryDump(-, STOP true) -> IPPrint -> Discard",

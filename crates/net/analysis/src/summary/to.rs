@@ -13,6 +13,7 @@ use super::view::View;
 use super::{Binary, Known, VERSION, show};
 use crate::text;
 use graph::annotation::{EXTRA_LENGTH, EXTRA_PACKETS, PacketAnnotations};
+use port::Reason;
 
 /// Lines that one packet may make.
 const MOST_LINES: u32 = 1 << 16;
@@ -56,7 +57,7 @@ pub static CLASS: Class = Class {
             },
         ),
     ]),
-    drops: &["not connected"],
+    drops: &[Reason::NotConnected],
     example: "ToIPSummaryDump(-, FIELDS timestamp ip_src ip_dst)",
     see: &["FromIPSummaryDump", "ToDump", "ToIPFlowDumps"],
     make: |_, conf| {

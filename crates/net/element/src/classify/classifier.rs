@@ -7,6 +7,7 @@ use graph::element::kernel::{Code, Kernel, of_type};
 use graph::lang::args::words;
 use graph::{Action, Class, Cx, Each, Element, Fault, PerPacket};
 use memory::Packet;
+use port::Reason;
 
 use super::program::{Program, Rule, Test, To};
 use super::{straight, tree};
@@ -28,7 +29,7 @@ pub static CLASS: Class = Class {
         "the tests that are made, in order",
         Classifier::listing,
     )]),
-    drops: &["no pattern holds"],
+    drops: &[Reason::NoPattern],
     live: true,
     example: "c :: Classifier(12/0806 20/0001, 12/0800, -)",
     see: &["IPClassifier", "IPFilter"],

@@ -8,6 +8,7 @@ use graph::value::Scope;
 use graph::{Action, Class, Conf, Cx, Each, Element, Fault, PerPacket, Setup};
 use memory::Packet;
 use memory::annotation::Header;
+use port::Reason;
 
 use super::expression::{self, Expr};
 use super::listing;
@@ -36,7 +37,7 @@ pub static FILTER: Class = Class {
         "the decision program, as Click lists it",
         IpFilter::listing,
     )]),
-    drops: &["denied"],
+    drops: &[Reason::Denied],
     live: true,
     example: "IPFilter(allow tcp and dst port 80, deny all)",
     see: &["IPClassifier", "Classifier"],
@@ -63,7 +64,7 @@ pub static CLASSIFIER: Class = Class {
         "the decision program, as Click lists it",
         IpFilter::listing,
     )]),
-    drops: &["no expression holds"],
+    drops: &[Reason::NoExpression],
     live: true,
     example: "c :: IPClassifier(tcp, udp dst port 53, -)",
     see: &["IPFilter", "Classifier"],

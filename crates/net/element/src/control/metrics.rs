@@ -196,7 +196,6 @@ fn exposition(cx: &mut Cx<'_>) -> String {
     for counted in &all {
         let labels = labels(counted);
         for (reason, drops) in counted.reasons.iter().zip(&counted.counters.drops) {
-            let reason = escaped(reason);
             let _ = writeln!(out, "ixora_element_drops_total{{{labels},reason=\"{reason}\"}} {drops}");
         }
     }

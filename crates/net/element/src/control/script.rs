@@ -23,6 +23,7 @@ use graph::run::shared::CONTINUED;
 use graph::value::{Scope, Span, Value};
 use graph::{Class, Conf, Cx, Element, Fault, Next, Refused, Setup, TimerId, Until, WatchId};
 use memory::Batch;
+use port::Reason;
 
 use super::signals::{self, Catch};
 pub(crate) use errors::cause;
@@ -55,7 +56,7 @@ pub static CLASS: Class = Class {
     ],
     handlers: &HANDLERS,
     system: needs::USES,
-    drops: &["script returned no output"],
+    drops: &[Reason::NoScriptOutput],
     phase: Class::LATE,
     example: "Script(wait 1s, read c.count, loop)",
     see: &["DriverManager", "ControlSocket"],

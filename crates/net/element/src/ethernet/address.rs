@@ -6,6 +6,7 @@ use graph::value::Ethernet;
 use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
+use port::Reason;
 use wire::ethernet::{ADDRESSES_LEN, Addresses};
 
 use super::encap::{self, SharedHeader};
@@ -16,7 +17,7 @@ pub static MIRROR: Class = Class {
     name: "EtherMirror",
     brief: "exchanges the source and destination address of Ethernet frames",
     doc: "Packets begin with their Ethernet header. Shorter ones are dropped.",
-    drops: &["too short"],
+    drops: &[Reason::TooShort],
     example: "FromDevice(p) -> EtherMirror -> ToDevice(p)",
     see: &["EtherRewrite", "EtherEncap", "IPMirror"],
     kernel: Kernel::Inside(each!(EtherMirror)),
@@ -47,7 +48,7 @@ pub static REWRITE: Class = Class {
             |rewrite, _, value| rewrite.header.set_dst(value),
         ),
     ]),
-    drops: &["too short"],
+    drops: &[Reason::TooShort],
     live: true,
     example: "EtherRewrite(0:0:c0:ae:67:ef, 0:0:c0:4b:ad:d3)",
     see: &["EtherEncap", "EtherMirror"],

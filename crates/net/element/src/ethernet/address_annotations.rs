@@ -16,6 +16,7 @@ use super::encap::{self, LEN, prepend};
 use crate::kernels::each;
 use graph::annotation::{PacketAnnotations, Place};
 use graph::ip_header;
+use port::Reason;
 
 /// From the packet.
 pub static GET: Class = Class {
@@ -29,7 +30,7 @@ pub static GET: Class = Class {
         mandatory("ANNO", "which annotation: the number of its first byte"),
         mandatory("OFFSET", "where in the packet; `src` and `dst` are 6 and 0"),
     ],
-    drops: &["too short"],
+    drops: &[Reason::TooShort],
     live: true,
     example: "GetEtherAddress(0, src)",
     see: &["SetEtherAddress", "StoreEtherAddress"],
@@ -107,7 +108,7 @@ pub static ENSURE: Class = Class {
         positional("SRC", "the source address; 1:1:1:1:1:1"),
         positional("DST", "the destination address; 2:2:2:2:2:2"),
     ],
-    drops: &["no headroom"],
+    drops: &[Reason::NoHeadroom],
     example: "EnsureEther(0x0800, 1:1:1:1:1:1, 2:2:2:2:2:2)",
     see: &["EtherEncap", "EtherRewrite"],
     kernel: Kernel::Inside(each!(EnsureEther)),

@@ -21,6 +21,7 @@ use super::encap::{LEN, prepend};
 use super::resolution_timer::{GIVE_UP, ResolutionTimer};
 use crate::kernels;
 use graph::annotation::{PacketAnnotations, VLAN_TCI};
+use port::Reason;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -101,7 +102,13 @@ pub static CLASS: Class = Class {
             gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
         }),
     ]),
-    drops: &["no destination", "waited in vain", "no headroom", "no buffers", "no address of its own"],
+    drops: &[
+        Reason::NoDestination,
+        Reason::WaitedInVain,
+        Reason::NoHeadroom,
+        Reason::NoBuffers,
+        Reason::NoOwnAddress,
+    ],
     account: Account::Keeps(&WaitingIn(ArpQuerier::waiting)),
     example: "q :: ARPQuerier(10.0.0.1/24, 0:0:c0:ae:67:ef);\nrt -> [0]q -> ToDevice(p);\n\
               c :: Classifier(12/0806 20/0002, -); c[0] -> [1]q;",

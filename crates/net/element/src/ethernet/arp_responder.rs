@@ -17,6 +17,7 @@ use wire::arp::{Operation, Repr};
 use super::encap::LEN;
 use crate::kernels::each;
 use graph::annotation::{PacketAnnotations, VLAN_TCI};
+use port::Reason;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -46,7 +47,7 @@ pub static CLASS: Class = Class {
             ArpResponder::set_config,
         ),
     ]),
-    drops: &["no request for an address here"],
+    drops: &[Reason::NoArpRequest],
     example: "c :: Classifier(12/0806 20/0001, -);\nc[0] -> ARPResponder(10.0.0.1 0:0:c0:ae:67:ef) -> ToDevice(p);",
     see: &["ARPQuerier", "ARPFaker", "Classifier"],
     kernel: Kernel::Inside(each!(ArpResponder)),
@@ -79,7 +80,7 @@ pub static FAKER: Class = Class {
         mandatory("SRCIP", "the address"),
         mandatory("SRCETH", "who has it"),
     ],
-    drops: &["no buffers"],
+    drops: &[Reason::NoBuffers],
     example: "ARPFaker(10.0.0.2, 0:0:c0:4b:ad:d3, 10.0.0.1, 0:0:c0:ae:67:ef) -> ToDevice(p)",
     see: &["ARPResponder", "ARPQuerier"],
     make: |_, conf| {

@@ -15,6 +15,7 @@ use graph::value::{Ethernet, Scope, Span, Value};
 use graph::{Class, Conf, Cx, Element, Fault, Refused, TimerId};
 use memory::Packet;
 use neighbor::{Limits, Neighbor, SyncTable, Table};
+use port::Reason;
 use wire::MacAddress;
 
 pub(super) const CAPACITY: Argument = keyword("CAPACITY", "packets that may wait, 0 for no limit; 2048");
@@ -89,7 +90,7 @@ pub static CLASS: Class = Class {
             gone.into_iter().for_each(|packet| cx.drop(0, packet));
         }),
     ]),
-    drops: &["waited in vain"],
+    drops: &[Reason::WaitedInVain],
     account: Account::Keeps(&WaitingIn(|table: &ArpTable| table.table.lock().waiting())),
     example: "t :: ARPTable(TIMEOUT 60); q :: ARPQuerier(10.0.0.1, 0:0:c0:ae:67:ef, TABLE t);",
     see: &["ARPQuerier", "ARPResponder"],

@@ -7,6 +7,7 @@ use graph::element::kernel::Kernel;
 use graph::{Action, Class, Cx, Each, PerPacket, PerThreadCounter};
 use memory::Packet;
 use memory::annotation::Header;
+use port::Reason;
 use wire::arp;
 use wire::ethernet::EtherType;
 
@@ -14,8 +15,8 @@ use crate::kernels::each;
 
 /// Why a message is bad: the class's reasons, in the order in which they are looked
 /// for.
-const REASONS: [&str; 4] =
-    ["tiny packet", "too small for addresses", "bad hardware type/length", "bad protocol type/length"];
+const REASONS: [Reason; 4] =
+    [Reason::Tiny, Reason::TooSmallForAddresses, Reason::BadHardware, Reason::BadProtocol];
 
 /// The class.
 pub static CLASS: Class = Class {

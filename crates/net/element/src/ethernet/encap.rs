@@ -9,6 +9,7 @@ use graph::value::{Ethernet, Scope, Value};
 use graph::{Action, Class, Cx, Each, PerPacket, Refused};
 use memory::Packet;
 use memory::annotation::Header;
+use port::Reason;
 use wire::MacAddress;
 use wire::ethernet::{self, EtherType};
 
@@ -53,7 +54,7 @@ pub static CLASS: Class = Class {
             |encap, _, value| encap.header.set_ethertype(value),
         ),
     ]),
-    drops: &["no headroom"],
+    drops: &[Reason::NoHeadroom],
     live: true,
     example: "EtherEncap(0x0800, 0:0:c0:ae:67:ef, 0:0:c0:4b:ad:d3)",
     see: &["ARPQuerier", "EtherVLANEncap", "Strip", "EtherRewrite"],

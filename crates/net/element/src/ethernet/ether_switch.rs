@@ -10,6 +10,7 @@ use graph::clock::SECOND_NS;
 use graph::value::{Ethernet, Names, Scope, Span, Value};
 use graph::{Class, Conf, Cx, Element, Fault, Next, Refused};
 use memory::{Batch, Packet};
+use port::Reason;
 use wire::MacAddress;
 use wire::ethernet::Addresses;
 
@@ -51,7 +52,7 @@ pub static CLASS: Class = Class {
         ),
         action("flush", "forgets all addresses", |switch, _| switch.lock().flush()),
     ]),
-    drops: &["no buffers", "in the network it came from", "too short", "no other network"],
+    drops: &[Reason::NoBuffers, Reason::SameNetwork, Reason::TooShort, Reason::NoOtherNetwork],
     example: "s :: EtherSwitch; FromDevice(a) -> [0]s[0] -> ToDevice(a); FromDevice(b) -> [1]s[1] -> ToDevice(b);",
     see: &["ListenEtherSwitch", "Hub", "ARPTable"],
     make: |_, conf| make(conf, false),

@@ -6,6 +6,7 @@ use graph::value::Ethernet;
 use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 use memory::annotation::Reach;
+use port::Reason;
 use wire::MacAddress;
 use wire::ethernet::Addresses;
 
@@ -29,7 +30,7 @@ pub static CLASS: Class = Class {
     handlers: &Handlers::<HostEtherFilter>(&[read("ether", "this host's address", |filter| {
         filter.address.to_string()
     })]),
-    drops: &["to another host", "from this host", "too short"],
+    drops: &[Reason::ToAnotherHost, Reason::FromThisHost, Reason::TooShort],
     live: true,
     example: "FromDevice(p) -> HostEtherFilter(0:0:c0:ae:67:ef)",
     see: &["DropBroadcasts", "FromDevice"],

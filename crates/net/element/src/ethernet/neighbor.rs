@@ -19,6 +19,7 @@ use super::resolution_timer::{GIVE_UP, ResolutionTimer};
 use crate::ip::ip6;
 use graph::annotation::{DST_IP6, PacketAnnotations};
 use graph::ip_header;
+use port::Reason;
 
 /// The class of what answers.
 pub static ADVERTISER: Class = Class {
@@ -27,7 +28,7 @@ pub static ADVERTISER: Class = Class {
     doc: "Solicitations for an address that an entry covers become the answer; the longest prefix counts. \
           Whoever checks whether its own address is taken is told so as well. All other packets are dropped.",
     arguments: &[rest("ENTRY", "`IP6/LENGTH… ETH`: who has these addresses")],
-    drops: &["no solicitation for an address here"],
+    drops: &[Reason::NoSolicitation],
     example: "c :: Classifier(12/86dd 20/3aff 54/87, -);\n\
               c[0] -> IP6NDAdvertiser(2001:db8::1 00:e0:29:05:e5:6f) -> ToDevice(p);",
     see: &["IP6NDSolicitor", "ARPResponder", "Classifier"],
@@ -118,7 +119,7 @@ pub static SOLICITOR: Class = Class {
             gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
         }),
     ]),
-    drops: &["no destination", "waited in vain", "no headroom", "no buffers"],
+    drops: &[Reason::NoDestination, Reason::WaitedInVain, Reason::NoHeadroom, Reason::NoBuffers],
     account: Account::Keeps(&WaitingIn(|solicitor: &Solicitor| solicitor.table.lock().waiting())),
     example: "nds :: IP6NDSolicitor(2001:db8::1, 00:e0:29:05:e5:6f);\nrt -> [0]nds -> ToDevice(p);",
     see: &["IP6NDAdvertiser", "ARPQuerier", "LookupIP6Route"],

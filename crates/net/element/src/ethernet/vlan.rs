@@ -16,6 +16,7 @@ use wire::vlan;
 use super::encap::{self, LEN, SharedHeader, prepend};
 use crate::kernels::each;
 use graph::annotation::{PacketAnnotations, VLAN_TCI};
+use port::Reason;
 
 /// The highest VLAN, and the bits that say which it is.
 const LAST: u32 = vlan::ID as u32;
@@ -48,7 +49,7 @@ pub static ENCAP: Class = Class {
             |encap, _, value| encap.tag.set_native(value),
         ),
     ]),
-    drops: &["no headroom", "too short"],
+    drops: &[Reason::NoHeadroom, Reason::TooShort],
     live: true,
     example: "VLANEncap(VLAN_ID 10)",
     see: &["VLANDecap", "EtherVLANEncap", "SetVLANAnno"],
@@ -131,7 +132,7 @@ pub static ETHER_ENCAP: Class = Class {
             |encap, _, value| encap.tag.set_native(value),
         ),
     ]),
-    drops: &["no headroom"],
+    drops: &[Reason::NoHeadroom],
     live: true,
     example: "EtherVLANEncap(0x0800, 0:0:c0:ae:67:ef, 0:0:c0:4b:ad:d3, VLAN_ID 10)",
     see: &["EtherEncap", "VLANEncap", "StripEtherVLANHeader"],
@@ -157,7 +158,7 @@ pub static STRIP: Class = Class {
     ports: "1/1-2",
     processing: "a/ah",
     arguments: &[positional("NATIVE_VLAN", "the VLAN of frames without a tag, -1 for none; 0")],
-    drops: &["no tag", "too short"],
+    drops: &[Reason::NoTag, Reason::TooShort],
     live: true,
     example: "StripEtherVLANHeader",
     see: &["EtherVLANEncap", "VLANDecap", "Strip"],

@@ -7,8 +7,9 @@ use wire::{checksum, icmpv4};
 
 use crate::ip::header_check::{self, BAD_CHECKSUM};
 use graph::ip_header;
+use port::Reason;
 
-const REASONS: &[&str] = &["not ICMP", "bad packet length", "bad ICMP checksum"];
+const REASONS: &[Reason] = &[Reason::NotIcmp, Reason::BadLength, Reason::BadIcmpChecksum];
 
 /// The class.
 pub static CLASS: Class = Class {

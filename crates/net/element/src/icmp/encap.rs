@@ -13,6 +13,7 @@ use wire::{icmpv4, ipv4};
 use super::kind;
 use graph::annotation::PacketAnnotations;
 use graph::ip_header;
+use port::Reason;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -43,7 +44,7 @@ pub static CLASS: Class = Class {
         )
         .marked("."),
     ]),
-    drops: &["no headroom", "too long"],
+    drops: &[Reason::NoHeadroom, Reason::TooLong],
     example: "ICMPIPEncap(10.0.0.1, 10.0.0.2, unreachable, port)",
     see: &["ICMPPingEncap", "ICMPError", "IPEncap"],
     headers: Headers { finds_network: true, ..Class::BASE.headers },

@@ -19,6 +19,7 @@ use super::kind;
 use crate::kernels;
 use graph::annotation::{FIX_IP_SRC, ICMP_PARAMETER_PROBLEM, PacketAnnotations};
 use graph::ip_header;
+use port::Reason;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -64,7 +65,7 @@ pub static CLASS: Class = Class {
             |error, cx, value| error.set_length(2, cx, value),
         ),
     ]),
-    drops: &["no answer is due", "no IP header"],
+    drops: &[Reason::NoAnswerDue, Reason::NoIpHeader],
     example: "dt :: DecIPTTL; dt[1] -> ICMPError(18.26.4.24, timeexceeded) -> rt;",
     see: &["DecIPTTL", "FixIPSrc", "IPGWOptions", "IPFragmenter", "ICMP6Error"],
     costs: "makes a new packet for each",

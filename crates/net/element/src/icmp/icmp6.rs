@@ -13,6 +13,7 @@ use wire::{ipv6, ndp};
 use crate::ip::ip6;
 use graph::annotation::{DST_IP6, FIX_IP_SRC, ICMP_PARAMETER_PROBLEM, PacketAnnotations};
 use graph::ip_header;
+use port::Reason;
 
 const NEEDS: Headers = Headers { needs_network: true, ..Class::BASE.headers };
 
@@ -33,7 +34,7 @@ pub static ERROR: Class = Class {
         mandatory("CODE", "its code; 0"),
         keyword("PMTU", "what `packet too big` says is the longest packet; 1500"),
     ],
-    drops: &["no answer is due", "no IP header"],
+    drops: &[Reason::NoAnswerDue, Reason::NoIpHeader],
     example: "dh :: DecIP6HLIM; dh[1] -> ICMP6Error(2001:db8::1, 3, 0) -> rt;",
     see: &["DecIP6HLIM", "IP6Fragmenter", "ICMPError"],
     headers: Headers { needs_network: true, finds_network: true, ..Class::BASE.headers },
@@ -59,7 +60,7 @@ pub static RESPONDER: Class = Class {
           other packets, and requests with extension headers, go to output 1, or are dropped.",
     ports: "1/1-2",
     processing: "a/ah",
-    drops: &["no echo request"],
+    drops: &[Reason::NoEchoRequest],
     example: "CheckIP6Header(OFFSET 14) -> ICMP6PingResponder -> rt;",
     see: &["ICMPPingResponder", "ICMP6Error"],
     headers: NEEDS,

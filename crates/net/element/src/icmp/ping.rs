@@ -14,6 +14,7 @@ use wire::{icmpv4, ipv4};
 use crate::kernels::each;
 use graph::annotation::{PAINT, PacketAnnotations};
 use graph::ip_header;
+use port::Reason;
 
 /// The class of what answers.
 pub static RESPONDER: Class = Class {
@@ -23,7 +24,7 @@ pub static RESPONDER: Class = Class {
           other packets go to output 1, or are dropped.",
     ports: "1/1-2",
     processing: "a/ah",
-    drops: &["no echo request"],
+    drops: &[Reason::NoEchoRequest],
     example: "CheckIPHeader(14) -> CheckICMPHeader -> ICMPPingResponder -> rt;",
     see: &["ICMPPingEncap", "ICMPError", "IPMirror"],
     headers: Headers { needs_network: true, ..Class::BASE.headers },
@@ -61,7 +62,7 @@ pub static ENCAP: Class = Class {
         )
         .marked("."),
     ]),
-    drops: &["no headroom", "too long"],
+    drops: &[Reason::NoHeadroom, Reason::TooLong],
     example: "RatedSource(RATE 1) -> ICMPPingEncap(10.0.0.1, 10.0.0.2) -> rt;",
     see: &["ICMPPingResponder", "ICMPPingSource", "IPEncap"],
     headers: Headers { finds_network: true, ..Class::BASE.headers },

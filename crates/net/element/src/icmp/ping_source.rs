@@ -17,6 +17,7 @@ use wire::{icmpv4, ipv4};
 use super::ping::write_request;
 use graph::annotation::PacketAnnotations;
 use graph::ip_header;
+use port::Reason;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -114,7 +115,7 @@ pub static CLASS: Class = Class {
         read("rtt_max", "the longest time", |source: &PingSource| unparsed(source.answers.most_us))
             .only_if(|source| source.listens),
     ]),
-    drops: &["no echo reply to a request of these", "no buffers"],
+    drops: &[Reason::NoEchoReply, Reason::NoBuffers],
     example: "ICMPPingSource(10.0.0.1, 10.0.0.2, LIMIT 10, STOP true) -> rt;",
     see: &["ICMPPingEncap", "ICMPPingResponder"],
     headers: Headers { needs_network: true, finds_network: true, ..Class::BASE.headers },

@@ -8,6 +8,7 @@ use graph::value::{Ethernet, Prefix4};
 use graph::{Class, Cx, Element, Fault, Ran, Signals, TaskId};
 use memory::Batch;
 use memory::annotation::Header;
+use port::Reason;
 use wire::ethernet::{self, EtherType};
 use wire::ip::Protocol;
 use wire::outer::{Outer, PerPacket};
@@ -81,7 +82,7 @@ pub static CLASS: Class = Class {
             source.wake(cx);
         }),
     ]),
-    drops: &["no buffers"],
+    drops: &[Reason::NoBuffers],
     example: "FlowSource(4096, LENGTH 60, BURST 32) -> ToDevice(p)",
     see: &["InfiniteSource", "FromDump"],
     make: |_, conf| {

@@ -10,6 +10,7 @@ use graph::{Class, Conf, Cx, Element, Fault, Next, Ran, Setup, Signals, TaskId, 
 use interface::tun::{Tun, Wanted};
 use memory::annotation::Header;
 use memory::{Batch, DATA_ROOM, Packet};
+use port::Reason;
 use rustix::io::Errno;
 
 use crate::control::cause;
@@ -44,7 +45,7 @@ pub static TUN: Class = Class {
         read("dev_name", "the interface's name", |tun| tun.name().to_string()),
         read("packets", "packets that came from the host", |tun| tun.packets.to_string()),
     ]),
-    drops: &["not IP", "longer than MTU", "not taken by the host", "no buffers"],
+    drops: &[Reason::NotIp, Reason::LongerThanMtu, Reason::NotTakenByHost, Reason::NoBuffers],
     headers: Headers { needs_network: true, finds_network: true, ..Class::BASE.headers },
     example: "tun :: KernelTun(1.0.0.1/8); tun -> ICMPPingResponder -> tun",
     see: &["KernelTap", "FromDevice", "RawSocket"],

@@ -15,6 +15,7 @@ use rustix::net::{
 
 use crate::control::cause;
 use graph::annotation::{EXTRA_LENGTH, PacketAnnotations};
+use port::Reason;
 
 /// Packets moved before others have a turn.
 const BURST: usize = 32;
@@ -36,7 +37,7 @@ pub static CLASS: Class = Class {
         keyword("SNAPLEN", "bytes of a packet at most; 2048"),
         keyword("HEADROOM", "accepted; packets have 192 bytes of it"),
     ],
-    drops: &["not IP", "not sent", "no buffers", NOT_TAKEN_OVER],
+    drops: &[Reason::NotIp, Reason::NotSent, Reason::NoBuffers, NOT_TAKEN_OVER],
     headers: Headers { finds_network: true, ..Class::BASE.headers },
     example: "RawSocket(ICMP) -> IPPrint -> Discard",
     see: &["Socket", "KernelTun", "FromDevice"],

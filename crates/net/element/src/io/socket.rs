@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use crate::control::{SocketFile, cause};
 use graph::annotation::{EXTRA_LENGTH, PacketAnnotations};
+use port::Reason;
 use remote::{Kind, Remote};
 
 /// Packets read before others have a turn.
@@ -52,7 +53,7 @@ pub static CLASS: Class = Class {
         keyword("VERBOSE", "says when connections come and go; false"),
         keyword("PROPER", "accepted, of no meaning here"),
     ],
-    drops: &["not connected", "not sent", "no buffers", "not allowed", NOT_TAKEN_OVER],
+    drops: &[Reason::NotConnected, Reason::NotSent, Reason::NoBuffers, Reason::NotAllowed, NOT_TAKEN_OVER],
     example: "Socket(UDP, 0.0.0.0, 7777) -> Print -> Discard",
     see: &["RawSocket", "KernelTun", "FromDevice"],
     system: &[SystemUse::Clients, SystemUse::Datagrams],

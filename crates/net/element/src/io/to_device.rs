@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError};
 use graph::class::{Handlers, action, call, keyword, mandatory, positional, read};
 use graph::{Class, Cx, Element, Next, PerThreadCounter, Ran, Signals, TaskId};
 use memory::Batch;
+use port::Reason;
 
 use super::router_ports::{RouterPorts, Sending, Transmit, settings};
 
@@ -68,7 +69,7 @@ pub static CLASS: Class = Class {
             to.dropped.reset();
         }),
     ]),
-    drops: &["ring full", "nobody sends any more"],
+    drops: &[Reason::RingFull, Reason::NobodySends],
     example: "FromDevice(af_packet:eth1) -> ToDevice(af_packet:eth2)",
     see: &["FromDevice", "ToDump"],
     port: Some(super::names::port_name),

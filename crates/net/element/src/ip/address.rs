@@ -16,6 +16,7 @@ use wire::{checksum, ipv4, tcp, udp};
 use crate::kernels::each;
 use graph::annotation::{DST_IP, PacketAnnotations, Place};
 use graph::ip_header;
+use port::Reason;
 
 /// The class of what reads an address from a packet.
 pub static FROM_PACKET: Class = Class {
@@ -28,7 +29,7 @@ pub static FROM_PACKET: Class = Class {
         positional("ANNO", "which annotation, of four bytes; DST_IP"),
         keyword("IP", "`src` or `dst`: an address of the IP header instead"),
     ],
-    drops: &["too short"],
+    drops: &[Reason::TooShort],
     example: "GetIPAddress(16)",
     see: &["SetIPAddress", "StoreIPAddress", "StaticIPLookup"],
     kernel: Kernel::Inside(each!(GetIpAddress)),
@@ -95,7 +96,7 @@ pub static INTO_PACKET: Class = Class {
         positional("ADDR", "the address; the destination annotation"),
         mandatory("OFFSET", "bytes from the start of the packet, or `src`, or `dst`"),
     ],
-    drops: &["too short"],
+    drops: &[Reason::TooShort],
     example: "StoreIPAddress(30)",
     see: &["GetIPAddress", "SetIPAddress"],
     kernel: Kernel::Inside(each!(StoreIpAddress)),

@@ -13,6 +13,7 @@ use wire::{checksum, ipv4};
 use crate::kernels::each;
 use graph::annotation::PacketAnnotations;
 use graph::ip_header;
+use port::Reason;
 
 const ARGUMENTS: &[Argument] = &[
     positional("BADSRC", "source addresses that are wrong; the old form adds 0.0.0.0 and 255.255.255.255"),
@@ -37,13 +38,13 @@ const HANDLERS: Handlers<CheckIpHeader> = Handlers(&[
 ]);
 
 /// Why a packet is bad: the class's reasons, in the order in which they are looked for.
-const REASONS: [&str; 6] = [
-    "tiny packet",
-    "bad IP version",
-    "bad IP header length",
-    "bad IP length",
-    "bad IP checksum",
-    "bad source address",
+const REASONS: [Reason; 6] = [
+    Reason::Tiny,
+    Reason::BadIpVersion,
+    Reason::BadIpHeaderLength,
+    Reason::BadIpLength,
+    Reason::BadIpChecksum,
+    Reason::BadSource,
 ];
 
 /// The class.

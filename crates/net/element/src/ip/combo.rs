@@ -16,6 +16,7 @@ use super::gw_options::IpGwOptions;
 use crate::kernels::{each, single};
 use graph::annotation::{PAINT, PacketAnnotations};
 use graph::ip_header;
+use port::Reason;
 
 /// `IPInputCombo`, for packets that come in.
 pub static INPUT: Class = Class {
@@ -68,7 +69,7 @@ pub static OUTPUT: Class = Class {
         "packets dropped as link-level broadcasts",
         |combo| combo.drops.sum().to_string(),
     )]),
-    drops: &["broadcast", "no IP header", "no buffers"],
+    drops: &[Reason::Broadcast, Reason::NoIpHeader, Reason::NoBuffers],
     example: "o :: IPOutputCombo(1, 10.0.0.1, 1500)",
     see: &[
         "IPInputCombo",

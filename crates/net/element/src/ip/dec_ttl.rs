@@ -11,6 +11,7 @@ use memory::Packet;
 
 use crate::kernels::each;
 use graph::ip_header;
+use port::Reason;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -37,7 +38,7 @@ pub static CLASS: Class = Class {
             },
         ),
     ]),
-    drops: &["time exceeded", "no IP header"],
+    drops: &[Reason::TimeExceeded, Reason::NoIpHeader],
     example: "dt :: DecIPTTL; dt[1] -> ICMPError(10.0.0.1, timeexceeded) -> rt;",
     see: &["ICMPError", "CheckIPHeader"],
     headers: Headers { needs_network: true, ..Class::BASE.headers },

@@ -5,6 +5,7 @@ use graph::element::kernel::Kernel;
 use graph::{Action, Class, Cx, Each, PerPacket, PerThreadCounter};
 use memory::Packet;
 use memory::annotation::Reach;
+use port::Reason;
 
 use crate::kernels::each;
 
@@ -19,7 +20,7 @@ pub static CLASS: Class = Class {
     handlers: &Handlers::<DropBroadcasts>(&[read("drops", "broadcasts", |drop| {
         drop.drops.sum().to_string()
     })]),
-    drops: &["broadcast"],
+    drops: &[Reason::Broadcast],
     example: "StaticIPLookup(10.0.0.0/8 0) -> DropBroadcasts",
     see: &["HostEtherFilter", "FromDevice"],
     kernel: Kernel::Inside(each!(DropBroadcasts)),

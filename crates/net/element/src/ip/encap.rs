@@ -12,6 +12,7 @@ use wire::ipv4;
 
 use graph::annotation::PacketAnnotations;
 use graph::ip_header;
+use port::Reason;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -53,7 +54,7 @@ pub static CLASS: Class = Class {
             },
         ),
     ]),
-    drops: &["no headroom", "too long"],
+    drops: &[Reason::NoHeadroom, Reason::TooLong],
     example: "IPEncap(4, 18.26.4.24, 140.247.60.147)",
     see: &["UDPIPEncap", "StripIPHeader", "EtherEncap"],
     headers: Headers { finds_network: true, ..Class::BASE.headers },

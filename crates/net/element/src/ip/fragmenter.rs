@@ -10,6 +10,7 @@ use wire::ipv4::{self, DONT_FRAGMENT, MORE_FRAGMENTS};
 use wire::ipv4_option as option;
 
 use graph::ip_header;
+use port::Reason;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -30,7 +31,7 @@ pub static CLASS: Class = Class {
         read("drops", "packets that must not be fragmented", |fragmenter| fragmenter.drops.sum().to_string()),
         read("fragments", "fragments sent", |fragmenter| fragmenter.fragments.sum().to_string()),
     ]),
-    drops: &["must not be fragmented", "no IP header", "no buffers", "longer than a packet can be"],
+    drops: &[Reason::MustNotFragment, Reason::NoIpHeader, Reason::NoBuffers, Reason::LongerThanPossible],
     example: "fr :: IPFragmenter(1500); fr[1] -> ICMPError(10.0.0.1, unreachable, needfrag) -> rt;",
     see: &["IPReassembler", "ICMPError", "CheckIPHeader"],
     costs: "copies packets that are too long",

@@ -16,6 +16,7 @@ use super::check_header::addresses;
 use crate::kernels::each;
 use graph::annotation::{ICMP_PARAMETER_PROBLEM, PacketAnnotations};
 use graph::ip_header;
+use port::Reason;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -33,7 +34,7 @@ pub static CLASS: Class = Class {
     handlers: &Handlers::<IpGwOptions>(&[read("drops", "packets with wrong options", |options| {
         options.drops.sum().to_string()
     })]),
-    drops: &["bad option", "no IP header"],
+    drops: &[Reason::BadOption, Reason::NoIpHeader],
     example: "gio :: IPGWOptions(10.0.0.1); gio[1] -> ICMPError(10.0.0.1, parameterproblem) -> rt;",
     see: &["ICMPError", "CheckIPHeader"],
     headers: Headers { needs_network: true, ..Class::BASE.headers },

@@ -4,6 +4,7 @@
 use graph::class::{Argument, Handlers, Headers, keyword, read};
 use graph::{Action, Class, Conf, Cx, Each, Element, Fault, PerPacket, PerThreadCounter};
 use memory::Packet;
+use port::Reason;
 
 pub(crate) const ARGUMENTS: &[Argument] = &[
     keyword("VERBOSE", "whether every bad packet is told of; false: only the first"),
@@ -35,7 +36,7 @@ pub(crate) const CLASS: Class = Class {
 pub(crate) fn make(
     conf: &mut Conf<'_>,
     what: &'static str,
-    reasons: &'static [&'static str],
+    reasons: &'static [Reason],
     check: fn(&Packet) -> Option<usize>,
 ) -> Result<Box<dyn Element>, Fault> {
     let verbose = conf.keyword("VERBOSE")?.unwrap_or(false);
@@ -53,7 +54,7 @@ pub(crate) const BAD_CHECKSUM: usize = 2;
 /// An element that checks a header.
 pub(crate) struct HeaderCheck {
     what: &'static str,
-    reasons: &'static [&'static str],
+    reasons: &'static [Reason],
     check: fn(&Packet) -> Option<usize>,
     verbose: bool,
     /// Whether checksums matter.

@@ -15,6 +15,7 @@ use wire::ipv6;
 use crate::kernels::each;
 use graph::annotation::{DST_IP6, PacketAnnotations};
 use graph::ip_header;
+use port::Reason;
 
 /// Bytes of an IPv6 header without extensions.
 pub(crate) const LEN: usize = ipv6::HEADER_LEN;
@@ -40,7 +41,7 @@ pub static CHECK: Class = Class {
     handlers: &Handlers::<CheckIp6Header>(&[read("drops", "bad packets", |check| {
         check.drops.sum().to_string()
     })]),
-    drops: &["tiny packet", "bad IP version", "bad IP length", "bad source address"],
+    drops: &[Reason::Tiny, Reason::BadIpVersion, Reason::BadIpLength, Reason::BadSource],
     example: "CheckIP6Header(OFFSET 14)",
     see: &["MarkIP6Header", "DecIP6HLIM", "LookupIP6Route", "CheckIPHeader"],
     headers: FINDS,
@@ -89,7 +90,7 @@ pub static DEC_HOPS: Class = Class {
     handlers: &Handlers::<DecIp6Hlim>(&[read("drops", "packets that had no hop left", |dec| {
         dec.drops.sum().to_string()
     })]),
-    drops: &["hop limit exceeded", "no IP header"],
+    drops: &[Reason::HopLimitExceeded, Reason::NoIpHeader],
     example: "dh :: DecIP6HLIM; dh[1] -> ICMP6Error(2001:db8::1, 3, 0) -> rt;",
     see: &["ICMP6Error", "DecIPTTL"],
     headers: NEEDS,
@@ -113,7 +114,7 @@ pub static TOO_BIG: Class = Class {
     handlers: &Handlers::<Ip6Fragmenter>(&[read("drops", "packets too long", |fragmenter| {
         fragmenter.drops.sum().to_string()
     })]),
-    drops: &["too big", "no IP header"],
+    drops: &[Reason::TooBig, Reason::NoIpHeader],
     example: "fr :: IP6Fragmenter(1500); fr[1] -> ICMP6Error(2001:db8::1, 2, 0, PMTU 1500) -> rt;",
     see: &["ICMP6Error", "IPFragmenter"],
     headers: NEEDS,
@@ -131,7 +132,7 @@ pub static FROM_PACKET: Class = Class {
     brief: "sets the destination annotation from an IPv6 address in the packet",
     doc: "The sixteen bytes at OFFSET become the annotation that LookupIP6Route goes by.",
     arguments: &[mandatory("OFFSET", "where the address is, in bytes from the start of the packet")],
-    drops: &["too short"],
+    drops: &[Reason::TooShort],
     example: "GetIP6Address(24)",
     see: &["SetIP6Address", "LookupIP6Route", "GetIPAddress"],
     kernel: Kernel::Inside(each!(GetIp6Address)),

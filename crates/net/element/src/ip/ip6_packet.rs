@@ -16,6 +16,7 @@ use wire::{ipv6, udp};
 use super::ip6::LEN;
 use graph::annotation::{DST_IP6, PacketAnnotations};
 use graph::ip_header;
+use port::Reason;
 
 const NEEDS: Headers = Headers { needs_network: true, ..Class::BASE.headers };
 
@@ -35,7 +36,7 @@ pub static ENCAP: Class = Class {
         read("src", "the source address", |encap| unparse(encap.src)),
         read("dst", "the destination address", |encap| encap.dst.map_or("DST_ANNO".into(), unparse)),
     ]),
-    drops: &["no room", "too long"],
+    drops: &[Reason::NoRoom, Reason::TooLong],
     example: "IP6Encap(udp, 2001:db8::1, DST_ANNO)",
     see: &["IPEncap", "CheckIP6Header"],
     headers: Headers { finds_network: true, ..Class::BASE.headers },
@@ -69,7 +70,7 @@ pub static MIRROR: Class = Class {
     name: "IP6Mirror",
     brief: "swaps the addresses of IPv6 packets, and the ports of TCP and UDP",
     doc: "Checksums stay right.",
-    drops: &["no IP header"],
+    drops: &[Reason::NoIpHeader],
     example: "CheckIP6Header(OFFSET 14) -> IP6Mirror",
     see: &["IPMirror", "EtherMirror"],
     headers: NEEDS,
@@ -96,7 +97,7 @@ pub static DSCP: Class = Class {
             Ok(())
         },
     )]),
-    drops: &["no IP header"],
+    drops: &[Reason::NoIpHeader],
     example: "CheckIP6Header -> SetIP6DSCP(46)",
     see: &["SetIPDSCP"],
     headers: NEEDS,
@@ -121,7 +122,7 @@ pub static PRINT: Class = Class {
         keyword("CONTENTS", "shows the packet's bytes; false"),
         keyword("NBYTES", "bytes shown; 1500"),
     ],
-    drops: &["not connected"],
+    drops: &[Reason::NotConnected],
     example: "MarkIP6Header(14) -> IP6Print(in) -> Discard",
     see: &["IPPrint", "Print"],
     make: |_, conf| {

@@ -18,6 +18,7 @@ use super::routes::{Routes, parameter};
 use super::slots::Order;
 use crate::kernels::{self, single};
 use graph::annotation::PacketAnnotations;
+use port::Reason;
 
 const ARGUMENTS: &[Argument] =
     &[rest("ROUTE", "`ADDR/MASK [GATEWAY] OUTPUT`: where packets to these addresses go")];
@@ -52,7 +53,7 @@ const CHANGED: &Handlers<Lookup> = &Handlers(&[
         });
     }),
 ]);
-const DROPS: &[&str] = &["no such output", "no route"];
+const DROPS: &[Reason] = &[Reason::NoSuchOutput, Reason::NoRoute];
 const DOC: &str = "Sends packets where the longest prefix that their destination annotation lies in says: to \
     its OUTPUT, with the annotation set to GATEWAY if the route has one. Packets without a route are dropped. \
     The table is a compressed trie fit for a full BGP table; batches are looked up as a whole, and changes \

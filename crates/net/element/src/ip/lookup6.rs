@@ -8,6 +8,7 @@ use graph::class::{Handlers, ask, read, rest, write};
 use graph::value::Scope;
 use graph::{Class, Cx, Element, Fault, Next, Refused};
 use memory::Batch;
+use port::Reason;
 
 use super::forward::{self, Forwarder};
 use super::ip6_packet::unparse;
@@ -40,7 +41,7 @@ pub static CLASS: Class = Class {
             lookup.command(cx, command.ok_or("bad command, should be `add' or `remove'")?, rest)
         }),
     ]),
-    drops: &["no such output", "no route"],
+    drops: &[Reason::NoSuchOutput, Reason::NoRoute],
     example: "rt :: LookupIP6Route(2001:db8:1::/48 0, ::/0 2001:db8::1 1)",
     see: &["RadixIPLookup", "CheckIP6Header", "GetIP6Address"],
     make: |setup, conf| {

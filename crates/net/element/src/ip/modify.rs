@@ -15,6 +15,7 @@ use wire::{ipv4, tcp, udp};
 use crate::kernels::each;
 use graph::annotation::PacketAnnotations;
 use graph::{ip_header, random};
+use port::Reason;
 
 /// The class of what makes checksums right.
 pub static CHECKSUM: Class = Class {
@@ -26,7 +27,7 @@ pub static CHECKSUM: Class = Class {
     handlers: &Handlers::<SetIpChecksum>(&[read("drops", "packets dropped", |set| {
         set.drops.sum().to_string()
     })]),
-    drops: &["bad input packet"],
+    drops: &[Reason::BadInput],
     example: "SetIPChecksum",
     see: &["CheckIPHeader", "SetUDPChecksum", "SetTCPChecksum"],
     kernel: Kernel::Inside(each!(SetIpChecksum)),
@@ -44,7 +45,7 @@ pub static MIRROR: Class = Class {
     doc: "Exchanges addresses, for TCP and UDP the ports, and for TCP sequence and acknowledgement number; \
           no checksum changes by it. The annotation follows the destination.",
     arguments: &[positional("DST_ANNO", "whether the destination annotation is set; true")],
-    drops: &["no IP header"],
+    drops: &[Reason::NoIpHeader],
     example: "IPMirror",
     see: &["EtherMirror", "ICMPPingResponder"],
     headers: Headers { needs_network: true, ..Class::BASE.headers },

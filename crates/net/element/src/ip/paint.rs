@@ -12,6 +12,7 @@ use memory::{Batch, Packet};
 
 use crate::kernels::{each, single};
 use graph::annotation::{self, PacketAnnotations, Place};
+use port::Reason;
 
 const COLOR: Argument = mandatory("COLOR", "the colour, 0 to 255");
 const ANNO: Argument = positional("ANNO", "which annotation, of one byte, is the colour; PAINT");
@@ -52,7 +53,7 @@ pub static PAINT_TEE: Class = Class {
         |paint| paint.0.read(),
         |paint, _, value| paint.0.write(value),
     )]),
-    drops: &["no buffers"],
+    drops: &[Reason::NoBuffers],
     example: "pt :: PaintTee(1) -> IPGWOptions(10.0.0.1);\npt[1] -> ICMPError(10.0.0.1, redirect, host);",
     see: &["Paint", "PaintSwitch", "CheckPaint", "ICMPError"],
     costs: "copies each packet of its colour",
@@ -75,7 +76,7 @@ pub static CHECK: Class = Class {
         |paint| paint.0.read(),
         |paint, _, value| paint.0.write(value),
     )]),
-    drops: &["another colour"],
+    drops: &[Reason::AnotherColour],
     example: "CheckPaint(1)",
     see: &["Paint", "PaintTee", "PaintSwitch"],
     kernel: Kernel::Inside(each!(CheckPaint)),
@@ -92,7 +93,7 @@ pub static SWITCH: Class = Class {
     ports: "1/-",
     processing: "h/h",
     arguments: &[ANNO],
-    drops: &["no such output", "no buffers"],
+    drops: &[Reason::NoSuchOutput, Reason::NoBuffers],
     example: "ps :: PaintSwitch; ps[0] -> Queue -> ToDevice(a); ps[1] -> Queue -> ToDevice(b);",
     see: &["Paint", "PaintTee", "Switch"],
     kernel: Kernel::Inside(Inside::aside::<PaintSwitch>(code)),

@@ -20,6 +20,7 @@ use wire::ipv4;
 use super::pieces::Pieces;
 use graph::annotation::{PacketAnnotations, Place};
 use graph::ip_header;
+use port::Reason;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -41,12 +42,12 @@ pub static CLASS: Class = Class {
         read("dump", "what was seen, and what is there of each packet", IpReassembler::dump),
     ]),
     drops: &[
-        "not complete in time",
-        "too many kept",
-        "fragments contradict each other",
-        "no buffers",
-        "no IP header",
-        "longer than a packet can be",
+        Reason::NotComplete,
+        Reason::TooManyKept,
+        Reason::FragmentsContradict,
+        Reason::NoBuffers,
+        Reason::NoIpHeader,
+        Reason::LongerThanPossible,
         NOT_TAKEN_OVER,
     ],
     // A packet without its first fragment is dropped as one, though its fragments have ended; one in

@@ -9,8 +9,9 @@ use memory::annotation::Header;
 
 use crate::kernels::each;
 use graph::ip_header;
+use port::Reason;
 
-const DROPS: &[&str] = &["no IP header", "header outside packet"];
+const DROPS: &[Reason] = &[Reason::NoIpHeader, Reason::HeaderOutside];
 const NEEDS: Headers = Headers { needs_network: true, ..Class::BASE.headers };
 
 /// The class of what strips to the network header.

@@ -12,6 +12,7 @@ use wire::ipv4;
 
 use crate::kernels::each;
 use graph::ip_header;
+use port::Reason;
 
 const NEEDS: Headers = Headers { needs_network: true, ..Class::BASE.headers };
 const ECN: u8 = 0b11;
@@ -33,7 +34,7 @@ pub static SET_DSCP: Class = Class {
             Ok(())
         },
     )]),
-    drops: &["no IP header"],
+    drops: &[Reason::NoIpHeader],
     live: true,
     example: "SetIPDSCP(46)",
     see: &["SetIPECN", "MarkIPCE"],
@@ -66,7 +67,7 @@ pub static SET_ECN: Class = Class {
             Ok(())
         },
     )]),
-    drops: &["no IP header"],
+    drops: &[Reason::NoIpHeader],
     live: true,
     example: "SetIPECN(ect1)",
     see: &["SetIPDSCP", "MarkIPCE"],
@@ -89,7 +90,7 @@ pub static MARK_CE: Class = Class {
           FORCE is true.",
     arguments: &[positional("FORCE", "whether all packets are marked; false")],
     handlers: &Handlers::<MarkCe>(&[read("drops", "packets dropped", |mark| mark.drops.sum().to_string())]),
-    drops: &["not ECN capable", "no IP header"],
+    drops: &[Reason::NotEcnCapable, Reason::NoIpHeader],
     example: "MarkIPCE(FORCE true)",
     see: &["SetIPECN", "SetIPDSCP"],
     headers: NEEDS,

@@ -22,6 +22,7 @@ use super::rewriter::{Core, now_ms};
 use crate::kernels;
 use graph::annotation::{PacketAnnotations, Place};
 use graph::ip_header::{self, u16_at};
+use port::Reason;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -37,7 +38,7 @@ pub static CLASS: Class = Class {
         keyword("DST_ANNO", "whether the destination annotation follows; true"),
         keyword("REPLY_ANNO", "a byte that rewriters kept of a flow's first packet; none"),
     ],
-    drops: &["about no known flow", "not ICMP"],
+    drops: &[Reason::NoKnownFlow, Reason::NotIcmp],
     example: "rw :: IPRewriter(pattern 1.0.0.1 1024-65535 - - 0 1, drop);\nicmp -> ICMPRewriter(rw) -> inside;",
     see: &["IPRewriter", "ICMPPingRewriter", "IPAddrRewriter"],
     headers: Headers { needs_network: true, ..Class::BASE.headers },

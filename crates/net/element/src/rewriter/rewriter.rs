@@ -17,11 +17,12 @@ use super::spec::{self, Input, Rule};
 use crate::tcpudp::words::{TcpPort, Words};
 use graph::annotation::PacketAnnotations;
 use graph::ip_header;
+use port::Reason;
 
 /// Reasons, as the classes name them.
-pub(super) const DROPS: &[&str] = &[
-    "no flow and none wanted",
-    "no packet to rewrite",
+pub(super) const DROPS: &[Reason] = &[
+    Reason::NoFlowWanted,
+    Reason::NothingToRewrite,
     spec::FAILURES[0].1,
     spec::FAILURES[1].1,
     spec::FAILURES[2].1,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use graph::Setup;
 use graph::value::{Names, Scope, Value};
+use port::Reason;
 
 use super::flows::Without;
 use super::mapper::{self, Mapper};
@@ -42,10 +43,10 @@ pub(crate) struct Input {
 }
 
 /// Why flows cannot be made, and what that is called.
-pub(crate) const FAILURES: [(Without, &str); 3] = [
-    (Without::Exhausted, "no free address or port"),
-    (Without::Full, "table full"),
-    (Without::HostFull, "too many flows of one host"),
+pub(crate) const FAILURES: [(Without, Reason); 3] = [
+    (Without::Exhausted, Reason::NoFreeAddress),
+    (Without::Full, Reason::TableFull),
+    (Without::HostFull, Reason::TooManyOfHost),
 ];
 
 /// What is wrong with the specification of an input.

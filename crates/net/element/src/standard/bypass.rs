@@ -7,6 +7,7 @@ use graph::class::{Handlers, action, both, keyword, named, positional};
 use graph::element::InputSelector;
 use graph::{Class, Cx, Element, Fault, Next, Refused};
 use memory::Batch;
+use port::Reason;
 
 use super::parsed;
 
@@ -69,7 +70,7 @@ pub static SUPPRESSOR: Class = Class {
             suppressor.closed.iter().for_each(|closed| closed.store(false, Ordering::Relaxed));
         }),
     ]),
-    drops: &["suppressed"],
+    drops: &[Reason::Suppressed],
     example: "Suppressor",
     see: &["Switch", "PullSwitch", "InputSwitch"],
     make: |setup, conf| {
@@ -88,7 +89,7 @@ pub static HUB: Class = Class {
     ports: "1-/=",
     processing: "h/h",
     flow: "#/[^#]",
-    drops: &["no buffers", "no other port"],
+    drops: &[Reason::NoBuffers, Reason::NoOtherPort],
     example: "Hub",
     see: &["Tee", "EtherSwitch"],
     make: |_, conf| conf.complete().map(|()| Box::new(Hub) as Box<dyn Element>),
@@ -103,7 +104,7 @@ pub static PULL_TEE: Class = Class {
     ports: "1/1-",
     processing: "l/lh",
     arguments: &[positional("N", "how many outputs there must be; as many as are connected")],
-    drops: &["no buffers"],
+    drops: &[Reason::NoBuffers],
     example: "PullTee(2)",
     see: &["Tee"],
     make: |setup, conf| {

@@ -3,6 +3,7 @@
 use graph::element::kernel::Kernel;
 use graph::{Action, Class, Cx, Each, PerPacket, chain};
 use memory::Packet;
+use port::Reason;
 
 use crate::kernels::each;
 
@@ -13,7 +14,7 @@ pub static SET: Class = Class {
     doc: "Appends a CRC-32 of a packet's bytes, 4 bytes, least significant first: over the polynomial of IEEE \
           802.3, but from the highest bit on and not inverted (CRC-32/MPEG-2), as Click does. Packets for \
           which there are no buffers are dropped.",
-    drops: &["too long"],
+    drops: &[Reason::TooLong],
     example: "SetCRC32",
     see: &["CheckCRC32"],
     kernel: Kernel::Inside(each!(SetCrc)),
@@ -29,7 +30,7 @@ pub static CHECK: Class = Class {
           are dropped.",
     ports: "1/1-2",
     processing: "a/ah",
-    drops: &["bad CRC"],
+    drops: &[Reason::BadCrc],
     example: "CheckCRC32",
     see: &["SetCRC32"],
     kernel: Kernel::Inside(each!(CheckCrc)),

@@ -12,6 +12,7 @@ use memory::{Batch, Packet};
 
 use super::{interval, parsed};
 use graph::annotation::{EXTRA_LENGTH, PacketAnnotations};
+use port::Reason;
 
 /// Held for a time, pulled.
 pub static DELAY_SHAPER: Class = Class {
@@ -97,7 +98,7 @@ pub static LINK_UNQUEUE: Class = Class {
         read("size", "packets on the link", |link| link.link.len().to_string()),
         action("reset", "drops all packets on the link", Link::begin_anew),
     ]),
-    drops: &["dropped", "reset", NOT_TAKEN_OVER],
+    drops: &[Reason::Dropped, Reason::Reset, NOT_TAKEN_OVER],
     example: "Queue -> LinkUnqueue(10ms, 1Mbps) -> Discard",
     see: &["DelayUnqueue", "BandwidthShaper"],
     make: |_, conf| {

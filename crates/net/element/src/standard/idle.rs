@@ -3,6 +3,7 @@
 use graph::signal::Kind;
 use graph::{Class, Cx, Element, Next, Notice};
 use memory::Batch;
+use port::Reason;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -13,7 +14,7 @@ pub static CLASS: Class = Class {
     ports: "-/-",
     processing: "a/a",
     flow: "x/y",
-    drops: &["pushed into Idle"],
+    drops: &[Reason::PushedIntoIdle],
     example: "Idle -> Discard",
     see: &["Discard", "Null"],
     make: |_, conf| conf.complete().map(|()| Box::new(Idle) as Box<dyn Element>),

@@ -6,6 +6,7 @@ use graph::signal::Kind;
 use graph::value::{Bytes, Raw};
 use graph::{Class, Cx, Element, LONGEST, Notice, Ran, Refused, Signal, Signals, TaskId, TimerId};
 use memory::{Batch, Packet};
+use port::Reason;
 
 use super::parsed;
 
@@ -101,7 +102,7 @@ pub static CLASS: Class = Class {
         write("reset", "begins again", InfiniteSource::reset),
         write("reset_counts", "begins again", InfiniteSource::reset),
     ]),
-    drops: &["no buffers"],
+    drops: &[Reason::NoBuffers],
     example: "InfiniteSource(\\<0800>, LIMIT 1000, BURST 32, STOP true)",
     see: &["RatedSource", "TimedSource", "FastUDPSource"],
     make: |_, conf| {

@@ -7,6 +7,7 @@ use graph::class::{Handlers, keyword, positional, read};
 use graph::element::kernel::Kernel;
 use graph::{Action, Class, Cx, Each, PerPacket, chain};
 use memory::Packet;
+use port::Reason;
 
 use crate::kernels;
 
@@ -23,7 +24,7 @@ pub static CLASS: Class = Class {
     handlers: &Handlers::<NumberPacket>(&[read("count", "packets numbered", |number| {
         number.count.load(Ordering::Relaxed).to_string()
     })]),
-    drops: &["too long"],
+    drops: &[Reason::TooLong],
     example: "NumberPacket(OFFSET 42)",
     see: &["StoreData", "Counter"],
     kernel: Kernel::Excluded(kernels::ORDER),

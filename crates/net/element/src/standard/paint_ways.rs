@@ -8,6 +8,7 @@ use memory::Packet;
 
 use crate::kernels::each;
 use graph::annotation::{PAINT, PacketAnnotations, Place};
+use port::Reason;
 
 /// By the rest.
 pub static ROUND_ROBIN: Class = Class {
@@ -37,7 +38,7 @@ pub static EXACT: Class = Class {
         positional("ANNO", "which annotation is the colour; PAINT"),
         rest("MAP", "a colour, one for each output"),
     ],
-    drops: &["no output for this colour"],
+    drops: &[Reason::NoColourOutput],
     example: "ExactPaintSwitch(PAINT, MAP 6, MAP 17)",
     see: &["PaintSwitch", "PaintRR"],
     kernel: Kernel::Inside(each!(ExactPaintSwitch)),

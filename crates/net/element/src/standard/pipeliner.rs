@@ -9,6 +9,7 @@ use graph::class::{Handlers, NOT_TAKEN_OVER, action, both, keyword, positional, 
 use graph::element::ThreadPlacement;
 use graph::{Class, Cx, Element, Next, PerThreadCounter, Ran, Signal, TaskId};
 use memory::{Batch, Packet};
+use port::Reason;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -55,7 +56,7 @@ pub static CLASS: Class = Class {
             pipeliner.dropped.reset();
         }),
     ]),
-    drops: &["ring full", NOT_TAKEN_OVER],
+    drops: &[Reason::RingFull, NOT_TAKEN_OVER],
     example: "FromDevice(a) -> p :: Pipeliner -> ToDevice(b); StaticThreadSched(p 1)",
     see: &["Queue", "StaticThreadSched", "CPUSwitch"],
     make: |setup, conf| {

@@ -9,6 +9,7 @@ use graph::element::account::{Account, WaitingIn};
 use graph::signal::Kind;
 use graph::{Class, Conf, Cx, Element, Fault, Next, Notice, Refused, Setup, Signal};
 use memory::{Batch, Packet};
+use port::Reason;
 
 /// The usual one.
 pub static CLASS: Class = Class {
@@ -38,7 +39,7 @@ pub static CLASS: Class = Class {
             gone.into_iter().for_each(|packet| cx.drop(1, packet));
         }),
     ]),
-    drops: &["queue full", "reset", "no packet buffers left", NOT_TAKEN_OVER],
+    drops: &[Reason::QueueFull, Reason::Reset, Reason::NoBuffersLeft, NOT_TAKEN_OVER],
     account: Account::Keeps(&WaitingIn(Queue::waiting)),
     live: true,
     example: "FromDevice(a) -> Queue(200) -> ToDevice(b)",

@@ -7,6 +7,7 @@ use graph::{
     Action, Class, Conf, Cx, Each, Element, Fault, PerPacket, Ran, Refused, Signals, TaskId, TimerId,
 };
 use memory::{Batch, Packet};
+use port::Reason;
 
 use super::bucket::{self, BYTES_THRESHOLD, Bucket};
 use super::{bandwidth, parsed};
@@ -66,7 +67,7 @@ pub static SPLITTER: Class = Class {
         |splitter| splitter.0.read(),
         (0, "RATE"),
     )]),
-    drops: &["rate exceeded"],
+    drops: &[Reason::RateExceeded],
     live: true,
     example: "RatedSplitter(1000)",
     see: &["BandwidthRatedSplitter", "RandomSample", "Meter", "RatedUnqueue"],

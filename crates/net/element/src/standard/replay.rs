@@ -8,6 +8,7 @@ use graph::value::Span;
 use graph::{Class, Conf, Cx, Element, Fault, Notice, Ran, Setup, Signal, Signals, TaskId, TimerId};
 use memory::annotation::Annotations;
 use memory::{Batch, DATA_ROOM, Packet};
+use port::Reason;
 
 use super::parsed;
 
@@ -77,7 +78,7 @@ pub static UNQUEUE: Class = Class {
     flow: "#/#",
     arguments: ARGUMENTS,
     handlers: &HANDLERS,
-    drops: &["no buffers", "too long to be kept", NOT_TAKEN_OVER],
+    drops: &[Reason::NoBuffers, Reason::TooLongToKeep, NOT_TAKEN_OVER],
     account: Account::Unknown, // what is too long to be kept is dropped and ended
     example: "FromDump(trace.pcap) -> ReplayUnqueue(STOP 100) -> ToDevice(p)",
     see: &["MultiReplayUnqueue", "Replay", "FromDump", "Unqueue"],

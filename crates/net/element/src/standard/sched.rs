@@ -5,6 +5,7 @@ use graph::class::{Handlers, NOT_TAKEN_OVER, named, positional, read, rest};
 use graph::signal::Kind;
 use graph::{Class, Conf, Cx, Element, Fault, Next, Notice, Refused, Setup, Signal};
 use memory::{Batch, Packet};
+use port::Reason;
 
 use super::parsed;
 
@@ -63,7 +64,7 @@ pub static STRIDE_SWITCH: Class = Class {
     ports: "1/1-",
     processing: "h/h",
     arguments: &[rest("TICKETS", "tickets of each output")],
-    drops: &["no output has tickets"],
+    drops: &[Reason::NoTickets],
     example: "StrideSwitch(4, 2, 1)",
     see: &["StrideSched", "RoundRobinSwitch"],
     handlers: &Handlers::<StrideSwitch>(&[

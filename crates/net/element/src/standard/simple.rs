@@ -13,6 +13,7 @@ use super::parsed;
 use crate::kernels::each;
 use graph::annotation::{PacketAnnotations, Place};
 use graph::random;
+use port::Reason;
 
 /// `Align`, which has nothing to do here.
 pub static ALIGN: Class = Class {
@@ -56,7 +57,7 @@ pub static CHECK_LENGTH: Class = Class {
             Ok(())
         },
     )]),
-    drops: &["too long"],
+    drops: &[Reason::TooLong],
     example: "CheckLength(1500)",
     see: &["Truncate", "IPFragmenter"],
     kernel: Kernel::Inside(each!(CheckLength)),
@@ -128,7 +129,7 @@ pub static RANDOM_SAMPLE: Class = Class {
         ),
         read("drops", "packets that did not go on", |sample| sample.drops.sum().to_string()),
     ]),
-    drops: &["not in the sample"],
+    drops: &[Reason::NotInSample],
     live: true,
     example: "RandomSample(0.1)",
     see: &["RandomSwitch", "RatedSplitter"],

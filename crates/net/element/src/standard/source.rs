@@ -13,6 +13,7 @@ use super::bucket::Bucket;
 use super::infinite_source::DATA;
 use super::parsed;
 use graph::random;
+use port::Reason;
 
 /// At a rate.
 pub static RATED: Class = Class {
@@ -46,7 +47,7 @@ pub static RATED: Class = Class {
             source.wake(cx);
         }),
     ]),
-    drops: &["no buffers"],
+    drops: &[Reason::NoBuffers],
     example: "RatedSource(\\<0800>, 10, 1000)",
     see: &["InfiniteSource", "TimedSource", "RatedUnqueue"],
     make: |_, conf| {

@@ -5,6 +5,7 @@ use graph::element::kernel::Kernel;
 use graph::value::Bytes;
 use graph::{Action, Class, Cx, Each, PerPacket, chain};
 use memory::Packet;
+use port::Reason;
 
 use crate::kernels::each;
 
@@ -20,7 +21,7 @@ pub static CLASS: Class = Class {
         positional("MASK", "which bits of it; all"),
         keyword("GROW", "whether packets that are too short grow; false"),
     ],
-    drops: &["too long"],
+    drops: &[Reason::TooLong],
     example: "StoreData(12, \\<0800>)",
     see: &["Strip", "Clipboard", "StoreIPAddress", "SetIPChecksum"],
     kernel: Kernel::Inside(each!(StoreData)),

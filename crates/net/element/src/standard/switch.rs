@@ -12,6 +12,7 @@ use memory::Packet;
 use super::parsed;
 use crate::kernels::{self, each};
 use graph::random;
+use port::Reason;
 
 /// The one that can be changed.
 pub static CLASS: Class = Class {
@@ -33,7 +34,7 @@ pub static CLASS: Class = Class {
             Ok(())
         },
     )]),
-    drops: &["switched off"],
+    drops: &[Reason::SwitchedOff],
     live: true,
     example: "Switch(1)",
     see: &["StaticSwitch", "PaintSwitch", "InputSwitch", "PullSwitch"],
@@ -75,7 +76,7 @@ pub static ROUND_ROBIN: Class = Class {
           the turn.",
     arguments: &[],
     handlers: NO_HANDLERS,
-    drops: &["dropped"],
+    drops: &[Reason::Dropped],
     live: false,
     example: "RoundRobinSwitch",
     see: &["Switch", "HashSwitch", "StrideSwitch", "RoundRobinSched"],
@@ -137,7 +138,7 @@ pub static INPUT: Class = Class {
             Ok(())
         },
     )]),
-    drops: &["not the input switched to"],
+    drops: &[Reason::NotSwitchedTo],
     live: true,
     example: "InputSwitch(0)",
     see: &["Switch", "PullSwitch"],

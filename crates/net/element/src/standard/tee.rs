@@ -5,6 +5,7 @@ use graph::element::kernel::Kernel;
 use graph::fused::Single;
 use graph::{Action, Class, Cx, Element, Fault, Next};
 use memory::{Batch, Packet};
+use port::Reason;
 
 use crate::kernels::single;
 
@@ -16,7 +17,7 @@ pub static CLASS: Class = Class {
     ports: "1/1-",
     processing: "h/h",
     arguments: &[positional("N", "how many outputs there must be; as many as are connected")],
-    drops: &["no buffers"],
+    drops: &[Reason::NoBuffers],
     example: "Tee(2)",
     see: &["PullTee", "PaintTee"],
     costs: "copies each packet once for each output but the last",

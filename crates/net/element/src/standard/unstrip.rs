@@ -7,6 +7,7 @@ use memory::Packet;
 
 use crate::kernels::each;
 use graph::annotation::{EXTRA_LENGTH, PacketAnnotations};
+use port::Reason;
 
 /// Bytes back in front.
 pub static UNSTRIP: Class = Class {
@@ -17,7 +18,7 @@ pub static UNSTRIP: Class = Class {
           that had it before; and zeros in front of the buffer. Packets for which there are no buffers, or that would have more than a \
           mebibyte, are dropped.",
     arguments: &[mandatory("LENGTH", "bytes to put back")],
-    drops: &["too long"],
+    drops: &[Reason::TooLong],
     example: "Unstrip(14)",
     see: &["Strip", "UnstripToNetworkHeader"],
     kernel: Kernel::Inside(each!(Unstrip)),
@@ -69,7 +70,7 @@ pub static PAD: Class = Class {
         positional("LENGTH", "bytes there are at least"),
         keyword("ZERO", "accepted; new bytes are always zero, whatever a buffer held before"),
     ],
-    drops: &["too long"],
+    drops: &[Reason::TooLong],
     live: true,
     example: "Pad(60)",
     see: &["Truncate", "Resize"],
@@ -91,7 +92,7 @@ pub static RESIZE: Class = Class {
           are as Unstrip's, bytes added behind are zero. Packets for which there are no \
           buffers, or that would have more than a mebibyte, are dropped.",
     arguments: &[positional("HEAD", "bytes more in front; 0"), positional("TAIL", "bytes more behind; 0")],
-    drops: &["too long"],
+    drops: &[Reason::TooLong],
     handlers: &Handlers::<Resize>(&[
         datum("head", "bytes more in front", |resize| resize.head.to_string(), (0, "HEAD")),
         datum("tail", "bytes more behind", |resize| resize.tail.to_string(), (1, "TAIL")),

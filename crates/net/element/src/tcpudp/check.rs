@@ -9,9 +9,10 @@ use wire::{checksum, tcp, udp};
 use super::checksum::pseudo_header;
 use crate::ip::header_check::{self, BAD_CHECKSUM};
 use graph::ip_header;
+use port::Reason;
 
-const TCP_REASONS: &[&str] = &["not TCP", "bad packet length", "bad TCP checksum"];
-const UDP_REASONS: &[&str] = &["not UDP", "bad packet length", "bad UDP checksum"];
+const TCP_REASONS: &[Reason] = &[Reason::NotTcp, Reason::BadLength, Reason::BadTcpChecksum];
+const UDP_REASONS: &[Reason] = &[Reason::NotUdp, Reason::BadLength, Reason::BadUdpChecksum];
 
 /// The class for TCP.
 pub static TCP: Class = Class {

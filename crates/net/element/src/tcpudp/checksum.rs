@@ -13,6 +13,7 @@ use wire::{checksum, ipv4_option as option, option_list, tcp, udp};
 
 use crate::kernels::each;
 use graph::ip_header;
+use port::Reason;
 
 /// The class for UDP.
 pub static UDP: Class = Class {
@@ -22,7 +23,7 @@ pub static UDP: Class = Class {
           or are dropped.",
     ports: "1/1-2",
     processing: "a/ah",
-    drops: &["fragment or short packet"],
+    drops: &[Reason::FragmentOrShort],
     example: "SetUDPChecksum",
     see: &["CheckUDPHeader", "SetIPChecksum", "SetTCPChecksum"],
     headers: Headers { needs_network: true, ..Class::BASE.headers },
@@ -40,7 +41,7 @@ pub static TCP: Class = Class {
     brief: "sets the checksum of TCP segments",
     doc: "Packets are TCP segments in IP; those whose lengths contradict each other are dropped.",
     arguments: &[positional("FIXOFF", "whether a wrong data offset is put right; false")],
-    drops: &["bad lengths"],
+    drops: &[Reason::BadLengths],
     example: "SetTCPChecksum",
     see: &["CheckTCPHeader", "SetIPChecksum", "SetUDPChecksum"],
     headers: Headers { needs_network: true, ..Class::BASE.headers },

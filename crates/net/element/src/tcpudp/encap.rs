@@ -17,6 +17,7 @@ use super::words::{Port, UdpPort};
 use crate::kernels::each;
 use graph::annotation::PacketAnnotations;
 use graph::ip_header;
+use port::Reason;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -36,7 +37,7 @@ pub static CLASS: Class = Class {
         setting("dst", "whom it is to; 0.0.0.0 for DST_ANNO", |encap| encap.address(1), (2, "DST")),
         setting("dport", "and to which port", |encap| encap.port(1), (3, "DPORT")),
     ]),
-    drops: &["no headroom", "too long"],
+    drops: &[Reason::NoHeadroom, Reason::TooLong],
     example: "UDPIPEncap(1.0.0.1, 1234, 2.0.0.2, 1234)",
     see: &["IPEncap", "EtherEncap", "Strip", "FastUDPSource"],
     headers: Headers { finds_network: true, ..Class::BASE.headers },

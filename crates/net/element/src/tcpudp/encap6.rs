@@ -13,6 +13,7 @@ use wire::{ipv6, udp};
 use crate::ip::ip6;
 use graph::annotation::{DST_IP6, PacketAnnotations};
 use graph::ip_header;
+use port::Reason;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -72,7 +73,7 @@ pub static CLASS: Class = Class {
             },
         ),
     ]),
-    drops: &["no headroom", "too long"],
+    drops: &[Reason::NoHeadroom, Reason::TooLong],
     live: true,
     example: "UDPIP6Encap(2001:db8::1, 1234, 2001:db8::2, 1234)",
     see: &["UDPIPEncap", "CheckIP6Header", "Strip"],

@@ -13,6 +13,7 @@ use wire::{ipv4, udp};
 
 use super::fast_source::{ETHER, End, Pace, lay_out, packet, rest};
 use graph::{ip_header, random};
+use port::Reason;
 
 const ARGUMENTS: &[Argument] = &[
     mandatory("RATE", "frames a second, 0 for no limit"),
@@ -72,7 +73,7 @@ pub static UDP: Class = Class {
     processing: "a",
     arguments: ARGUMENTS,
     handlers: &HANDLERS,
-    drops: &["no buffers"],
+    drops: &[Reason::NoBuffers],
     example: "FastUDPFlows(100000, -1, 60, 0:0:0:0:0:1, 1.0.0.1, 0:0:0:0:0:2, 2.0.0.2, 100, 10) -> ToDevice(p)",
     see: &["FastUDPSource", "FastTCPFlows", "FlowSource"],
     headers: Headers { finds_network: true, ..Class::BASE.headers },

@@ -17,6 +17,7 @@ use wire::{MacAddress, ipv4, udp};
 use super::words::UdpPort;
 use graph::annotation::PacketAnnotations;
 use graph::ip_header;
+use port::Reason;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -69,7 +70,7 @@ pub static CLASS: Class = Class {
         })
         .marked("b"),
     ]),
-    drops: &["no buffers"],
+    drops: &[Reason::NoBuffers],
     example: "FastUDPSource(100000, -1, 60, 0:0:0:0:0:1, 1.0.0.1, 1234, 0:0:0:0:0:2, 2.0.0.2, 1234) -> ToDevice(p)",
     see: &["InfiniteSource", "RatedSource", "UDPIPEncap"],
     headers: Headers { finds_network: true, ..Class::BASE.headers },

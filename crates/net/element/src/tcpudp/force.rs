@@ -10,9 +10,10 @@ use wire::{checksum, icmpv4, ipv4, tcp, udp};
 use super::words::{TcpPort, UdpPort};
 use crate::icmp::kind;
 use graph::{ip_header, random};
+use port::Reason;
 
 const BASE: Class = Class {
-    drops: &["bad lengths"],
+    drops: &[Reason::BadLengths],
     see: &["ForceIP", "ForceTCP", "ForceUDP", "ForceICMP"],
     headers: Headers { needs_network: true, ..Class::BASE.headers },
     ..Class::BASE

@@ -13,6 +13,7 @@ use wire::tcp::{self, Flags};
 use super::checksum;
 use graph::annotation::{PacketAnnotations, Place};
 use graph::ip_header;
+use port::Reason;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -36,7 +37,7 @@ pub static CLASS: Class = Class {
         }),
         read("fragments", "segments that they became", |fragmenter| fragmenter.made.sum().to_string()),
     ]),
-    drops: &["no buffers"],
+    drops: &[Reason::NoBuffers],
     example: "CheckIPHeader(14) -> TCPFragmenter(MTU 1500) -> Discard",
     see: &["IPFragmenter", "CheckTCPHeader"],
     headers: Headers { needs_network: true, ..Class::BASE.headers },

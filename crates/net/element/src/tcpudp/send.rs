@@ -10,6 +10,7 @@ use wire::{ipv4, tcp};
 
 use super::words::{TcpPort, Words};
 use graph::ip_header;
+use port::Reason;
 
 /// The class.
 pub static CLASS: Class = Class {
@@ -24,7 +25,7 @@ pub static CLASS: Class = Class {
         "`SADDR SPORT DADDR DPORT SEQNO ACKNO FLAGS [COUNT [STOP]]`: sends segments",
         TcpIpSend::send,
     )]),
-    drops: &["no buffers"],
+    drops: &[Reason::NoBuffers],
     example: "s :: TCPIPSend -> Discard; Script(write s.send 1.0.0.1 10 2.0.0.2 20 1 0 2)",
     see: &["TCPRewriter", "FastTCPFlows"],
     headers: Headers { finds_network: true, ..Class::BASE.headers },

@@ -16,14 +16,14 @@ use wire::MacAddress;
 
 /// The registry's reasons for which elements drop packets to or from tunnels: those of the table,
 /// and those of elements.
-pub(super) const DROPS: [&str; index(Reason::OverlayNoOutput) + 1] = {
-    let mut names = [""; index(Reason::OverlayNoOutput) + 1];
+pub(super) const DROPS: [Reason; index(Reason::OverlayNoOutput) + 1] = {
+    let mut reasons = [Reason::OverlayUnknownNetwork; index(Reason::OverlayNoOutput) + 1];
     let mut n = 0;
-    while n < names.len() {
-        names[n] = Reason::ALL[Reason::OverlayUnknownNetwork as usize + n].name();
+    while n < reasons.len() {
+        reasons[n] = Reason::ALL[Reason::OverlayUnknownNetwork as usize + n];
         n += 1;
     }
-    names
+    reasons
 };
 
 /// Where a reason stands among [`DROPS`].

@@ -8,6 +8,7 @@ use element::trial;
 use graph::Options;
 use graph::clock::{Clock, SIMULATION_START_NS};
 use graph::plan::buffers;
+use port::Reason;
 
 use crate::{Rig, registry};
 
@@ -99,7 +100,7 @@ fn packets_that_wait_starve_nobody() {
     let queue = shared.plan.find("q", None).unwrap();
     let drops = rig.router.lanes()[0].counters(queue).drops.clone();
     let names = shared.plan.elements[queue].kind.drops;
-    let named = names.iter().position(|name| *name == "no packet buffers left").unwrap();
+    let named = names.iter().position(|reason| *reason == Reason::NoBuffersLeft).unwrap();
     assert!(drops[named] > 0 && rig.read("q.drops") == "0", "{drops:?}");
     let said = rig.printed();
     assert_eq!(said.matches("no packet buffers left").count(), 1, "{said}");
@@ -168,7 +169,7 @@ fn dropped(rig: &Rig, name: &str) -> u64 {
     let shared = rig.router.shared();
     let element = shared.plan.find("x", None).unwrap();
     let names = shared.plan.elements[element].kind.drops;
-    rig.router.lanes()[0].counters(element).drops[names.iter().position(|own| *own == name).unwrap()]
+    rig.router.lanes()[0].counters(element).drops[names.iter().position(|own| own.name() == name).unwrap()]
 }
 
 /// A header says the length of the whole packet, also where that goes on in another buffer

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use port::Reason;
+
 use crate::element::account::Account;
 use crate::element::chain::Chain;
 use crate::element::conf::{Conf, Fault};
@@ -20,7 +22,7 @@ pub use crate::element::handler::{
 /// Why a packet is dropped that waited in an element when another router took its router's place:
 /// the new one has no such element, or elements of the class hand on no packets
 /// ([`Cx::end_waiting`](crate::Cx::end_waiting)).
-pub const NOT_TAKEN_OVER: &str = "not taken over by the new configuration";
+pub const NOT_TAKEN_OVER: Reason = Reason::NotTakenOver;
 
 /// Tells by the name of an element's class and its arguments the port that it opens.
 pub type FindPort = fn(&str, &mut Conf<'_>, &Services) -> Option<PortName>;
@@ -48,8 +50,8 @@ pub struct Class {
     pub arguments: &'static [Argument],
     /// What can be read and written while it runs.
     pub handlers: &'static dyn HandlerTable,
-    /// Why it drops packets, by name; an element counts each.
-    pub drops: &'static [&'static str],
+    /// Why it drops packets; an element counts for each reason.
+    pub drops: &'static [Reason],
     /// Whether all its packets are counted, and how many wait in it.
     pub account: Account,
     /// An example.
@@ -220,7 +222,7 @@ impl Class {
         phase: Class::USUAL,
         arguments: &[],
         handlers: handler::NONE,
-        drops: &["dropped"],
+        drops: &[Reason::Dropped],
         account: Account::Counted,
         example: "",
         see: &[],

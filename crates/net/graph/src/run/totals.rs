@@ -17,7 +17,7 @@ pub struct ElementTotals {
     /// The name of its class.
     pub class: String,
     /// Why it drops packets, as in [`Counters::drops`].
-    pub reasons: &'static [&'static str],
+    pub reasons: &'static [port::Reason],
     /// The sums.
     pub counters: Counters,
 }
