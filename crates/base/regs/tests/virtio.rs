@@ -352,6 +352,25 @@ fn pci_structures_are_where_linux_has_them() {
     assert_eq!(pci::NO_VECTOR, 0xFFFF);
 }
 
+/// A structure's fields follow one another without a gap, each at a multiple of its width, and end
+/// where the structure does.
+#[test]
+fn fields_fill_their_structures() {
+    use net::config;
+    use pci::common;
+    for (fields, bytes) in [(common::FIELDS, common::BYTES_ALL), (config::FIELDS, config::BYTES)] {
+        let mut end = 0;
+        for field in fields {
+            assert_eq!((field.offset, field.offset % field.width), (end, 0), "{}", field.name);
+            end = field.at(field.count);
+        }
+        assert_eq!(end, bytes);
+    }
+    let (field, part) = common::lookup(common::QUEUE_DRIVER + 5).unwrap();
+    assert_eq!((field.name, part, field.at(part)), ("queue_driver", 1, common::QUEUE_DRIVER + 4));
+    assert_eq!(common::lookup(common::BYTES_ALL), None);
+}
+
 #[test]
 fn an_event_is_needed_when_its_index_is_passed() {
     // Linux's vring_need_event, by its meaning: does old..new hold the event?

@@ -8,7 +8,10 @@
 pub mod control;
 pub mod device;
 pub mod feature;
+mod field;
 pub mod net;
 pub mod packed;
 pub mod pci;
 pub mod split;
+
+pub use field::Field;

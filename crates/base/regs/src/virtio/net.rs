@@ -22,24 +22,18 @@ pub const MAX_PAIRS: u16 = 0x8000;
 
 /// Device configuration (5.1.4); each field is there if its feature is.
 pub mod config {
-    /// MAC address, six bytes.
-    pub const MAC: u32 = 0;
-    /// Status, 16 bits.
-    pub const STATUS: u32 = 6;
-    /// Queue pairs the device has, 16 bits.
-    pub const MAX_VIRTQUEUE_PAIRS: u32 = 8;
-    /// MTU: the frame without its Ethernet header, 16 bits.
-    pub const MTU: u32 = 10;
-    /// Speed in Mbit/s, all ones if unknown, 32 bits.
-    pub const SPEED: u32 = 12;
-    /// Duplex: 1 is full, 0xFF unknown, 8 bits.
-    pub const DUPLEX: u32 = 16;
-    /// Longest RSS key in bytes, 8 bits.
-    pub const RSS_MAX_KEY_SIZE: u32 = 17;
-    /// Longest RSS table in entries, 16 bits.
-    pub const RSS_MAX_INDIRECTION_TABLE_LENGTH: u32 = 18;
-    /// Hash types the device can compute, 32 bits.
-    pub const SUPPORTED_HASH_TYPES: u32 = 20;
+    crate::virtio::field::fields! {
+        MAC[6] "mac" @ 0, 1, RO, "MAC address";
+        STATUS "status" @ 6, 2, RO, "Status";
+        MAX_VIRTQUEUE_PAIRS "max_virtqueue_pairs" @ 8, 2, RO, "Queue pairs the device has";
+        MTU "mtu" @ 10, 2, RO, "MTU: the frame without its Ethernet header";
+        SPEED "speed" @ 12, 4, RO, "Speed in Mbit/s, all ones if unknown";
+        DUPLEX "duplex" @ 16, 1, RO, "Duplex: 1 is full, 0xFF unknown";
+        RSS_MAX_KEY_SIZE "rss_max_key_size" @ 17, 1, RO, "Longest RSS key in bytes";
+        RSS_MAX_INDIRECTION_TABLE_LENGTH "rss_max_indirection_table_length" @ 18, 2, RO, "Longest RSS table in entries";
+        SUPPORTED_HASH_TYPES "supported_hash_types" @ 20, 4, RO, "Hash types the device can compute";
+    }
+
     /// Length of the configuration.
     pub const BYTES: u32 = 24;
 

@@ -48,51 +48,34 @@ pub mod capability {
     pub const TYPE_VENDOR: u8 = 9;
 }
 
-/// The common configuration structure (4.1.4.3). Widths in bits beside each;
-/// an access has the field's width, a 64-bit field takes two of 32.
+/// The common configuration structure (4.1.4.3). An access has the field's width; a 64-bit field
+/// takes two of 32.
 pub mod common {
-    /// Which half of the device's features [`DEVICE_FEATURE`] shows; 32, RW.
-    pub const DEVICE_FEATURE_SELECT: u32 = 0x00;
-    /// Features the device offers; 32, RO.
-    pub const DEVICE_FEATURE: u32 = 0x04;
-    /// Which half of the driver's features [`DRIVER_FEATURE`] shows; 32, RW.
-    pub const DRIVER_FEATURE_SELECT: u32 = 0x08;
-    /// Features the driver takes; 32, RW.
-    pub const DRIVER_FEATURE: u32 = 0x0C;
-    /// MSI-X vector of configuration changes; 16, RW.
-    pub const CONFIG_MSIX_VECTOR: u32 = 0x10;
-    /// How many queues there are; 16, RO.
-    pub const NUM_QUEUES: u32 = 0x12;
-    /// Device status; 8, RW.
-    pub const DEVICE_STATUS: u32 = 0x14;
-    /// Changes whenever the configuration did; 8, RO.
-    pub const CONFIG_GENERATION: u32 = 0x15;
-    /// Which queue the fields below are of; 16, RW.
-    pub const QUEUE_SELECT: u32 = 0x16;
-    /// Entries of the queue; zero: there is none; 16, RW.
-    pub const QUEUE_SIZE: u32 = 0x18;
-    /// MSI-X vector of the queue; 16, RW.
-    pub const QUEUE_MSIX_VECTOR: u32 = 0x1A;
-    /// One starts the queue; 16, RW.
-    pub const QUEUE_ENABLE: u32 = 0x1C;
-    /// Where to notify, in units of the multiplier; 16, RO.
-    pub const QUEUE_NOTIFY_OFF: u32 = 0x1E;
-    /// Address of the descriptor area; 64, RW.
-    pub const QUEUE_DESC: u32 = 0x20;
-    /// Address of the driver area; 64, RW.
-    pub const QUEUE_DRIVER: u32 = 0x28;
-    /// Address of the device area; 64, RW.
-    pub const QUEUE_DEVICE: u32 = 0x30;
-    /// What to write as notification, with NOTIF_CONFIG_DATA; 16, RO.
-    pub const QUEUE_NOTIF_CONFIG_DATA: u32 = 0x38;
-    /// One resets the queue, with RING_RESET; 16, RW.
-    pub const QUEUE_RESET: u32 = 0x3A;
-    /// First administration queue, with ADMIN_VQ; 16, RO.
-    pub const ADMIN_QUEUE_INDEX: u32 = 0x3C;
-    /// How many administration queues, with ADMIN_VQ; 16, RO.
-    pub const ADMIN_QUEUE_NUM: u32 = 0x3E;
+    crate::virtio::field::fields! {
+        DEVICE_FEATURE_SELECT "device_feature_select" @ 0x00, 4, RW, "Which half of the device's features [`DEVICE_FEATURE`] shows";
+        DEVICE_FEATURE "device_feature" @ 0x04, 4, RO, "Features the device offers";
+        DRIVER_FEATURE_SELECT "driver_feature_select" @ 0x08, 4, RW, "Which half of the driver's features [`DRIVER_FEATURE`] shows";
+        DRIVER_FEATURE "driver_feature" @ 0x0C, 4, RW, "Features the driver takes";
+        CONFIG_MSIX_VECTOR "config_msix_vector" @ 0x10, 2, RW, "MSI-X vector of configuration changes";
+        NUM_QUEUES "num_queues" @ 0x12, 2, RO, "How many queues there are";
+        DEVICE_STATUS "device_status" @ 0x14, 1, RW, "Device status";
+        CONFIG_GENERATION "config_generation" @ 0x15, 1, RO, "Changes whenever the configuration did";
+        QUEUE_SELECT "queue_select" @ 0x16, 2, RW, "Which queue the fields below are of";
+        QUEUE_SIZE "queue_size" @ 0x18, 2, RW, "Entries of the queue, zero where there is none";
+        QUEUE_MSIX_VECTOR "queue_msix_vector" @ 0x1A, 2, RW, "MSI-X vector of the queue";
+        QUEUE_ENABLE "queue_enable" @ 0x1C, 2, RW, "One starts the queue";
+        QUEUE_NOTIFY_OFF "queue_notify_off" @ 0x1E, 2, RO, "Where to notify, in units of the multiplier";
+        QUEUE_DESC[2] "queue_desc" @ 0x20, 4, RW, "Address of the descriptor area";
+        QUEUE_DRIVER[2] "queue_driver" @ 0x28, 4, RW, "Address of the driver area";
+        QUEUE_DEVICE[2] "queue_device" @ 0x30, 4, RW, "Address of the device area";
+        QUEUE_NOTIF_CONFIG_DATA "queue_notif_config_data" @ 0x38, 2, RO, "What to write as notification, with NOTIF_CONFIG_DATA";
+        QUEUE_RESET "queue_reset" @ 0x3A, 2, RW, "One resets the queue, with RING_RESET";
+        ADMIN_QUEUE_INDEX "admin_queue_index" @ 0x3C, 2, RO, "First administration queue, with ADMIN_VQ";
+        ADMIN_QUEUE_NUM "admin_queue_num" @ 0x3E, 2, RO, "How many administration queues, with ADMIN_VQ";
+    }
+
     /// Bytes up to and with QUEUE_DEVICE: what every device has.
-    pub const BYTES: u32 = 0x38;
+    pub const BYTES: u32 = QUEUE_NOTIF_CONFIG_DATA;
     /// Bytes with all fields.
     pub const BYTES_ALL: u32 = 0x40;
 }

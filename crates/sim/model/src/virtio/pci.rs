@@ -50,18 +50,6 @@ impl Structure {
     }
 }
 
-/// Bytes of the field of the device configuration that begins at an offset;
-/// addresses are bytes. Zero within a field.
-fn width(at: u32) -> usize {
-    match at {
-        config::STATUS | config::MAX_VIRTQUEUE_PAIRS | config::MTU => 2,
-        config::RSS_MAX_INDIRECTION_TABLE_LENGTH => 2,
-        config::SPEED | config::SUPPORTED_HASH_TYPES => 4,
-        config::MAC..config::STATUS | config::DUPLEX | config::RSS_MAX_KEY_SIZE => 1,
-        _ => 0,
-    }
-}
-
 /// A queue as its registers have it.
 #[derive(Debug, Clone, Copy)]
 struct Setup {
@@ -160,7 +148,9 @@ impl<D: Dma> Function<D> {
         } else if let (Some(_), [byte]) = (ISR.inside(offset, 1), &mut *data) {
             *byte = std::mem::take(&mut self.net.host.interrupter.isr);
         } else if let Some(at) = DEVICE.inside(offset, data.len()) {
-            if data.len() != width(at) {
+            let fits = config::lookup(at)
+                .is_some_and(|(field, part)| field.at(part) == at && field.width as usize == data.len());
+            if !fits {
                 let place = Location::Register("device configuration", at);
                 self.net.report(Rule::ConfigWrongWidth, place, data.len() as u64);
             }

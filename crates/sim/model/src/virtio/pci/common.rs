@@ -1,5 +1,7 @@
 //! The common configuration structure (virtio 1.3, section 4.1.4.3).
 
+use regs::Access;
+use regs::virtio::Field;
 use regs::virtio::device::status;
 use regs::virtio::feature;
 use regs::virtio::pci::NO_VECTOR;
@@ -8,49 +10,6 @@ use regs::virtio::pci::common::*;
 use super::{Function, Setup};
 use crate::Dma;
 use crate::virtio::lint::{Location, Rule};
-
-/// A field: its name, offset and bytes, and whether the driver writes it.
-struct Field {
-    name: &'static str,
-    offset: u32,
-    bytes: usize,
-    is_writable: bool,
-}
-
-const fn field(name: &'static str, offset: u32, bytes: usize, is_writable: bool) -> Field {
-    Field { name, offset, bytes, is_writable }
-}
-
-/// In the order of their offsets; 64-bit fields are two of 32 (4.1.3.1).
-const FIELDS: [Field; 23] = [
-    field("device_feature_select", DEVICE_FEATURE_SELECT, 4, true),
-    field("device_feature", DEVICE_FEATURE, 4, false),
-    field("driver_feature_select", DRIVER_FEATURE_SELECT, 4, true),
-    field("driver_feature", DRIVER_FEATURE, 4, true),
-    field("config_msix_vector", CONFIG_MSIX_VECTOR, 2, true),
-    field("num_queues", NUM_QUEUES, 2, false),
-    field("device_status", DEVICE_STATUS, 1, true),
-    field("config_generation", CONFIG_GENERATION, 1, false),
-    field("queue_select", QUEUE_SELECT, 2, true),
-    field("queue_size", QUEUE_SIZE, 2, true),
-    field("queue_msix_vector", QUEUE_MSIX_VECTOR, 2, true),
-    field("queue_enable", QUEUE_ENABLE, 2, true),
-    field("queue_notify_off", QUEUE_NOTIFY_OFF, 2, false),
-    field("queue_desc", QUEUE_DESC, 4, true),
-    field("queue_desc", QUEUE_DESC + 4, 4, true),
-    field("queue_driver", QUEUE_DRIVER, 4, true),
-    field("queue_driver", QUEUE_DRIVER + 4, 4, true),
-    field("queue_device", QUEUE_DEVICE, 4, true),
-    field("queue_device", QUEUE_DEVICE + 4, 4, true),
-    field("queue_notif_config_data", QUEUE_NOTIF_CONFIG_DATA, 2, false),
-    field("queue_reset", QUEUE_RESET, 2, true),
-    field("admin_queue_index", ADMIN_QUEUE_INDEX, 2, false),
-    field("admin_queue_num", ADMIN_QUEUE_NUM, 2, false),
-];
-
-fn field_at(offset: u32) -> Option<&'static Field> {
-    FIELDS.iter().find(|field| (field.offset..field.offset + field.bytes as u32).contains(&offset))
-}
 
 /// Features 32 to 63, or 0 to 31; there are no others.
 fn half(features: u64, select: u32) -> u32 {
@@ -65,8 +24,8 @@ impl<D: Dma> Function<D> {
     pub(super) fn read_common(&mut self, at: u32, data: &mut [u8]) {
         self.check_width(at, data.len());
         for (offset, byte) in (at..).zip(data.iter_mut()) {
-            let Some(field) = field_at(offset) else { continue };
-            *byte = self.value(field.offset).to_le_bytes()[(offset - field.offset) as usize];
+            let Some((field, part)) = lookup(offset) else { continue };
+            *byte = self.value(field, part).to_le_bytes()[(offset - field.at(part)) as usize];
         }
         if (at..at + data.len() as u32).contains(&DEVICE_STATUS) && self.status == 0 {
             self.awaits_read = false;
@@ -74,9 +33,10 @@ impl<D: Dma> Function<D> {
     }
 
     fn check_width(&mut self, at: u32, len: usize) {
-        let fits = field_at(at).is_some_and(|field| field.offset == at && field.bytes == len);
+        let fits =
+            lookup(at).is_some_and(|(field, part)| field.at(part) == at && field.width as usize == len);
         if !fits {
-            let name = field_at(at).map_or("common configuration", |field| field.name);
+            let name = lookup(at).map_or("common configuration", |(field, _)| field.name);
             self.net.report(Rule::WrongWidth, Location::Register(name, at), len as u64);
         }
     }
@@ -86,9 +46,9 @@ impl<D: Dma> Function<D> {
         self.queues.get(usize::from(self.queue_select)).filter(|_| self.queue_select < self.count())
     }
 
-    fn value(&self, offset: u32) -> u32 {
-        let of_queue = |value: fn(&Setup) -> u64| self.setup().map_or(0, value) as u32;
-        match offset {
+    fn value(&self, field: &Field, part: u32) -> u32 {
+        let of_queue = |value: fn(&Setup) -> u64| (self.setup().map_or(0, value) >> (32 * part)) as u32;
+        match field.offset {
             DEVICE_FEATURE_SELECT => self.device_feature_select,
             DEVICE_FEATURE => half(self.net.offered(), self.device_feature_select),
             DRIVER_FEATURE_SELECT => self.driver_feature_select,
@@ -105,9 +65,6 @@ impl<D: Dma> Function<D> {
             QUEUE_DESC => of_queue(|queue| queue.place.descriptors),
             QUEUE_DRIVER => of_queue(|queue| queue.place.driver),
             QUEUE_DEVICE => of_queue(|queue| queue.place.device),
-            _ if offset == QUEUE_DESC + 4 => of_queue(|queue| queue.place.descriptors >> 32),
-            _ if offset == QUEUE_DRIVER + 4 => of_queue(|queue| queue.place.driver >> 32),
-            _ if offset == QUEUE_DEVICE + 4 => of_queue(|queue| queue.place.device >> 32),
             _ => 0,
         }
     }
@@ -122,20 +79,23 @@ impl<D: Dma> Function<D> {
         self.check_width(at, data.len());
         let (mut offset, mut rest) = (at, data);
         while !rest.is_empty() {
-            let whole = field_at(offset).filter(|field| field.offset == offset && field.bytes <= rest.len());
-            let step = whole.map_or(1, |field| field.bytes);
+            let is_whole = |(field, part): &(&Field, u32)| {
+                field.at(*part) == offset && field.width as usize <= rest.len()
+            };
+            let whole = lookup(offset).filter(is_whole);
+            let step = whole.map_or(1, |(field, _)| field.width as usize);
             let (now, later) = rest.split_at(step);
-            if let Some(field) = whole {
+            if let Some((field, part)) = whole {
                 let value = now.iter().rev().fold(0, |value, &byte| value << 8 | u32::from(byte));
-                self.set(field, value);
+                self.set(field, part, value);
             }
             (offset, rest) = (offset + step as u32, later);
         }
     }
 
-    fn set(&mut self, field: &Field, value: u32) {
-        let place = Location::Register(field.name, field.offset);
-        if !field.is_writable {
+    fn set(&mut self, field: &'static Field, part: u32, value: u32) {
+        let place = Location::Register(field.name, field.at(part));
+        if field.access == Access::RO {
             return self.net.report(Rule::ReadOnlyWritten, place, value.into());
         }
         if self.awaits_read && field.offset != DEVICE_STATUS {
@@ -152,7 +112,7 @@ impl<D: Dma> Function<D> {
             }
             DEVICE_STATUS => self.set_status(value as u8),
             QUEUE_SELECT => self.queue_select = value as u16,
-            _ => self.set_of_queue(field, value),
+            _ => self.set_of_queue(field, part, value),
         }
     }
 
@@ -185,9 +145,9 @@ impl<D: Dma> Function<D> {
         (vector < self.vectors).then_some(vector)
     }
 
-    fn set_of_queue(&mut self, field: &Field, value: u32) {
+    fn set_of_queue(&mut self, field: &'static Field, part: u32, value: u32) {
         let index = self.queue_select;
-        let place = Location::Register(field.name, field.offset);
+        let place = Location::Register(field.name, field.at(part));
         if self.setup().is_none() {
             return self.net.report(Rule::QueueSelectOutOfRange, place, index.into());
         }
@@ -199,29 +159,27 @@ impl<D: Dma> Function<D> {
             }
             QUEUE_ENABLE => self.enable_queue(index, value),
             QUEUE_RESET => self.reset_queue(index, value),
-            _ => self.set_place(index, field, value),
+            _ => self.set_place(index, field.offset, part, value),
         }
     }
 
-    fn set_place(&mut self, index: u16, field: &Field, value: u32) {
+    fn set_place(&mut self, index: u16, field: u32, part: u32, value: u32) {
         let queue = &mut self.queues[usize::from(index)];
         if queue.is_enabled {
             let place = Location::Queue(index);
             return self.net.report(Rule::QueueChangedWhileEnabled, place, value.into());
         }
         let place = &mut queue.place;
-        let (address, shift) = match field.offset {
+        let address = match field {
             QUEUE_SIZE => {
                 place.size = value as u16;
                 return;
             }
-            QUEUE_DESC => (&mut place.descriptors, 0),
-            QUEUE_DRIVER => (&mut place.driver, 0),
-            QUEUE_DEVICE => (&mut place.device, 0),
-            _ if field.offset == QUEUE_DESC + 4 => (&mut place.descriptors, 32),
-            _ if field.offset == QUEUE_DRIVER + 4 => (&mut place.driver, 32),
-            _ => (&mut place.device, 32),
+            QUEUE_DESC => &mut place.descriptors,
+            QUEUE_DRIVER => &mut place.driver,
+            _ => &mut place.device,
         };
+        let shift = 32 * part;
         *address = *address & !(0xFFFF_FFFF << shift) | u64::from(value) << shift;
     }
 
