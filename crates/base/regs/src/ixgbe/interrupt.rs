@@ -24,7 +24,7 @@ registers! {
     }
     EICS @ 0x00808, WO reserved 1 << 31, "8.2.3.5.2", "Interrupt cause set" {}
     EIAC @ 0x00810, RW, "8.2.3.5.5", "Interrupt auto clear" {}
-    EITR[24; 4] @ 0x00820 | [105] @ 0x12300, RW, "8.2.3.5.12", "Interrupt throttling" {
+    EITR[24; 4] @ 0x00820 | [105] @ 0x12300, RW reserved 0x7000_7006, "8.2.3.5.12", "Interrupt throttling" {
         LLI_EN = 1 << 0;
         INTERVAL_SHIFT = 3;
         INTERVAL_MASK = 0xFF8;
@@ -49,11 +49,11 @@ registers! {
         EIAME = 1 << 30;
         PBA_SUPPORT = 1 << 31;
     }
-    IVAR[64; 4] @ 0x00900, RW, "8.2.3.5.14", "Vectors of the queues' interrupts" {
+    IVAR[64; 4] @ 0x00900, RW reserved 0x4040_4040, "8.2.3.5.14", "Vectors of the queues' interrupts" {
         VALID = 1 << 7;
         VECTOR_MASK = 0x3F;
     }
-    IVAR_MISC @ 0x00A00, RW, "8.2.3.5.15", "Vectors of the other interrupts" {
+    IVAR_MISC @ 0x00A00, RW reserved 0xFFFF_4040, "8.2.3.5.15", "Vectors of the other interrupts" {
         VALID = 1 << 7;
         VECTOR_MASK = 0x3F;
     }

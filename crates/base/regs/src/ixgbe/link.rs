@@ -6,15 +6,15 @@ registers! {
     #![ids]
 
     FCTTV[4; 4] @ 0x03200, RW, "8.2.3.3.2", "Flow control: time in pause frames" {}
-    FCRTL[8; 4] @ 0x03220, RW, "8.2.3.3.3", "Flow control: low threshold" {
+    FCRTL[8; 4] @ 0x03220, RW reserved !0x8007_FFE0, "8.2.3.3.3", "Flow control: low threshold" {
         XONE = 1 << 31;
     }
-    FCRTH[8; 4] @ 0x03260, RW, "8.2.3.3.4", "Flow control: high threshold" {
+    FCRTH[8; 4] @ 0x03260, RW reserved !0x8007_FFE0, "8.2.3.3.4", "Flow control: high threshold" {
         FCEN = 1 << 31;
     }
-    FCRTV @ 0x032A0, RW, "8.2.3.3.5", "Flow control: refresh" {}
+    FCRTV @ 0x032A0, RW reserved 0xFFFF_0000, "8.2.3.3.5", "Flow control: refresh" {}
     TFCS @ 0x0CE00, RO, "8.2.3.3.6", "Flow control: transmit status" {}
-    FCCFG @ 0x03D00, RW, "8.2.3.3.7", "Flow control: configuration" {
+    FCCFG @ 0x03D00, RW reserved !0x18, "8.2.3.3.7", "Flow control: configuration" {
         TFCE_LINK = 1 << 3;
         TFCE_PRIORITY = 1 << 4;
     }
@@ -54,7 +54,7 @@ registers! {
     APAE @ 0x04250, RW, "8.2.3.22", "Auto-scan PHY address enable (82598)" {}
     ARD @ 0x04254, RO, "8.2.3.22", "Auto-scan read data (82598)" {}
     AIS @ 0x04258, RO, "8.2.3.22", "Auto-scan interrupt status (82598)" {}
-    MSCA @ 0x0425C, RW, "8.2.3.22.11", "MDI single command and address" {
+    MSCA @ 0x0425C, RW reserved 1 << 31, "8.2.3.22.11", "MDI single command and address" {
         NP_ADDR_MASK = 0xFFFF;
         DEV_TYPE_SHIFT = 16;
         PHY_ADDR_SHIFT = 21;
@@ -73,7 +73,7 @@ registers! {
         READ_SHIFT = 16;
     }
     MLADD @ 0x04264, RW, "8.2.3.22", "MAC address, low" {}
-    MAXFRS @ 0x04268, RW, "8.2.3.22.13", "Largest frame, with CRC" {
+    MAXFRS @ 0x04268, RW reserved 0xFFFF, "8.2.3.22.13", "Largest frame, with CRC" {
         MFS_SHIFT = 16;
         MFS_MASK = 0xFFFF << 16;
     }

@@ -31,7 +31,7 @@ registers! {
         RQPL_SHIFT = 29;
     }
     PSRTYPE_ALIAS[16; 4] @ 0x05480, RW, "8.2.3.7.4", "Packet split receive type, where the 82598 has it" {}
-    RXCSUM @ 0x05000, RW, "8.2.3.7.5", "Receive checksum control" {
+    RXCSUM @ 0x05000, RW reserved !0x3000, "8.2.3.7.5", "Receive checksum control" {
         IPPCSE = 1 << 12;
         PCSD = 1 << 13;
     }
@@ -47,7 +47,7 @@ registers! {
     }
     MTA[128; 4] @ 0x05200, RW, "8.2.3.7.7", "Multicast table" {}
     RAL[128; 8] @ 0x0A200, RW, "8.2.3.7.8", "Receive address, low" {}
-    RAH[128; 8] @ 0x0A204, RW, "8.2.3.7.9", "Receive address, high" {
+    RAH[128; 8] @ 0x0A204, RW reserved 0x7FFF_0000, "8.2.3.7.9", "Receive address, high" {
         AV = 1 << 31;
         ADDRESS_MASK = 0xFFFF;
     }
@@ -56,7 +56,7 @@ registers! {
     MPSAR_LO[128; 8] @ 0x0A600, RW, "8.2.3.7.10", "Pools of a receive address, low" {}
     MPSAR_HI[128; 8] @ 0x0A604, RW, "8.2.3.7.10", "Pools of a receive address, high" {}
     VFTA[128; 4] @ 0x0A000, RW, "8.2.3.7.11", "VLAN filter table" {}
-    MRQC @ 0x0EC80, RW, "8.2.3.7.12", "Multiple receive queues command" {
+    MRQC @ 0x0EC80, RW reserved 0xFF00_5FF0, "8.2.3.7.12", "Multiple receive queues command" {
         MRQE_MASK = 0xF;
         MRQE_RSS = 1;
         MRQE_POOLS = 8;
@@ -111,15 +111,15 @@ registers! {
 
     RDBAL[64; 0x40] @ 0x01000 | [64] @ 0x0D000, RW, "8.2.3.8.1", "Receive descriptor base, low" {}
     RDBAH[64; 0x40] @ 0x01004 | [64] @ 0x0D004, RW, "8.2.3.8.2", "Receive descriptor base, high" {}
-    RDLEN[64; 0x40] @ 0x01008 | [64] @ 0x0D008, RW, "8.2.3.8.3", "Receive descriptor ring length" {}
-    RDH[64; 0x40] @ 0x01010 | [64] @ 0x0D010, RW, "8.2.3.8.4", "Receive descriptor head" {}
-    RDT[64; 0x40] @ 0x01018 | [64] @ 0x0D018, RW, "8.2.3.8.5", "Receive descriptor tail" {}
+    RDLEN[64; 0x40] @ 0x01008 | [64] @ 0x0D008, RW reserved 0xFFF0_0000, "8.2.3.8.3", "Receive descriptor ring length" {}
+    RDH[64; 0x40] @ 0x01010 | [64] @ 0x0D010, RW reserved 0xFFFF_0000, "8.2.3.8.4", "Receive descriptor head" {}
+    RDT[64; 0x40] @ 0x01018 | [64] @ 0x0D018, RW reserved 0xFFFF_0000, "8.2.3.8.5", "Receive descriptor tail" {}
     RXDCTL[64; 0x40] @ 0x01028 | [64] @ 0x0D028, RW, "8.2.3.8.6", "Receive descriptor control" {
         ENABLE = 1 << 25;
         SWFLSH = 1 << 26;
         VME = 1 << 30;
     }
-    SRRCTL[64; 0x40] @ 0x01014 | [64] @ 0x0D014, RW, "8.2.3.8.7", "Split and replication receive control" {
+    SRRCTL[64; 0x40] @ 0x01014 | [64] @ 0x0D014, RW reserved 0xE03F_C0E0, "8.2.3.8.7", "Split and replication receive control" {
         BSIZEPACKET_SHIFT = 0;
         BSIZEPACKET_MASK = 0x1F;
         BSIZEHEADER_SHIFT = 8;
@@ -149,7 +149,7 @@ registers! {
         RSCACKC = 1 << 25;
         FCOE_WRFIX = 1 << 26;
     }
-    RXPBSIZE[8; 4] @ 0x03C00, RW, "8.2.3.8.9", "Receive packet buffer size" {
+    RXPBSIZE[8; 4] @ 0x03C00, RW reserved !0xF_FC00, "8.2.3.8.9", "Receive packet buffer size" {
         SIZE_SHIFT = 10;
         SIZE_MASK = 0x3FF << 10;
     }
@@ -157,7 +157,7 @@ registers! {
         RXEN = 1 << 0;
     }
     RXMEMWRAP @ 0x03190, RO, "8.2.3.8.11", "Receive packet buffer flush detect" {}
-    RSCDBU @ 0x03028, RW, "8.2.3.8.12", "RSC data buffer control" {
+    RSCDBU @ 0x03028, RW reserved !0xFF, "8.2.3.8.12", "RSC data buffer control" {
         RSCSMALDIS_MASK = 0x7F;
         RSCACKDIS = 1 << 7;
     }
@@ -165,7 +165,7 @@ registers! {
     DROPEN @ 0x03D04, RW, "8.2.3.8", "Drop enable control" {}
     DRECCCTL @ 0x02F08, RW, "8.2.3.8", "Receive DMA ECC control" {}
 
-    FDIRCTRL @ 0x0EE00, RW, "8.2.3.21.1", "Flow Director control" {
+    FDIRCTRL @ 0x0EE00, RW reserved 0x00E0_8044, "8.2.3.21.1", "Flow Director control" {
         PBALLOC_MASK = 3;
         INIT_DONE = 1 << 3;
         PERFECT_MATCH = 1 << 4;
@@ -201,7 +201,7 @@ registers! {
     FDIRIP6M @ 0x0EE74, RW, "8.2.3.21", "Flow Director IPv6 mask" {}
     FDIRSCTPM @ 0x0EE78, RW, "8.2.3.21", "Flow Director SCTP mask" {}
 
-    PFVTCTL @ 0x051B0, RW, "8.2.3.27.1", "Virtualization control" {
+    PFVTCTL @ 0x051B0, RW reserved 0x9FFF_E07E, "8.2.3.27.1", "Virtualization control" {
         VT_ENA = 1 << 0;
         POOL_SHIFT = 7;
         POOL_MASK = 0x3F << 7;
@@ -225,25 +225,25 @@ registers! {
     PFVFLREC[2; 4] @ 0x00700, W1C, "8.2.3.27", "Virtual functions that were reset" {}
     PFVFRE[2; 4] @ 0x051E0, RW, "8.2.3.27", "Virtual function receive enable" {}
     PFVFTE[2; 4] @ 0x08110, RW, "8.2.3.27", "Virtual function transmit enable" {}
-    PFVFSPOOF[8; 4] @ 0x08200, RW, "8.2.3.27", "Virtual function anti-spoofing" {
+    PFVFSPOOF[8; 4] @ 0x08200, RW reserved 0xFFFF_0000, "8.2.3.27", "Virtual function anti-spoofing" {
         VLAN_SHIFT = 8;
     }
-    PFDTXGSWC @ 0x08220, RW, "8.2.3.27", "Switch control" {
+    PFDTXGSWC @ 0x08220, RW reserved !1, "8.2.3.27", "Switch control" {
         LPE = 1 << 0;
     }
-    PFVMVIR[64; 4] @ 0x08000, RW, "8.2.3.27", "VLAN insert per pool" {
+    PFVMVIR[64; 4] @ 0x08000, RW reserved 0x3FFF_0000, "8.2.3.27", "VLAN insert per pool" {
         TAG_MASK = 0xFFFF;
         ACTION_MASK = 3 << 30;
         ALWAYS = 1 << 30;
     }
-    PFVML2FLT[64; 4] @ 0x0F000, RW, "8.2.3.27", "L2 control per pool" {
+    PFVML2FLT[64; 4] @ 0x0F000, RW reserved 0xE03F_FFFF, "8.2.3.27", "L2 control per pool" {
         AUPE = 1 << 24;
         ROMPE = 1 << 25;
         ROPE = 1 << 26;
         BAM = 1 << 27;
         MPE = 1 << 28;
     }
-    PFVLVF[64; 4] @ 0x0F100, RW, "8.2.3.27", "VLAN pool filter" {
+    PFVLVF[64; 4] @ 0x0F100, RW reserved 0x7FFF_F000, "8.2.3.27", "VLAN pool filter" {
         ID_MASK = 0xFFF;
         VALID = 1 << 31;
     }

@@ -16,13 +16,13 @@ registers! {
     DTXMXSZRQ @ 0x08100, RW reserved !0xFFF, "8.2.3.9.1", "Most bytes requested at a time" {}
     TDBAL[128; 0x40] @ 0x06000, RW, "8.2.3.9.5", "Transmit descriptor base, low" {}
     TDBAH[128; 0x40] @ 0x06004, RW, "8.2.3.9.6", "Transmit descriptor base, high" {}
-    TDLEN[128; 0x40] @ 0x06008, RW, "8.2.3.9.7", "Transmit descriptor ring length" {}
+    TDLEN[128; 0x40] @ 0x06008, RW reserved 0xFFF0_0000, "8.2.3.9.7", "Transmit descriptor ring length" {}
     DCA_TXCTRL[128; 0x40] @ 0x0600C, RW, "8.2.3.11.2", "Transmit DCA control" {
         TX_WB_RO_EN = 1 << 11;
     }
-    TDH[128; 0x40] @ 0x06010, RW, "8.2.3.9.8", "Transmit descriptor head" {}
-    TDT[128; 0x40] @ 0x06018, RW, "8.2.3.9.9", "Transmit descriptor tail" {}
-    TXDCTL[128; 0x40] @ 0x06028, RW, "8.2.3.9.10", "Transmit descriptor control" {
+    TDH[128; 0x40] @ 0x06010, RW reserved 0xFFFF_0000, "8.2.3.9.8", "Transmit descriptor head" {}
+    TDT[128; 0x40] @ 0x06018, RW reserved 0xFFFF_0000, "8.2.3.9.9", "Transmit descriptor tail" {}
+    TXDCTL[128; 0x40] @ 0x06028, RW reserved 0xF980_8080, "8.2.3.9.10", "Transmit descriptor control" {
         PTHRESH_SHIFT = 0;
         HTHRESH_SHIFT = 8;
         WTHRESH_SHIFT = 16;
@@ -30,11 +30,11 @@ registers! {
         ENABLE = 1 << 25;
         SWFLSH = 1 << 26;
     }
-    TDWBAL[128; 0x40] @ 0x06038, RW, "8.2.3.9.11", "Head write-back address, low" {
+    TDWBAL[128; 0x40] @ 0x06038, RW reserved 1 << 1, "8.2.3.9.11", "Head write-back address, low" {
         HEAD_WB_EN = 1 << 0;
     }
     TDWBAH[128; 0x40] @ 0x0603C, RW, "8.2.3.9.12", "Head write-back address, high" {}
-    TXPBSIZE[8; 4] @ 0x0CC00, RW, "8.2.3.9.13", "Transmit packet buffer size" {
+    TXPBSIZE[8; 4] @ 0x0CC00, RW reserved !0xF_FC00, "8.2.3.9.13", "Transmit packet buffer size" {
         SIZE_SHIFT = 10;
         SIZE_MASK = 0x3FF << 10;
     }
@@ -46,7 +46,7 @@ registers! {
         POOLS_64 = 1 << 2;
         POOLS_32 = 2 << 2;
     }
-    TXPBTHRESH[8; 4] @ 0x04950, RW, "8.2.3.9.16", "Transmit packet buffer threshold" {}
+    TXPBTHRESH[8; 4] @ 0x04950, RW reserved !0x3FF, "8.2.3.9.16", "Transmit packet buffer threshold" {}
     LBDRPEN @ 0x0CA00, RW, "8.2.3.9", "Loopback drop enable" {}
     TIPG @ 0x0CB00, RW, "8.2.3.9", "Inter-packet gap (82598)" {}
     WQBR_TX[4; 4] @ 0x08130, W1C, "8.2.3.27", "Wrong queue behaviour, transmit" {}
@@ -74,16 +74,16 @@ registers! {
     RTTPT2C[8; 4] @ 0x0CD20, RW, "8.2.3.10.10", "Transmit packet plane, per class: configuration" {}
     RTTPT2S[8; 4] @ 0x0CD40, RO, "8.2.3.10.11", "Transmit packet plane, per class: status" {}
     RTTDT2S[8; 4] @ 0x04930, RO, "8.2.3.10", "Transmit descriptor plane, per class: status" {}
-    RTTDQSEL @ 0x04904, RW, "8.2.3.10.13", "Transmit queue select" {}
+    RTTDQSEL @ 0x04904, RW reserved !0x7F, "8.2.3.10.13", "Transmit queue select" {}
     RTTDT1C @ 0x04908, RW, "8.2.3.10.14", "Transmit queue configuration" {}
     RTTDT1S @ 0x0490C, RO, "8.2.3.10.15", "Transmit queue status" {}
     RTTBCNRM @ 0x04980, RW, "8.2.3.10", "Transmit rate memory" {}
-    RTTBCNRC @ 0x04984, RW, "8.2.3.10.16", "Transmit rate limit" {
+    RTTBCNRC @ 0x04984, RW reserved 0x7F00_0000, "8.2.3.10.16", "Transmit rate limit" {
         RS_ENA = 1 << 31;
     }
     RTTBCNRS @ 0x04988, RO, "8.2.3.10.17", "Transmit rate status" {}
 
-    SECTXCTRL @ 0x08800, RW, "8.2.3.12.1", "Security transmit control" {
+    SECTXCTRL @ 0x08800, RW reserved !7, "8.2.3.12.1", "Security transmit control" {
         SECTX_DIS = 1 << 0;
         TX_DIS = 1 << 1;
         STORE_FORWARD = 1 << 2;
@@ -92,7 +92,7 @@ registers! {
         SECTX_RDY = 1 << 0;
         SECTX_OFF_DIS = 1 << 1;
     }
-    SECTXBUFFAF @ 0x08808, RW, "8.2.3.12.3", "Security transmit buffer almost full" {}
+    SECTXBUFFAF @ 0x08808, RW reserved !0x3FF, "8.2.3.12.3", "Security transmit buffer almost full" {}
     SECTXMINIFG @ 0x08810, RW, "8.2.3.12.4", "Security transmit minimum gap" {}
     SECRXCTRL @ 0x08D00, RW reserved !3, "8.2.3.12.5", "Security receive control" {
         SECRX_DIS = 1 << 0;

@@ -3,13 +3,10 @@
 //!
 //! 82599 datasheet rev. 3.4, section 8.2.3.5.
 
-use regs::ixgbe::GPIE;
+use regs::ixgbe::{EITR, GPIE};
 
 use super::{Interrupts, NONE, OTHER_BITS, VALID};
 use crate::ixgbe::lint::Rule;
-
-/// Bits of EITR in none of its fields.
-const EITR_RESERVED: u32 = 0x7000_7006;
 
 impl Interrupts {
     /// The rule the last write broke, if any; asking takes it.
@@ -58,7 +55,7 @@ impl Interrupts {
 
     /// What is not of EITR's fields is no part of an interval (8.2.3.5.12).
     pub(super) fn check_interval(&mut self, eitr: u32) {
-        if eitr & EITR_RESERVED != 0 {
+        if eitr & EITR::REGISTER.reserved != 0 {
             self.violation = Some(Rule::EitrOutOfRange);
         }
     }
