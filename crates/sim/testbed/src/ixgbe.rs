@@ -8,15 +8,16 @@ use std::io;
 use bus::Ids;
 use bus::config_space::{BarType, ConfigSpace};
 use model::Dma;
+use model::chip::WriteBackFormat;
 pub use model::ixgbe::MOST_VFS;
-use model::ixgbe::{Ixgbe, Options as ModelOptions, POLLED, SharedSlot, VF_POLLED, Vf};
+use model::ixgbe::{Ixgbe, Options as ModelOptions, POLLED, SharedSlot, VF_POLLED, Vf, write_back};
 use regs::ixgbe::VENDOR_INTEL;
 
-use crate::device::{Bar, BarContent, BoxedChip, Device, FaultHandle, Parts, PolledPages, Shape, Vectors};
+use crate::device::{Bar, BarContent, BoxedChip, Device, Shape, Vectors};
 use crate::fault;
-use crate::fault::dma::{self, FaultyDma};
+use crate::function::{self, Family};
 use crate::view::{BarPages, Trust, View};
-use crate::wire::{self, Cable};
+use crate::wire::Cable;
 
 /// Bytes of BAR 0.
 pub(crate) const REGISTERS: u32 = regs::ixgbe::BAR0_LEN;
@@ -82,7 +83,7 @@ pub fn mac(index: u8) -> [u8; 6] {
 /// # Errors
 /// What making its shared pages says.
 pub fn open(options: &Options, cable: Cable) -> io::Result<Device> {
-    open_function(options, cable, &[])
+    function::open(options, cable, &[])
 }
 
 /// An 82599 with `cable` in its port and so many virtual functions, each a device of its own,
@@ -91,51 +92,47 @@ pub fn open(options: &Options, cable: Cable) -> io::Result<Device> {
 /// # Errors
 /// What making their shared pages says.
 pub fn open_with_vfs(options: &Options, cable: Cable, vfs: usize) -> io::Result<(Device, Vec<Device>)> {
-    let slots: Vec<SharedSlot> = (0..vfs.min(MOST_VFS)).map(|_| SharedSlot::default()).collect();
-    let physical = open_function(options, cable, &slots)?;
-    let devices = slots.into_iter().map(|slot| open_vf(options.trust, slot)).collect::<io::Result<_>>()?;
-    Ok((physical, devices))
+    function::open_with_vfs(options, cable, vfs)
 }
 
-/// A virtual function. It has no port of its own: its cable ends nowhere.
-fn open_vf(trust: Trust, slot: SharedSlot) -> io::Result<Device> {
-    let view = View::new(trust);
-    let pages = BarPages::new(regs::ixgbevf::BAR0_LEN)?;
-    let vectors = Vectors::default();
-    let mut vf = Vf::new(view.clone(), pages.clone(), slot);
-    vf.set_interrupts(Some(Box::new(vectors.clone())));
-    let polled = Some(PolledPages { pages, areas: VF_POLLED.to_vec() });
-    let (chip, cable) = (Box::new(vf), wire::nowhere()?);
-    Ok(Device::new(Parts { chip, shape: vf_shape(), view, polled, vectors, cable, faults: None }))
-}
+impl Family for Options {
+    type Slot = SharedSlot;
 
-fn open_function(options: &Options, cable: Cable, vfs: &[SharedSlot]) -> io::Result<Device> {
-    let view = View::new(options.trust);
-    let pages = BarPages::new(REGISTERS)?;
-    let vectors = Vectors::default();
-    let (dma, shared) = (view.clone(), pages.clone());
-    let (chip, faults): (BoxedChip, Option<Box<dyn FaultHandle>>) = match options.fault {
-        Some(spec) if spec.has_any(dma::NAMES) => {
-            let (dma, handle) = FaultyDma::new(dma, spec, model::ixgbe::write_back);
-            (Box::new(new(dma, shared, options, vfs, &vectors)), Some(Box::new(handle)))
-        }
-        _ => (Box::new(new(dma, shared, options, vfs, &vectors)), None),
-    };
-    let shape = shape(options.model.eeprom.device_id);
-    let polled = Some(PolledPages { pages, areas: POLLED.to_vec() });
-    Ok(Device::new(Parts { chip, shape, view, polled, vectors, cable, faults }))
-}
+    const MOST_VFS: usize = MOST_VFS;
+    const BAR0: [u32; 2] = [REGISTERS, regs::ixgbevf::BAR0_LEN];
+    const POLLED: [&[(u32, u32)]; 2] = [&POLLED, &VF_POLLED];
+    const WRITE_BACK: WriteBackFormat = write_back;
 
-fn new<D: Dma>(
-    dma: D,
-    pages: BarPages,
-    options: &Options,
-    vfs: &[SharedSlot],
-    vectors: &Vectors,
-) -> Ixgbe<D, BarPages> {
-    let mut chip = Ixgbe::with_vfs(dma, pages, &options.model, vfs);
-    chip.set_interrupts(Some(Box::new(vectors.clone())));
-    chip
+    fn trust(&self) -> Trust {
+        self.trust
+    }
+
+    fn fault(&self) -> Option<fault::Spec> {
+        self.fault
+    }
+
+    fn shape(&self) -> Shape {
+        shape(self.model.eeprom.device_id)
+    }
+
+    fn vf_shape() -> Shape {
+        vf_shape()
+    }
+
+    fn chip<D>(&self, dma: D, pages: BarPages, vfs: &[SharedSlot], vectors: Vectors) -> BoxedChip
+    where
+        D: Dma<Window: Send> + Send + 'static,
+    {
+        let mut chip = Ixgbe::with_vfs(dma, pages, &self.model, vfs);
+        chip.set_interrupts(Some(Box::new(vectors)));
+        Box::new(chip)
+    }
+
+    fn vf(view: View, pages: BarPages, slot: SharedSlot, vectors: Vectors) -> BoxedChip {
+        let mut vf = Vf::new(view, pages, slot);
+        vf.set_interrupts(Some(Box::new(vectors)));
+        Box::new(vf)
+    }
 }
 
 /// What a virtual function is.

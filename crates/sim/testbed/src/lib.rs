@@ -11,6 +11,7 @@
 pub mod device;
 pub mod external;
 pub mod fault;
+mod function;
 pub mod i40e;
 pub mod inprocess;
 pub mod ixgbe;
