@@ -16,6 +16,7 @@ use crate::file::{NamedFile, Source, say_packed, shown};
 use crate::link;
 use crate::sample::Sample;
 use graph::annotation::{EXTRA_LENGTH, PacketAnnotations};
+use graph::well_known::{ENCAP, FILENAME, PACKET_FILEPOS};
 use port::Reason;
 
 const HANDLERS: Handlers<FromDump> = Handlers(&[
@@ -36,8 +37,10 @@ const HANDLERS: Handlers<FromDump> = Handlers(&[
         dump.changed(cx);
     }),
     read("sampling_prob", "the probability that a packet is taken", |dump| dump.sample.to_string()),
-    read("encap", "what packets begin with, for ToDump's USE_ENCAP_FROM", |dump| link::name(dump.link)),
-    read("filename", "the file", |dump| shown(&dump.file.path).into()),
+    read(ENCAP.as_str(), "what packets begin with, for ToDump's USE_ENCAP_FROM", |dump| {
+        link::name(dump.link)
+    }),
+    read(FILENAME.as_str(), "the file", |dump| shown(&dump.file.path).into()),
     read("filesize", "bytes in the file, `-` where that is not known", |dump| {
         dump.size.map_or("-".into(), |size| size.to_string())
     }),
@@ -54,7 +57,7 @@ const HANDLERS: Handlers<FromDump> = Handlers(&[
             Ok(())
         },
     ),
-    read("packet_filepos", "where the last packet began", |dump| dump.packet_position.to_string()),
+    read(PACKET_FILEPOS.as_str(), "where the last packet began", |dump| dump.packet_position.to_string()),
     write("extend_interval", "moves the end by so much, and reads on", |dump, cx, value| {
         let by: Span = parsed(value).map_err(|_| "'extend_interval' takes a time interval")?;
         if let Some((end, _)) = &mut dump.end {

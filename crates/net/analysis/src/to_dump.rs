@@ -13,6 +13,7 @@ use memory::Batch;
 
 use crate::link;
 use graph::annotation::{EXTRA_LENGTH, PacketAnnotations};
+use graph::well_known::{ENCAP, FILENAME};
 use port::Reason;
 
 /// Endings of compressed files, and who packs them.
@@ -38,7 +39,7 @@ pub static CLASS: Class = Class {
         keyword("NANO", "nanoseconds; else microseconds, which all programs read; true"),
     ],
     handlers: &Handlers::<ToDump>(&[
-        read("filename", "the file", |dump| dump.shown().to_string()),
+        read(FILENAME.as_str(), "the file", |dump| dump.shown().to_string()),
         read("count", "packets written", |dump| dump.count.to_string()),
         action("reset_counts", "sets the count to zero", |dump, _| dump.count = 0),
         write("flush", "writes out what is buffered", |dump, _, _| {
@@ -127,11 +128,11 @@ impl ToDump {
         let mut agreed: Option<(u32, String)> = None;
         for element in self.from.clone() {
             cx.find(&element).ok_or(format!("no element named '{element}'"))?;
-            let handler = format!("{element}.encap");
-            let said =
-                cx.read(&handler, "").map_err(|_| format!("'{element}' has no 'encap' read handler"))?;
+            let said = cx.read_of(&element, ENCAP, "");
+            let said = said.map_err(|_| format!("'{element}' has no '{ENCAP}' read handler"))?;
             let link = link::parse(said.trim());
-            let link = link.ok_or(format!("'{handler}' did not return a valid encapsulation type"))?;
+            let link =
+                link.ok_or(format!("'{element}.{ENCAP}' did not return a valid encapsulation type"))?;
             match &agreed {
                 Some((other, before)) if *other != link => {
                     return Err(format!(

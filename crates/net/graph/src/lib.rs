@@ -38,7 +38,7 @@ pub mod run;
 pub use clock::Clock;
 pub use element::{
     Action, Class, Complaint, Conf, Each, Element, Fault, Next, PerPacket, Ran, Refused, Registry, class,
-    value,
+    value, well_known,
 };
 pub use per_thread_counter::PerThreadCounter;
 pub use plan::setup::{Services, Setup};

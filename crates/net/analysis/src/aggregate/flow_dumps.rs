@@ -17,7 +17,7 @@ use wire::ip::Protocol;
 use wire::{ipv4, udp};
 
 use super::flow_record::{Flow, Style};
-use super::notice::{Ended, subscribe};
+use super::notice::{Ended, SWEEP, subscribe};
 use crate::summary::options;
 use graph::annotation::{AGGREGATE, PacketAnnotations};
 use graph::ip_header::{LEN, u16_at, u32_at};
@@ -52,7 +52,7 @@ pub static CLASS: Class = Class {
     handlers: &Handlers::<FlowDumps>(&[
         read("nflows", "flows that are written", |dumps| dumps.flows.len().to_string()),
         action("clear", "ends all flows", FlowDumps::clear),
-        action("sweep", "ends flows that have ended", FlowDumps::sweep),
+        action(SWEEP.as_str(), "ends flows that have ended", FlowDumps::sweep),
     ]),
     drops: &[Reason::NotConnected, Reason::NoFlow, Reason::TooManyFlows],
     account: Account::Unknown, // what no dump has is dropped, and goes on

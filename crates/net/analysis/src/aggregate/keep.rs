@@ -7,7 +7,7 @@ use graph::class::{Handlers, NOT_TAKEN_OVER, action, keyword, read};
 use graph::{Class, Cx, Element, Next};
 use memory::{Batch, Packet};
 
-use super::notice::{Ended, subscribe};
+use super::notice::{Ended, SWEEP, subscribe};
 use graph::annotation::{AGGREGATE, EXTRA_LENGTH, EXTRA_PACKETS, PacketAnnotations};
 use port::Reason;
 
@@ -27,7 +27,7 @@ pub static FIRST: Class = Class {
     handlers: &Handlers::<First>(&[
         read("nagg", "aggregates it remembers", |first| first.seen.len().to_string()),
         action("clear", "forgets all aggregates", |first, _| first.seen.clear()),
-        action("sweep", "forgets aggregates that have ended", |first, _| first.sweep()),
+        action(SWEEP.as_str(), "forgets aggregates that have ended", |first, _| first.sweep()),
     ]),
     drops: &[Reason::NotFirst, Reason::NoRoom],
     example: "af :: AggregateIPFlows -> AggregateFirst(NOTIFIER af) -> IPPrint -> Discard",
@@ -66,7 +66,7 @@ pub static LAST: Class = Class {
                 cx.stop();
             }
         }),
-        action("sweep", "lets those go whose aggregates have ended", |last, cx| last.sweep(cx)),
+        action(SWEEP.as_str(), "lets those go whose aggregates have ended", |last, cx| last.sweep(cx)),
     ]),
     drops: &[Reason::NotLast, Reason::NoRoom, NOT_TAKEN_OVER],
     example: "AggregateIP(ip dst) -> al :: AggregateLast -> IPPrint -> Discard; DriverManager(pause, write al.clear)",

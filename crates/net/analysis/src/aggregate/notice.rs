@@ -3,6 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use graph::Cx;
+use graph::well_known::HandlerName;
+
+/// The handler by which those who listen are told to look now.
+pub(super) const SWEEP: HandlerName = HandlerName::new("sweep");
 
 /// The most ends that wait for somebody to look.
 const MOST: usize = 1 << 20;
@@ -23,7 +27,7 @@ impl Ended {
 pub(super) struct Notifier(Mutex<Vec<(String, Arc<Ended>)>>);
 
 impl Notifier {
-    /// Tells `listener` from now on, an element with a handler `sweep`.
+    /// Tells `listener` from now on, an element with the handler [`SWEEP`].
     pub(super) fn listen(&self, listener: &str) -> Arc<Ended> {
         let ended = Arc::new(Ended::default());
         let mut listeners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -49,7 +53,7 @@ impl Notifier {
             listeners.iter().map(|(name, _)| name.clone()).collect()
         };
         for name in listeners {
-            if let Err(error) = cx.write(&format!("{name}.sweep"), "") {
+            if let Err(error) = cx.write_of(&name, SWEEP, "") {
                 cx.say(&format!("{}: {error}\n", cx.name()));
             }
         }

@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 
 use graph::Cx;
 use graph::clock::SECOND_NS;
+use graph::well_known::{FILENAME, PACKET_FILEPOS};
 
 use super::flows::Flow;
 use crate::file::{plain, regular_size};
@@ -70,7 +71,7 @@ impl TraceInfo {
         let mut text = "<?xml version='1.0' standalone='yes'?>\n<trace".to_string();
         if let Some(source) = &self.source {
             // One that has no such handler is all right.
-            if let Ok(name) = cx.read(&format!("{source}.filename"), "") {
+            if let Ok(name) = cx.read_of(source, FILENAME, "") {
                 let name = name.trim().replace('&', "&amp;").replace('\'', "&apos;").replace('<', "&lt;");
                 text += &format!(" file='{name}'");
             }
@@ -93,7 +94,7 @@ impl TraceInfo {
 
     /// A flow begins.
     pub(super) fn begin(&self, cx: &mut Cx<'_>, at: i64) -> Stats {
-        let mut position = || cx.read(&format!("{}.packet_filepos", self.source.as_ref()?), "").ok();
+        let mut position = || cx.read_of(self.source.as_ref()?, PACKET_FILEPOS, "").ok();
         let position = self.path.as_ref().and_then(|_| position()).and_then(|text| text.trim().parse().ok());
         Stats { first_ns: at, position: position.unwrap_or(0), packets: [0; 2] }
     }

@@ -3,6 +3,7 @@
 use graph::class::{Handlers, both, call, keyword, mandatory, read};
 use graph::lang::args;
 use graph::value::{Names, Raw, Scope, Value, fixed_point};
+use graph::well_known::{CAPACITY, HandlerName, LENGTH};
 use graph::{Class, Cx, Element, Fault, Next, Refused, TimerId};
 use memory::{Batch, Packet};
 use port::Reason;
@@ -196,8 +197,8 @@ impl Red {
     fn length(&self, cx: &mut Cx<'_>) -> u64 {
         let mut whole = 0;
         for queue in &self.queues {
-            let here = cx.read_here(queue, "length");
-            let length = here.or_else(|| cx.read(&format!("{queue}.length"), "").ok());
+            let here = cx.read_here(queue, LENGTH);
+            let length = here.or_else(|| cx.read_of(queue, LENGTH, "").ok());
             whole += length.and_then(|text| text.trim().parse::<u64>().ok()).unwrap_or(0);
         }
         whole
@@ -261,8 +262,10 @@ impl Red {
 impl Element for Red {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         if self.queues.is_empty() {
-            let reads = |class: &Class, name| class.handlers().any(|h| h.name == name && h.read);
-            let is_queue = |class: &Class| reads(class, "length") && reads(class, "capacity");
+            let reads = |class: &Class, name: HandlerName| {
+                class.handlers().any(|h| h.name == name.as_str() && h.read)
+            };
+            let is_queue = |class: &Class| reads(class, LENGTH) && reads(class, CAPACITY);
             self.queues = cx.nearest(0, cx.is_push_output(0), is_queue);
         }
         if self.queues.is_empty() {
@@ -272,7 +275,7 @@ impl Element for Red {
             if cx.find(queue).is_none() {
                 return Err(format!("no element named '{queue}'"));
             }
-            if cx.has_handler(&format!("{queue}.length")).is_err() {
+            if cx.handler_of(queue, LENGTH).is_err() {
                 return Err(format!("'{queue}' is not a Storage element"));
             }
         }

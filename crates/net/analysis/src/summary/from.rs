@@ -5,6 +5,7 @@ use graph::element::Account;
 use graph::lang::args;
 use graph::signal::Kind;
 use graph::value::Raw;
+use graph::well_known::{ENCAP, FILENAME};
 use graph::{Class, Cx, Element, Notice, Ran, Signal, Signals, TaskId, TimerId};
 use memory::{Batch, Packet};
 use port::Reason;
@@ -62,8 +63,8 @@ pub static CLASS: Class = Class {
             },
         ),
         read("sampling_prob", "the probability that a packet is taken", |from| from.sample.to_string()),
-        read("encap", "`IP`, for ToDump's USE_ENCAP_FROM", |_| "IP".into()),
-        read("filename", "the file", |from| from.lines.name().to_string()),
+        read(ENCAP.as_str(), "`IP`, for ToDump's USE_ENCAP_FROM", |_| "IP".into()),
+        read(FILENAME.as_str(), "the file", |from| from.lines.name().to_string()),
         read("filesize", "bytes in the file, `-` where that is not known", |from| {
             from.lines.size().map_or("-".into(), |size| size.to_string())
         }),

@@ -1,6 +1,7 @@
 //! `QuitWatcher`: ends a router whose tasks have nothing left to do.
 
 use graph::class::rest;
+use graph::well_known::SCHEDULED;
 use graph::{Class, Cx, Element, Refused, TimerId};
 
 /// How often it looks.
@@ -29,9 +30,9 @@ pub struct QuitWatcher {
 
 impl Element for QuitWatcher {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        let refused = |name: &String| match cx.has_handler(&format!("{name}.scheduled")) {
+        let refused = |name: &String| match cx.handler_of(name, SCHEDULED) {
             Ok(handler) if handler.read => None,
-            Ok(_) => Some(Refused::NotReadable(format!("{name}.scheduled")).to_string()),
+            Ok(_) => Some(Refused::NotReadable(format!("{name}.{SCHEDULED}")).to_string()),
             Err(Refused::NoHandler(handler)) => Some(Refused::NotReadable(handler).to_string()),
             Err(refused) => Some(refused.to_string()),
         };
@@ -46,7 +47,7 @@ impl Element for QuitWatcher {
 
     fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {
         for element in &self.elements {
-            let scheduled = cx.read(&format!("{element}.scheduled"), "").unwrap_or_default();
+            let scheduled = cx.read_of(element, SCHEDULED, "").unwrap_or_default();
             if scheduled.is_empty() || scheduled.starts_with('f') {
                 return cx.stop();
             }

@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use graph::class::{NOT_TAKEN_OVER, SystemUse, keyword, mandatory, positional};
+use graph::well_known::LOOKUP;
 use graph::{Class, Conf, Cx, Element, Fault, Next, Ran, Setup, Signals, TaskId, Until, WatchId};
 use memory::{Batch, DATA_ROOM, Packet};
 use rustix::io::Errno;
@@ -196,8 +197,7 @@ impl Socket {
     fn allows(&self, cx: &mut Cx<'_>, from: Option<Ipv4Addr>) -> bool {
         let Some(from) = from else { return true };
         let mut routed = |table: &Option<String>| {
-            let route =
-                table.as_ref().and_then(|table| cx.read(&format!("{table}.lookup"), &from.to_string()).ok());
+            let route = table.as_ref().and_then(|table| cx.read_of(table, LOOKUP, &from.to_string()).ok());
             route.is_some_and(|route| !route.starts_with('-'))
         };
         routed(&self.allow) || !routed(&self.deny)

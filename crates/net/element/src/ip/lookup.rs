@@ -18,11 +18,13 @@ use super::routes::{Routes, parameter};
 use super::slots::Order;
 use crate::kernels::{self, single};
 use graph::annotation::PacketAnnotations;
+use graph::well_known;
 use port::Reason;
 
 const ARGUMENTS: &[Argument] =
     &[rest("ROUTE", "`ADDR/MASK [GATEWAY] OUTPUT`: where packets to these addresses go")];
-const LOOKUP: Row<Lookup> = ask("lookup", "the output, and gateway, of the address given", Lookup::ask);
+const LOOKUP: Row<Lookup> =
+    ask(well_known::LOOKUP.as_str(), "the output, and gateway, of the address given", Lookup::ask);
 const TABLE: Row<Lookup> = read("table", "all routes, a line each", |lookup| lookup.routes().dump());
 const FIXED: &Handlers<Lookup> = &Handlers(&[TABLE, LOOKUP]);
 const CHANGED: &Handlers<Lookup> = &Handlers(&[

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use fib::Rib;
 use graph::class::{Handlers, ask, read, rest, write};
 use graph::value::Scope;
+use graph::well_known;
 use graph::{Class, Cx, Element, Fault, Next, Refused};
 use memory::Batch;
 use port::Reason;
@@ -26,7 +27,11 @@ pub static CLASS: Class = Class {
     arguments: &[rest("ROUTE", "`ADDR/LENGTH [GATEWAY] OUTPUT`: where packets to these addresses go")],
     handlers: &Handlers::<LookupIp6Route>(&[
         read("table", "all routes, a line each", |lookup| lookup.routes().dump()),
-        ask("lookup", "the output, and gateway, of the address given", LookupIp6Route::ask),
+        ask(
+            well_known::LOOKUP.as_str(),
+            "the output, and gateway, of the address given",
+            LookupIp6Route::ask,
+        ),
         write("add", "adds the route given, or replaces that of the prefix", |lookup, cx, route| {
             lookup.command(cx, Command::Add, route)
         }),

@@ -2,6 +2,7 @@
 
 use graph::class::{Handlers, positional, read};
 use graph::element::kernel::Kernel;
+use graph::well_known::{CAPACITY, LENGTH};
 use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 
@@ -31,9 +32,9 @@ pub static QUEUE: Class = Class {
           which is what Click's queue for each processor is to avoid for each packet.",
     arguments: &[positional("CAPACITY", "packets it holds; 128")],
     handlers: &Handlers::<Queue>(&[
-        read("capacity", "packets it holds", Queue::capacity),
+        read(CAPACITY.as_str(), "packets it holds", Queue::capacity),
         read("drops", "packets dropped because it was full", Queue::drops),
-        read("length", "packets in it", Queue::length),
+        read(LENGTH.as_str(), "packets in it", Queue::length),
     ]),
     example: "FromDevice(p) -> CPUQueue -> ToDevice(q)",
     see: &["Queue", "Pipeliner", "CPUSwitch"],

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use graph::class::{Handlers, NOT_TAKEN_OVER, action, positional, read, setting};
 use graph::element::account::{Account, WaitingIn};
 use graph::signal::Kind;
+use graph::well_known::{CAPACITY, LENGTH};
 use graph::{Class, Conf, Cx, Element, Fault, Next, Notice, Refused, Setup, Signal};
 use memory::{Batch, Packet};
 use port::Reason;
@@ -22,9 +23,9 @@ pub static CLASS: Class = Class {
     processing: "h/lh",
     arguments: &[positional("CAPACITY", "packets it holds; 1000")],
     handlers: &Handlers::<Queue>(&[
-        read("length", "packets in it", Queue::length),
+        read(LENGTH.as_str(), "packets in it", Queue::length),
         read("highwater_length", "the most there ever were", |queue| queue.lock().highest.to_string()),
-        setting("capacity", "packets it holds", Queue::capacity, (0, "CAPACITY")).marked("."),
+        setting(CAPACITY.as_str(), "packets it holds", Queue::capacity, (0, "CAPACITY")).marked("."),
         read("drops", "packets dropped because it was full", Queue::drops),
         action("reset_counts", "sets drops and highwater_length to zero", |queue, cx| {
             let mut inner = queue.lock();

@@ -24,6 +24,7 @@ pub mod kernel;
 mod per_packet;
 pub mod port_code;
 pub mod value;
+pub mod well_known;
 
 use std::any::Any;
 use std::sync::Arc;

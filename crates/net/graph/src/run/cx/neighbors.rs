@@ -3,8 +3,10 @@
 
 use std::collections::HashSet;
 
-use crate::element::class::Class;
+use crate::element::Refused;
+use crate::element::class::{Class, Handler};
 use crate::element::port_code;
+use crate::element::well_known::HandlerName;
 use crate::plan::Port;
 use crate::run::cx::Cx;
 
@@ -12,9 +14,38 @@ impl Cx<'_> {
     /// Reads a handler of the copy that this lane has of an element: quick enough for
     /// every batch, since no other thread is asked. `None` where it has none, or the
     /// element is at work.
-    pub fn read_here(&mut self, element: &str, handler: &str) -> Option<String> {
+    pub fn read_here(&mut self, element: &str, handler: HandlerName) -> Option<String> {
         let index = self.find(element)?;
-        self.lane.read_here(index, handler, "").ok()
+        self.lane.read_here(index, handler.as_str(), "").ok()
+    }
+
+    /// Reads a handler of another element.
+    ///
+    /// # Errors
+    /// When there is none, or it refuses.
+    pub fn read_of(
+        &mut self,
+        element: &str,
+        handler: HandlerName,
+        parameter: &str,
+    ) -> Result<String, Refused> {
+        self.read(&format!("{element}.{handler}"), parameter)
+    }
+
+    /// Writes a handler of another element.
+    ///
+    /// # Errors
+    /// When there is none, or it refuses.
+    pub fn write_of(&mut self, element: &str, handler: HandlerName, value: &str) -> Result<(), Refused> {
+        self.write(&format!("{element}.{handler}"), value)
+    }
+
+    /// What is known of a handler of another element.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn handler_of(&self, element: &str, handler: HandlerName) -> Result<Handler, Refused> {
+        self.has_handler(&format!("{element}.{handler}"))
     }
 
     /// The names of the nearest elements of which `is` is true: behind output `port`, or

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use crate::clock::Pace;
 use crate::element::handler::Handler;
 use crate::element::value::{Names, Scope, Value};
+use crate::element::well_known::SCHEDULED;
 use crate::element::{Complaint, Refused, port_code};
 use crate::plan::schedule_info::MAX_TICKETS;
 use crate::run::lane::Lane;
@@ -71,7 +72,7 @@ pub(super) struct TaskRow {
 /// Handlers that elements with tasks have.
 pub(super) const OF_TASKS: &[TaskRow] = &[
     TaskRow {
-        handler: changeable("scheduled", "whether its task waits for a turn"),
+        handler: changeable(SCHEDULED.as_str(), "whether its task waits for a turn"),
         read: |lane, task| lane.tasks.is_scheduled(task).to_string(),
         write: set_scheduled,
     },
