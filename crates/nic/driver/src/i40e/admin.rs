@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bus::{Bar, order};
 use memory::{Dma, Region};
+use port::Counter;
 use regs::i40e::admin::{self, BUFFER, DESCRIPTOR, Descriptor, ERRORS, SMALL_BUFFER, flag};
 use regs::i40e::*;
 
@@ -30,9 +31,10 @@ const BUFFER_AT: usize = 2 * 4096;
 const EVENTS_AT: usize = 3 * 4096;
 /// Words of a buffer.
 const WORDS: u32 = (BUFFER / 4) as u32;
-/// The tail among a queue's registers, and its length.
-const TAIL: usize = 4;
+/// Among a queue's registers.
 const LENGTH: usize = 2;
+const HEAD: usize = 3;
+const TAIL: usize = 4;
 const BYTES: usize = EVENTS_AT + SIZE as usize * BUFFER;
 
 const _: () = assert!(SIZE as usize * DESCRIPTOR <= 4096);
@@ -79,6 +81,14 @@ impl Ring {
     }
 }
 
+/// What there is at the descriptor of the next event.
+enum Look {
+    Event(Descriptor),
+    /// It was written, and what was written is gone.
+    Lost,
+    Nothing,
+}
+
 /// Both queues, enabled.
 pub(crate) struct AdminQueue {
     bar: Bar,
@@ -92,6 +102,11 @@ pub(crate) struct AdminQueue {
     /// The descriptor of the next command, and of the next event.
     next: u32,
     next_event: u32,
+    /// How many times in a row the descriptor of the next event said that it is written, and the
+    /// firmware's head did not.
+    doubted: u32,
+    /// Descriptors of events that were not as the firmware leaves them.
+    forged: u64,
     /// A command was not answered: its memory is still the firmware's.
     stuck: bool,
 }
@@ -111,6 +126,8 @@ impl AdminQueue {
             region,
             next: 0,
             next_event: 0,
+            doubted: 0,
+            forged: 0,
             stuck: false,
         };
         (0..SIZE).for_each(|n| queue.lend(n));
@@ -252,11 +269,16 @@ impl AdminQueue {
         let mut tail = None;
         for _ in 0..SIZE {
             let n = self.next_event;
-            let Some(event) = self.receive.done(n) else { break };
-            let len = usize::from(event.datalen).min(BUFFER);
-            let words = (0..len.div_ceil(4) as u32).map(|word| self.events.at(n * WORDS + word));
-            let bytes = words.flat_map(|word| word.load(Relaxed).to_le_bytes()).take(len).collect();
-            take(&event, bytes);
+            match self.look() {
+                Look::Event(event) => {
+                    let len = usize::from(event.datalen).min(BUFFER);
+                    let words = (0..len.div_ceil(4) as u32).map(|word| self.events.at(n * WORDS + word));
+                    let bytes = words.flat_map(|word| word.load(Relaxed).to_le_bytes()).take(len).collect();
+                    take(&event, bytes);
+                }
+                Look::Lost => self.forged += 1,
+                Look::Nothing => break,
+            }
             self.lend(n);
             tail = Some(n);
             self.next_event = (n + 1) % SIZE;
@@ -265,6 +287,35 @@ impl AdminQueue {
             order::before_doorbell();
             self.bar.write32(self.registers.receive[TAIL], tail);
         }
+    }
+
+    /// Looks for the next event. What is in memory alone does not move the driver on: a flag that the
+    /// firmware did not set would put it ahead of the firmware, one that was cleared would keep it
+    /// behind, and it would miss each event from then on. So the firmware's head is asked, but only if
+    /// there is something to ask about.
+    fn look(&mut self) -> Look {
+        let (n, after) = (self.next_event, (self.next_event + 1) % SIZE);
+        if self.receive.done(n).is_none() && self.receive.done(after).is_none() {
+            return Look::Nothing;
+        }
+        // Whatever was written before the head went on is seen after the head was read.
+        let head = self.bar.read32(self.registers.receive[HEAD]);
+        let is_written = head.wrapping_sub(n) % SIZE > 0;
+        let event = self.receive.done(n);
+        self.doubted = if event.is_some() && !is_written { self.doubted.saturating_add(1) } else { 0 };
+        // The head may follow a moment later; if it does not, it is a forgery, counted once.
+        self.forged += u64::from(self.doubted == 2);
+        match event {
+            Some(event) if is_written => Look::Event(event),
+            None if is_written => Look::Lost,
+            _ => Look::Nothing,
+        }
+    }
+
+    /// Descriptors of events that were not as the firmware leaves them.
+    pub fn forged_counter(&self) -> Counter {
+        let what = "events whose descriptors were changed by another than the firmware";
+        Counter { name: "admin_forged", value: self.forged, loss: None, what }
     }
 
     /// Whether the device still has the queue for events enabled, which every reset ends.

@@ -117,9 +117,12 @@ impl intel::Chip for Chip {
     }
 
     fn counters(&self) -> Vec<Counter> {
+        let admin = self.admin.lock().unwrap_or_else(PoisonError::into_inner);
+        let forged = admin.as_ref().map(AdminQueue::forged_counter);
+        drop(admin);
         let state = &mut *self.state();
         state.totals.update(&self.bar, state.places, || self.pci.health().is_ok());
-        state.totals.counters()
+        state.totals.counters().into_iter().chain(forged).collect()
     }
 
     fn set_modes(&self, unicast: bool, multicast: bool) -> Result<()> {

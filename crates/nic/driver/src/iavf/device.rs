@@ -140,12 +140,15 @@ impl intel::Chip for Chip {
     /// As the physical function tells them; what it told last while it does not.
     fn counters(&self) -> Vec<Counter> {
         let told = self.read_counters();
+        let mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_mailbox = mailbox.as_ref().map(Mailbox::counters);
+        drop(mailbox);
         let mut state = self.state();
         match told {
             Ok(now) => state.count(now),
             Err(error) => tracing::debug!(port = self.name, "{error}"),
         }
-        state.counters()
+        state.counters().into_iter().chain(of_mailbox.into_iter().flatten()).collect()
     }
 
     fn set_modes(&self, unicast: bool, multicast: bool) -> Result<()> {

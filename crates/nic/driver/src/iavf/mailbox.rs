@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bus::Bar;
 use memory::Dma;
-use port::Link;
+use port::{Counter, Link};
 use regs::i40e::admin::{Descriptor, opcode};
 use regs::iavf::*;
 use regs::virtchnl::message::Event;
@@ -92,6 +92,13 @@ impl Mailbox {
             }
         });
         answer
+    }
+
+    /// What came and was of no use.
+    pub fn counters(&self) -> [Counter; 2] {
+        let what = "messages of the physical function that nobody had asked for";
+        let strays = Counter { name: "mailbox_strays", value: self.strays, loss: None, what };
+        [strays, self.queue.forged_counter()]
     }
 
     /// Takes what was told unasked.
