@@ -29,12 +29,15 @@ pub(super) struct Mailbox {
     reset: bool,
     /// A message had no answer: one that comes yet would be taken for another's.
     stuck: bool,
+    /// The physical function kept the buffer so long that a message was not sent: later ones do not
+    /// wait for it again, but are sent if they find it free.
+    kept: bool,
 }
 
 impl Mailbox {
     /// A mailbox of a device that was not asked anything yet.
     pub fn new(device: &str) -> Mailbox {
-        Mailbox { device: device.to_owned(), told: 0, reset: false, stuck: false }
+        Mailbox { device: device.to_owned(), told: 0, reset: false, stuck: false, kept: false }
     }
 
     /// Begins anew: the virtual function was reset, and what was told before is of no account.
@@ -93,9 +96,7 @@ impl Mailbox {
     }
 
     fn exchange(&mut self, bar: &Bar, words: &[u32], kind: u32) -> Result<Words> {
-        if let Err(Late(waited_ms)) = self.hold(bar) {
-            return Err(self.no_answer(kind, waited_ms));
-        }
+        self.hold(bar, kind)?;
         // What came before is answered by this message at the latest.
         if std::mem::take(&mut self.told) & VFMAILBOX::PFSTS != 0 {
             let before = self.read(bar);
@@ -110,7 +111,7 @@ impl Mailbox {
             if self.reset {
                 return Err(Fault::Reset { device: self.device.clone() }.into());
             }
-            if self.told & VFMAILBOX::PFSTS == 0 || self.hold(bar).is_err() {
+            if self.told & VFMAILBOX::PFSTS == 0 || !self.try_to_hold(bar) {
                 return Ok(None);
             }
             let answer = self.take(bar);
@@ -132,10 +133,12 @@ impl Mailbox {
         self.read_status(bar) & VFMAILBOX::VFU != 0
     }
 
-    /// Takes the buffer, for which the physical function may have to finish first.
-    fn hold(&mut self, bar: &Bar) -> std::result::Result<(), Late> {
-        let held = poll(LIMIT, PAUSE, || Ok((self.try_to_hold(bar) || self.reset).then_some(())));
-        held.unwrap_or(Err(Late(0)))
+    /// Takes the buffer for a message, for which the physical function may have to finish first.
+    fn hold(&mut self, bar: &Bar, kind: u32) -> Result<()> {
+        let limit = if self.kept { Duration::ZERO } else { LIMIT };
+        let held = poll(limit, PAUSE, || Ok((self.try_to_hold(bar) || self.reset).then_some(())))?;
+        self.kept = held.is_err();
+        held.map_err(|Late(waited_ms)| self.no_answer(kind, waited_ms))
     }
 
     fn read(&self, bar: &Bar) -> Words {

@@ -14,7 +14,7 @@ use driver::Error;
 use driver::ixgbe::host::Policy;
 use driver::ixgbevf::{Fault, Ixgbevf};
 use memory::Dma;
-use port::{Options, Port as _};
+use port::{Filters as _, Options, Port as _};
 use regs::ixgbe::{CTRL_EXT, PFMAILBOX, PFMBICR, PFMBMEM};
 use regs::ixgbevf::message::{CLEAR_TO_SEND, FAILURE, KIND_MASK, SUCCESS, WORDS, kind, queues, version};
 use regs::ixgbevf::{VFMAILBOX, VFMBMEM};
@@ -211,5 +211,39 @@ fn a_physical_function_that_keeps_the_buffer_holds_up_nobody_who_asks_how_it_is(
     });
     // What it told is read once the buffer is free: that this one has to begin anew.
     until("the driver to be told", || vf.device.health().is_err());
+    card.finish(vec![vf], &[]);
+}
+
+/// The physical function keeps the buffer: one message waits for it, later ones look at it once, and what
+/// they ask is answered as soon as it is free.
+#[test]
+fn a_buffer_that_is_kept_is_waited_for_once() {
+    let mut card = Card::open(&[Policy { trust: true, ..Policy::default() }]);
+    let counting = Arc::new(Counting::default());
+    card.vfs[0] = in_front_of(card.vfs[0].clone(), counting.clone());
+    let mut vf = card.open_vf(0, &options());
+    let pf = registers(&card.pcis[0]);
+    let mut ask = |n| {
+        let before = counting.0.load(Ordering::Relaxed);
+        let answered = vf.device.add_mac([2, 9, 9, 9, 9, n]);
+        (answered, counting.0.load(Ordering::Relaxed) - before)
+    };
+    card.host(|_| {
+        until("the buffer", || {
+            pf.write32(PFMAILBOX::at(0), PFMAILBOX::PFU);
+            pf.read32(PFMAILBOX::at(0)) & PFMAILBOX::PFU != 0
+        });
+        let (first, tries) = ask(1);
+        assert!(first.unwrap_err().to_string().contains("did not answer"));
+        assert!(tries > 1, "it was waited for");
+        for n in 2..6 {
+            let (later, tries) = ask(n);
+            assert!(later.is_err());
+            assert_eq!(tries, 1, "it is not waited for again");
+        }
+        pf.write32(PFMAILBOX::at(0), 0);
+    });
+    ask(6).0.expect("it is sent and answered");
+    card.works_on(&mut vf);
     card.finish(vec![vf], &[]);
 }
