@@ -6,6 +6,11 @@ use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use model::Dma as _;
+use regs::i40e::admin::{self, Descriptor};
+use regs::i40e::*;
+use regs::iavf::{VF_ARQBAH1, VF_ARQBAL1, VF_ARQLEN1, VF_ATQBAH1, VF_ATQBAL1, VF_ATQLEN1, VF_ATQT1};
+use regs::virtchnl::message::Queues;
+use regs::virtchnl::op;
 use regs::virtio::pci::common::{QUEUE_DESC, QUEUE_DEVICE, QUEUE_SELECT, QUEUE_SIZE};
 use rustix::fs::{OFlags, fcntl_setfl};
 
@@ -17,6 +22,8 @@ use crate::view::{Access, View};
 
 /// Bytes of a descriptor of any ring.
 const DESCRIPTOR: u64 = 16;
+/// Likewise of a receive ring of an XL710's virtual function.
+const LONG_DESCRIPTOR: u64 = 32;
 /// Bytes of a buffer that are written to at most.
 const BUFFER: u64 = 1500;
 /// Bytes of an XL710's segment of contexts, and units of addresses of contexts and rings.
@@ -56,6 +63,9 @@ pub enum Rings {
     /// An XL710's: those of its firmware's queues by registers, those of its first queues by
     /// their contexts in the memory that the driver lends.
     Xl710,
+    /// Those of an XL710's virtual function: those of its mailbox by registers, those of its queues
+    /// by what its driver tells the physical function.
+    Xl710Vf,
     /// By virtio's common configuration, in BAR 0 from 0 on.
     Virtio,
     /// By vhost-user's messages.
@@ -77,6 +87,8 @@ struct Known {
     buffers: Vec<u64>,
     /// Interrupts, kicks and calls.
     events: Vec<OwnedFd>,
+    /// Rings that were told of in messages to the physical function, and their bytes.
+    told: Vec<(u64, u64)>,
 }
 
 /// Memory and registers as a twin sees them.
@@ -100,16 +112,25 @@ fn number(bytes: &[u8], at: usize, len: usize) -> u64 {
     bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
 }
 
-/// An XL710's rings: their addresses, and bytes. A context may have been mutated: what it
-/// says is a ring only where there is memory.
-fn xl710(register: impl Fn(u32) -> u64, memory: &View) -> Vec<(u64, u64)> {
-    use regs::i40e::*;
+/// The rings of queues to and from the firmware, by their registers: base low and high, and length.
+fn of_firmware(register: impl Fn(u32) -> u64, queues: [[u32; 3]; 2]) -> [(u64, u64); 2] {
     let whole = |low: u32, high: u32| register(low) | register(high) << 32;
-    let of_firmware =
-        [[PF_ATQBAL::AT, PF_ATQBAH::AT, PF_ATQLEN::AT], [PF_ARQBAL::AT, PF_ARQBAH::AT, PF_ARQLEN::AT]];
-    let of_firmware = of_firmware.map(|[low, high, len]| {
-        (whole(low, high), (register(len) & u64::from(PF_ATQLEN::LEN_MASK)) * admin::DESCRIPTOR as u64)
-    });
+    let bytes = |len: u32| (register(len) & u64::from(PF_ATQLEN::LEN_MASK)) * admin::DESCRIPTOR as u64;
+    queues.map(|[low, high, len]| (whole(low, high), bytes(len)))
+}
+
+/// Whether a ring is in memory: what tells of it may have been mutated.
+fn is_there(memory: &View, (at, len): (u64, u64)) -> bool {
+    at.checked_add(len).is_some() && memory.read(at, &mut [0; DESCRIPTOR as usize])
+}
+
+/// An XL710's rings: their addresses, and bytes.
+fn xl710(register: impl Fn(u32) -> u64, memory: &View) -> Vec<(u64, u64)> {
+    let whole = |low: u32, high: u32| register(low) | register(high) << 32;
+    let of_firmware = of_firmware(
+        &register,
+        [[PF_ATQBAL::AT, PF_ATQBAH::AT, PF_ATQLEN::AT], [PF_ARQBAL::AT, PF_ARQBAH::AT, PF_ARQLEN::AT]],
+    );
     let segment = whole(PFHMC_SDDATALOW::AT, PFHMC_SDDATAHIGH::AT) & !(SEGMENT - 1);
     let words_at = |base: u32| {
         let mut bytes = [0; context::tx::LEN]; // the longer one
@@ -124,10 +145,34 @@ fn xl710(register: impl Fn(u32) -> u64, memory: &View) -> Vec<(u64, u64)> {
         (context::tx::BASE.of(&tx), context::tx::QLEN.of(&tx)),
     ];
     let of_queues = of_queues.map(|(base, count)| (base * RING_UNIT, count * DESCRIPTOR));
-    let is_there = |&(at, len): &(u64, u64)| {
-        at.checked_add(len).is_some() && memory.read(at, &mut [0; DESCRIPTOR as usize])
+    of_firmware.into_iter().chain(of_queues).filter(|ring| is_there(memory, *ring)).collect()
+}
+
+/// Those of the mailbox of an XL710's virtual function.
+const MAILBOX: [[u32; 3]; 2] =
+    [[VF_ATQBAL1::AT, VF_ATQBAH1::AT, VF_ATQLEN1::AT], [VF_ARQBAL1::AT, VF_ARQBAH1::AT, VF_ARQLEN1::AT]];
+
+/// The rings that the message in front of a mailbox's tail tells of, if it tells of any.
+fn told_of(register: impl Fn(u32) -> u64, memory: &View) -> Option<Vec<(u64, u64)>> {
+    let [(base, len), _] = of_firmware(&register, MAILBOX);
+    let end = match register(VF_ATQT1::AT) {
+        0 => len,
+        tail => tail * admin::DESCRIPTOR as u64,
     };
-    of_firmware.into_iter().chain(of_queues).filter(is_there).collect()
+    let mut bytes = [0; admin::DESCRIPTOR];
+    let at = base.checked_add(end)?.checked_sub(admin::DESCRIPTOR as u64)?;
+    let words = memory.read(at, &mut bytes).then(|| std::array::from_fn(|n| number(&bytes, 8 * n, 8)))?;
+    let command = Descriptor::from_words(words);
+    if command.cookie as u32 != op::CONFIG_VSI_QUEUES {
+        return None;
+    }
+    let mut bytes = vec![0; command.datalen.into()];
+    let queues = memory.read(command.address(), &mut bytes).then(|| Queues::decode(&bytes))??;
+    let rings = queues.pairs.iter().flat_map(|pair| {
+        let rx = (pair.rx_ring, u64::from(pair.rx_len) * LONG_DESCRIPTOR);
+        [rx, (pair.tx_ring, u64::from(pair.tx_len) * DESCRIPTOR)]
+    });
+    Some(rings.filter(|ring| is_there(memory, *ring)).collect())
 }
 
 impl Shared {
@@ -175,6 +220,11 @@ impl Shared {
     fn note_register(&self, offset: u32, value: u32) {
         let mut known = lock(&self.known);
         known.registers.insert(offset, value);
+        if matches!((self.rings, offset), (Rings::Xl710Vf, VF_ATQT1::AT)) {
+            let register = |at| known.registers.get(&at).copied().unwrap_or(0).into();
+            let told = told_of(register, &lock(&self.memory));
+            known.told = told.unwrap_or(std::mem::take(&mut known.told));
+        }
         let queue = known.registers.get(&QUEUE_SELECT).copied().unwrap_or(0);
         let (size, areas) = known.queues.entry(queue).or_default();
         match (self.rings, offset) {
@@ -246,16 +296,19 @@ impl Shared {
                 _ => u64::from(known.registers.get(&offset).copied().unwrap_or(0)),
             }
         };
+        let alone = |ring| [ring, (0, 0), (0, 0)];
         let areas: Vec<Areas> = match self.rings {
             Rings::Registers(rings) => {
-                let ring = |[low, high, len]: &[u32; 3]| {
-                    [(register(*low) | register(*high) << 32, register(*len)), (0, 0), (0, 0)]
-                };
-                rings.iter().map(ring).collect()
+                let ring =
+                    |[low, high, len]: &[u32; 3]| (register(*low) | register(*high) << 32, register(*len));
+                let rings = rings.iter().map(ring).filter(|ring| is_there(&memory, *ring));
+                rings.map(alone).collect()
             }
-            Rings::Xl710 => {
-                let rings = xl710(register, &memory).into_iter();
-                rings.map(|ring| [ring, (0, 0), (0, 0)]).collect()
+            Rings::Xl710 => xl710(register, &memory).into_iter().map(alone).collect(),
+            Rings::Xl710Vf => {
+                let of_mailbox = of_firmware(register, MAILBOX).into_iter();
+                let of_mailbox = of_mailbox.filter(|ring| is_there(&memory, *ring));
+                of_mailbox.chain(known.told.iter().copied()).map(alone).collect()
             }
             _ => {
                 let lens = |size: u64| [DESCRIPTOR * size, 6 + 2 * size, 6 + 8 * size];

@@ -18,6 +18,7 @@ mod driver_offload;
 mod driver_port;
 mod driver_scatter;
 mod forward;
+mod hostile_admin;
 mod hostile_eventfd;
 mod hostile_memory;
 mod hostile_sharing;

@@ -3,6 +3,7 @@
 //! not crash or hang, an application's packets are its own, each buffer comes home, and
 //! the server of the model serves the next client.
 
+use std::any::Any;
 use std::collections::{BTreeMap, HashSet};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -13,21 +14,26 @@ use std::time::{Duration, Instant};
 use crate::common::alone::alone;
 use crate::common::limit::{Limit, until};
 use crate::common::stub_82576::{Served82576, ServingStub};
+use crate::common::vf::{PfSide, Polling};
 use crate::common::virtio::{devices, model, offer};
 use crate::common::witness::Witness;
 use bus::Pci;
 use bus::vfio_user::client::Client;
 use bus::vhost_user::Frontend;
-use driver::i40e::I40e;
+use driver::i40e::{self as pf, I40e};
+use driver::iavf::Iavf;
 use driver::igb::Igb;
 use driver::ixgbe::Ixgbe;
+use driver::ixgbe::host::Host;
+use driver::ixgbevf::Ixgbevf;
+use driver::vf_host::Policy;
 use driver::virtio::Virtio;
 use driver::virtio::transport::VhostUser;
 use memory::{Backing, Batch, DATA_ROOM, Dma, Packet, Pool};
 use port::{Options, Port, RxQueue, TxQueue};
 use regs::virtio::feature;
 use testbed::fault::Random;
-use testbed::serve::{Endpoint, Options as ServeOptions, Serving};
+use testbed::serve::{Bound, Endpoint, Options as ServeOptions, Serving};
 use testbed::twin::shared::{Place, Rings, Shared};
 use testbed::twin::{self, Mutation, Mutator, Protocol, Say, Told, Twin};
 use testbed::wire::Cable;
@@ -49,9 +55,38 @@ const ROUNDS: usize = 60;
 
 /// The device's half of a run, which is served until dropped.
 enum Device {
-    /// With its socket, and the folder that is kept for it.
-    Model(Serving, PathBuf, #[expect(dead_code)] tempfile::TempDir),
+    Model(Model),
     Stub(Served82576, Option<ServingStub>),
+}
+
+/// A served model: the driver's device is the first.
+struct Model {
+    /// The driver of the physical function, where the device is a virtual one. It goes first.
+    _host: Option<Box<dyn Any>>,
+    serving: Serving,
+    socket: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Model {
+    /// Serves devices with `bind`, the first of which is the driver's.
+    fn serve(bind: fn(Vec<Endpoint>) -> bus::Result<Bound>, devices: Vec<testbed::Device>) -> Model {
+        let folder = tempfile::tempdir().unwrap();
+        let sockets = (0..).map(|n| folder.path().join(format!("{n}")));
+        let endpoints = sockets.zip(devices).map(|(socket, device)| Endpoint { socket, device });
+        let bound = bind(endpoints.collect()).unwrap();
+        let serving = bound.serve(ServeOptions { core: None, idle: Idle::Sleep }).unwrap();
+        Model { _host: None, serving, socket: folder.path().join("0"), _folder: folder }
+    }
+
+    /// A virtual function and behind it the card, which `host` drives.
+    fn with_host<H: Any>(card: testbed::Device, vf: testbed::Device, host: fn(Pci, &Dma) -> H) -> Device {
+        let mut model = Model::serve(vfio_user::bind, vec![vf, card]);
+        let stream = UnixStream::connect(model.socket.with_file_name("1")).unwrap();
+        let dma = Dma::new(memory::Options { backing: Backing::Memfd, numa_node: None });
+        model._host = Some(Box::new(host(pci(stream, MUCH_PATIENCE).unwrap(), &dma)));
+        Device::Model(model)
+    }
 }
 
 /// A driver and how it meets its device.
@@ -72,22 +107,34 @@ fn pci(stream: UnixStream, patience: Duration) -> Option<Pci> {
     Some(Pci::new(Arc::new(client)))
 }
 
-/// A model that is served with a cable to a source and a sink.
-fn served(open: fn(Cable) -> testbed::Device) -> Device {
-    let folder = tempfile::tempdir().unwrap();
-    let socket = folder.path().join("s");
-    let device = open(Cable::open(&"gen:size=100,rate=1M+sink".parse().unwrap()).unwrap());
-    let bound = vfio_user::bind(vec![Endpoint { socket: socket.clone(), device }]).unwrap();
-    Device::Model(bound.serve(ServeOptions { core: None, idle: Idle::Sleep }).unwrap(), socket, folder)
+/// A source and a sink; frames are for all, so that virtual functions have them, too.
+const SOURCE: &str = "gen:size=100,rate=1M,dst=ff:ff:ff:ff:ff:ff+sink";
+
+fn cable() -> Cable {
+    Cable::open(&SOURCE.parse().unwrap()).unwrap()
 }
 
 fn virtio(ring: u64, over_vhost: bool) -> Device {
-    let folder = tempfile::tempdir().unwrap();
-    let socket = folder.path().join("s");
-    let device = devices(&["gen:size=100,rate=1M+sink"], &model(offer(ring, 0)), None).remove(0);
-    let bind = if over_vhost { vhost_user::bind } else { vfio_user::bind };
-    let bound = bind(vec![Endpoint { socket: socket.clone(), device }]).unwrap();
-    Device::Model(bound.serve(ServeOptions { core: None, idle: Idle::Sleep }).unwrap(), socket, folder)
+    let devices = devices(&[SOURCE], &model(offer(ring, 0)), None);
+    Device::Model(Model::serve(if over_vhost { vhost_user::bind } else { vfio_user::bind }, devices))
+}
+
+/// An 82599's virtual function, whose host is ours.
+fn ixgbe_vf() -> Device {
+    let (card, mut vfs) = ixgbe::open_with_vfs(&ixgbe::Options::with_mac(ixgbe::mac(0)), cable(), 1).unwrap();
+    Model::with_host(card, vfs.remove(0), |pci, dma| {
+        Polling::of(Host::open(pci, dma, Options::default(), &[Policy::default()]).unwrap())
+    })
+}
+
+/// Likewise an XL710's.
+fn i40e_vf() -> Device {
+    let (card, mut vfs) = i40e::open_with_vfs(&i40e::Options::with_mac(ixgbe::mac(0)), cable(), 1).unwrap();
+    Model::with_host(card, vfs.remove(0), |pci, dma| {
+        let (device, rx, tx) = I40e::open(pci, dma, Options::default()).unwrap().split();
+        let host = pf::host::Host::with_settle(&device, &[Policy::default()], Duration::ZERO).unwrap();
+        (Polling::of(host), PfSide { device, rx, tx })
+    })
 }
 
 fn open_virtio(stream: UnixStream, patience: Duration, dma: &Dma) -> Option<Box<dyn Port>> {
@@ -108,7 +155,10 @@ const VICTIMS: &[Victim] = &[
             [regs::ixgbe::RDBAL::at(0), regs::ixgbe::RDBAH::at(0), regs::ixgbe::RDLEN::at(0)],
             [regs::ixgbe::TDBAL::at(0), regs::ixgbe::TDBAH::at(0), regs::ixgbe::TDLEN::at(0)],
         ]),
-        device: || served(|cable| ixgbe::open(&ixgbe::Options::with_mac(ixgbe::mac(0)), cable).unwrap()),
+        device: || {
+            let card = ixgbe::open(&ixgbe::Options::with_mac(ixgbe::mac(0)), cable()).unwrap();
+            Device::Model(Model::serve(vfio_user::bind, vec![card]))
+        },
         open: |stream, patience, dma| {
             Some(Box::new(Ixgbe::open(pci(stream, patience)?, dma, options()).ok()?))
         },
@@ -127,9 +177,33 @@ const VICTIMS: &[Victim] = &[
         name: "XL710",
         protocol: &twin::vfio_user::PROTOCOL,
         rings: Rings::Xl710,
-        device: || served(|cable| i40e::open(&i40e::Options::with_mac(ixgbe::mac(0)), cable).unwrap()),
+        device: || {
+            let card = i40e::open(&i40e::Options::with_mac(ixgbe::mac(0)), cable()).unwrap();
+            Device::Model(Model::serve(vfio_user::bind, vec![card]))
+        },
         open: |stream, patience, dma| {
             Some(Box::new(I40e::open(pci(stream, patience)?, dma, options()).ok()?))
+        },
+    },
+    Victim {
+        name: "82599 VF",
+        protocol: &twin::vfio_user::PROTOCOL,
+        rings: Rings::Registers(&[
+            [regs::ixgbevf::VFRDBAL::at(0), regs::ixgbevf::VFRDBAH::at(0), regs::ixgbevf::VFRDLEN::at(0)],
+            [regs::ixgbevf::VFTDBAL::at(0), regs::ixgbevf::VFTDBAH::at(0), regs::ixgbevf::VFTDLEN::at(0)],
+        ]),
+        device: ixgbe_vf,
+        open: |stream, patience, dma| {
+            Some(Box::new(Ixgbevf::open(pci(stream, patience)?, dma, options()).ok()?))
+        },
+    },
+    Victim {
+        name: "XL710 VF",
+        protocol: &twin::vfio_user::PROTOCOL,
+        rings: Rings::Xl710Vf,
+        device: i40e_vf,
+        open: |stream, patience, dma| {
+            Some(Box::new(Iavf::open(pci(stream, patience)?, dma, options()).ok()?))
         },
     },
     Victim {
@@ -243,8 +317,8 @@ impl Victim {
         let patience = if mutations.is_honest { MUCH_PATIENCE } else { PATIENCE };
         let (ours, theirs) = UnixStream::pair().unwrap();
         let (server, cut) = match device {
-            Device::Model(_, socket, _) => {
-                (UnixStream::connect(socket).unwrap(), theirs.try_clone().unwrap())
+            Device::Model(model) => {
+                (UnixStream::connect(&model.socket).unwrap(), theirs.try_clone().unwrap())
             }
             Device::Stub(stub, serving) => {
                 let (near, far) = UnixStream::pair().unwrap();
@@ -297,8 +371,8 @@ impl Victim {
         });
         drop(application);
         assert_eq!(pool.available(), PACKETS, "a buffer is lost");
-        if let Device::Model(serving, ..) = device {
-            until("the server to be free", || !serving.report().endpoints[0].attached);
+        if let Device::Model(model) = device {
+            until("the server to be free", || !model.serving.report().endpoints[0].attached);
         }
         assert!(begin.elapsed() < BOUND, "took {:?}", begin.elapsed());
         outcome
@@ -390,7 +464,7 @@ fn drivers_bear_mutations_of_shared_bytes() {
         });
         for (victim, place) in VICTIMS.iter().flat_map(|victim| Place::ALL.map(|place| (victim, place))) {
             // Registers of those models alone are in pages that both see.
-            let is_paged = ["82599", "XL710"].contains(&victim.name);
+            let is_paged = ["82599", "XL710", "82599 VF", "XL710 VF"].contains(&victim.name);
             let wanted = if place == Place::Register && !is_paged { 0 } else { 50 };
             let count = told.get(&(victim.name, place)).copied().unwrap_or(0);
             assert!(count >= wanted, "{}: {count} mutations of {place:?}", victim.name);

@@ -1,17 +1,14 @@
 //! Somebody writes to the rings in which the XL710's firmware tells of events, the firmware does not:
 //! flags that say that an event is there, and flags that are gone. A driver that believed them would be
 //! ahead of the firmware or behind it, and miss each answer from then on.
-#![allow(clippy::unwrap_used)]
-
-mod common;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use crate::common::between::{Between, in_front_of};
+use crate::common::limit::until;
+use crate::common::vf::{Card, options};
 use bus::{Bar, DmaRange, Pci, Result};
-use common::between::{Between, in_front_of};
-use common::limit::until;
-use common::vf::{Card, options};
 use driver::i40e::host::Policy;
 use model::Dma as _;
 use port::{Filters as _, Port as _};
