@@ -7,6 +7,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::{checksum, icmpv4, icmpv6, tcp, udp};
 
+/// The largest length that a header of IP or UDP tells.
+pub const LONGEST: usize = 0xFFFF;
+
 /// An upper layer protocol or IPv6 extension header (IANA, protocol numbers).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Protocol(pub u8);

@@ -5,7 +5,7 @@ use std::borrow::{Borrow, BorrowMut};
 use std::net::Ipv4Addr;
 
 use crate::field::set_u16;
-use crate::ip::{Addresses, Protocol};
+use crate::ip::{Addresses, LONGEST, Protocol};
 use crate::{Error, Result, checksum};
 
 /// Bytes of the header without options.
@@ -473,12 +473,13 @@ impl Repr {
         HEADER_LEN
     }
 
-    /// Writes the header and its checksum over an array.
+    /// Writes the header and its checksum over an array. A length that 16 bits do not hold is the
+    /// largest that they do: it does not begin anew at zero.
     #[inline(always)]
     pub fn write<T: BorrowMut<[u8; HEADER_LEN]>>(&self, header: &mut Header<T>) {
         header.set_header_len(HEADER_LEN);
         header.set_traffic_class(self.traffic_class);
-        header.set_total_len((HEADER_LEN + self.payload_len) as u16);
+        header.set_total_len((HEADER_LEN + self.payload_len.min(LONGEST - HEADER_LEN)) as u16);
         header.set_identification(self.identification);
         header.set_fragment(self.dont_fragment, self.more_fragments, self.fragment_offset);
         header.set_ttl(self.ttl);

@@ -6,7 +6,7 @@ use std::borrow::{Borrow, BorrowMut};
 use std::net::Ipv6Addr;
 
 use crate::field::{u16_at, u32_at};
-use crate::ip::{Addresses, Protocol};
+use crate::ip::{Addresses, LONGEST, Protocol};
 use crate::{Error, Result};
 
 /// Bytes of the fixed header.
@@ -341,11 +341,12 @@ impl Repr {
         HEADER_LEN
     }
 
-    /// Writes the fixed header over an array.
+    /// Writes the fixed header over an array. A length that 16 bits do not hold is the largest that they
+    /// do: it does not begin anew at zero.
     #[inline(always)]
     pub fn write<T: BorrowMut<[u8; HEADER_LEN]>>(&self, header: &mut Header<T>) {
         header.set_version(self.traffic_class, self.flow_label);
-        header.set_payload_len(self.payload_len as u16);
+        header.set_payload_len(self.payload_len.min(LONGEST) as u16);
         header.set_next_header(self.next_header);
         header.set_hop_limit(self.hop_limit);
         header.set_src(self.src);

@@ -4,7 +4,7 @@
 //! is the first one's (RFC 3168, section 6.1.2). An outer UDP header must have no checksum.
 
 use crate::ethernet::{self, EtherType};
-use crate::ip::Protocol;
+use crate::ip::{LONGEST, Protocol};
 use crate::tcp::{self, Flags};
 use crate::{checksum, ipv4, ipv6, udp, vlan};
 
@@ -65,7 +65,14 @@ impl Long {
         Some(Long { outer, network, transport })
     }
 
-    /// Makes a copy of the headers those of a piece.
+    /// The longest payload of a piece behind so many bytes of headers: the outermost IP header tells
+    /// the length of all behind it in 16 bits.
+    pub fn most(&self, headers: usize) -> usize {
+        let outermost = self.outer.map_or(self.network, |(at, _)| at);
+        LONGEST.saturating_sub(headers.saturating_sub(outermost))
+    }
+
+    /// Makes a copy of the headers those of a piece, which is no longer than [`most`](Self::most).
     pub fn complete(&self, headers: &mut [u8], piece: Piece) {
         let end = headers.len();
         if let Some((outer, datagram)) = self.outer {

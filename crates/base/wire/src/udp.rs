@@ -2,7 +2,7 @@
 
 use std::borrow::{Borrow, BorrowMut};
 
-use crate::ip::{Addresses, Protocol};
+use crate::ip::{Addresses, LONGEST, Protocol};
 use crate::{Error, Result, checksum};
 
 /// Bytes of the header.
@@ -156,12 +156,13 @@ impl Repr {
         HEADER_LEN
     }
 
-    /// Writes the header over an array; the checksum is still to be filled in.
+    /// Writes the header over an array; the checksum is still to be filled in. A length that 16 bits do
+    /// not hold is the largest that they do: it does not begin anew at zero.
     #[inline(always)]
     pub fn write<T: BorrowMut<[u8; HEADER_LEN]>>(&self, header: &mut Header<T>) {
         header.set_src_port(self.src_port);
         header.set_dst_port(self.dst_port);
-        header.set_total_len((HEADER_LEN + self.payload_len) as u16);
+        header.set_total_len((HEADER_LEN + self.payload_len.min(LONGEST - HEADER_LEN)) as u16);
         header.set_checksum(0);
     }
 

@@ -7,13 +7,16 @@ use memory::Packet;
 use port::Reason;
 use wire::outer::PerPacket;
 use wire::tunnel::{gre, nsh};
-use wire::{Inner, checksum, ecn, ipv4, ipv6, udp};
+use wire::{Inner, checksum, ecn, ip, ipv4, ipv6, udp};
 
 use crate::group::Members;
 use crate::network::Layer;
-use crate::protocol::Carrier;
+use crate::protocol::{Carrier, MAX_HEADERS};
 use crate::template::{self, Bytes, Shape, Template};
 use crate::tunnel::{Dscp, Link, Tunnel};
+
+/// The longest packet whose length with a tunnel's headers in front of it has 16 bits.
+const LONGEST: usize = ip::LONGEST - MAX_HEADERS;
 
 /// A tunnel, or a group for some network, as long as something leads to it. What comes later
 /// has another one.
@@ -212,7 +215,9 @@ impl Ready {
             return Err(Reason::OverlayOffload);
         }
         let (headers, values) = self.headers_for(inner, self.layer, number);
-        headers.push(packet, packet.total_len(), values)
+        // Tunnel and packet may be longer together than a length tells: one that began anew at zero
+        // would be believed by who does not cut.
+        headers.push(packet, packet.total_len().min(LONGEST), values)
     }
 
     /// The headers in front of a packet, and what is its own in them.

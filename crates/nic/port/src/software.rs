@@ -108,6 +108,9 @@ pub fn cut(packet: &Packet, pool: &mut Pool, mut give: impl FnMut(&mut Pool, Pac
     let (network, transport) = (asked.l2_len.into(), asked.transport_offset());
     let long = headers.and_then(|it| Long::of(it, asked.has(TxOffload::TUNNEL), network, transport));
     let (Some(headers), Some(long)) = (headers, long) else { return cut };
+    if size.min(packet.total_len() - end) > long.most(end) {
+        return cut;
+    }
     let mut payload = packet.segments().map(|segment| &segment[..]);
     let first = payload.next().and_then(|segment| segment.get(end..)).unwrap_or_default();
     let mut payload = Payload { rest: first, more: payload };
@@ -211,6 +214,39 @@ mod tests {
         let expected = !checksum::combine(checksum::sum(&data[14..]), field);
         assert_eq!(whole[30..32], expected.to_be_bytes());
         assert!(!complete_checksum(&mut whole, 90, 10), "outside of the packet");
+    }
+
+    /// The IP header of a piece tells its length in 16 bits.
+    #[test]
+    fn pieces_that_are_longer_than_a_length_tells_are_refused() {
+        const HEADERS: usize = 54; // 40 of them count
+        let dma = Dma::new(memory::Options { backing: Backing::Memfd, numa_node: None });
+        let mut pool = Pool::new(&dma, 80).expect("memory");
+        let mut headers = [0; HEADERS];
+        (headers[12], headers[14], headers[23], headers[46]) = (8, 0x45, 6, 0x50);
+        for (payload, segment_size, pieces) in
+            [(65_496, 0xFFFF, 0), (65_495, 0xFFFF, 1), (65_600, 0xFFFF, 0), (65_600, 65_495, 2)]
+        {
+            let flags = TxOffload::SEGMENT | TxOffload::IP_CHECKSUM;
+            let asked = TxOffload { flags, l2_len: 14, l3_len: 20, l4_len: 20, segment_size, vlan: 0 };
+            let mut long = packet(&mut pool, &headers, asked);
+            let mut left: usize = payload;
+            while left > 0 {
+                let part = left.min(DATA_ROOM);
+                long.append(packet(&mut pool, &[7; DATA_ROOM][..part], TxOffload::default()));
+                left -= part;
+            }
+            let mut lens = Vec::new();
+            let cut = cut(&long, &mut pool, |pool, piece| {
+                let told = usize::from(u16::from_be_bytes([piece[16], piece[17]]));
+                assert_eq!(told, piece.total_len() - 14);
+                lens.push(told);
+                pool.free(piece);
+            });
+            assert_eq!((cut.pieces, cut.is_whole), (pieces, pieces > 0), "{payload} by {segment_size}");
+            assert_eq!(lens.iter().sum::<usize>(), if pieces > 0 { payload + 40 * pieces } else { 0 });
+            pool.free(long);
+        }
     }
 
     #[test]

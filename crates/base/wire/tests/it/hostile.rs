@@ -144,3 +144,26 @@ proptest! {
         let _ = text.parse::<wire::MacAddress>();
     }
 }
+
+/// A header for more bytes than its length can tell does not tell of fewer than there are headers.
+#[test]
+fn lengths_that_do_not_fit_do_not_begin_anew() {
+    let (v4, v6) = (std::net::Ipv4Addr::LOCALHOST, std::net::Ipv6Addr::LOCALHOST);
+    for payload_len in [65_508, 65_516, 65_528, 65_536, 65_600, 1 << 20, usize::MAX] {
+        let udp = wire::udp::Repr { src_port: 1, dst_port: 2, payload_len };
+        assert!(udp.header().total_len() >= 65_516.min(payload_len), "{payload_len}");
+        let mut header = wire::ipv4::Header::zeroed();
+        wire::ipv4::Repr::between(v4, v4, wire::ip::Protocol::UDP, payload_len).write(&mut header);
+        assert!(header.total_len() >= 65_528, "{payload_len}");
+        let repr = wire::ipv6::Repr {
+            src: v6,
+            dst: v6,
+            next_header: wire::ip::Protocol::UDP,
+            hop_limit: 1,
+            traffic_class: 0,
+            flow_label: 0,
+            payload_len,
+        };
+        assert_eq!(usize::from(repr.header().payload_len()), payload_len.min(0xFFFF));
+    }
+}

@@ -200,6 +200,33 @@ fn a_long_segment_is_cut_behind_the_tunnels_headers() {
     }
 }
 
+/// As long as an IP packet can be, and the tunnel's headers in front of that: no length in them begins
+/// anew at zero, for a port that does not cut believes it.
+#[test]
+fn the_longest_segment_has_no_short_lengths_in_front_of_it() {
+    for (protocol, is_v6) in [("vxlan", false), ("vxlan", true), ("geneve", false), ("gretap", false)] {
+        let (mut sender, _) = ends(protocol, is_v6);
+        let mut packet = long_segment(false, &[3; 65_535 - 20 - 32]);
+        if encapsulate(&mut sender, &mut packet) != Sent::Port(3) {
+            assert!((protocol, is_v6) == ("vxlan", true), "{protocol}: a sum is over all of it");
+            continue;
+        }
+        let outer = wire::ipv4::Header::of(&packet[14..]).unwrap();
+        assert!(outer.total_len() > 65_000, "{protocol}: {}", outer.total_len());
+        if protocol != "gretap" {
+            let datagram = wire::udp::Header::of(&packet[34..]).unwrap();
+            assert!(datagram.total_len() > 65_000, "{protocol}: {}", datagram.total_len());
+        }
+        let mut dropped = Buffers::new();
+        let mut pieces = 0;
+        let cut = port::software::cut(&packet, &mut dropped.0, |pool, piece| {
+            pieces += 1;
+            pool.free(piece);
+        });
+        assert_eq!((cut.is_whole, pieces), (true, 66), "{protocol}");
+    }
+}
+
 #[test]
 fn what_cannot_be_cut_is_left_and_says_so() {
     let cut = |packet: &Packet, buffers: &mut Buffers| {
