@@ -16,7 +16,7 @@ use driver::ixgbevf::{Fault, Ixgbevf};
 use memory::Dma;
 use port::{Filters as _, Options, Port as _};
 use regs::ixgbe::{CTRL_EXT, PFMAILBOX, PFMBICR, PFMBMEM};
-use regs::ixgbevf::message::{CLEAR_TO_SEND, FAILURE, KIND_MASK, SUCCESS, WORDS, kind, queues, version};
+use regs::ixgbevf::message::{CLEAR_TO_SEND, FAILURE, INFO_SHIFT, KIND_MASK, SUCCESS, WORDS, kind, queues, version};
 use regs::ixgbevf::{VFMAILBOX, VFMBMEM};
 use testbed::Idle;
 use testbed::inprocess::spawn;
@@ -80,6 +80,31 @@ fn an_address_that_a_driver_chose_goes_with_its_reset() {
     assert_eq!(card.host(|host| host.mac(0)), Some([2, 2, 3, 4, 5, 6]));
     assert_eq!(ask(&raw, &[kind::RESET]), kind::RESET | SUCCESS);
     assert_eq!(address(), first);
+    card.finish(Vec::new(), &[]);
+}
+
+/// One chooses another address; that which it has again after its next reset is nobody's meanwhile.
+#[test]
+fn an_address_that_comes_back_is_not_given_to_another() {
+    let card = Card::open(&[Policy::default(); 2]);
+    let [one, other] = [0, 1].map(|n| registers(&card.vfs[n]));
+    for raw in [&one, &other] {
+        until("the host", || raw.read32(VFMAILBOX::AT) & VFMAILBOX::RSTI == 0);
+        assert_eq!(ask(raw, &[kind::RESET]), kind::RESET | SUCCESS);
+        assert_eq!(ask(raw, &[kind::API_NEGOTIATE, version::V1_3]) & SUCCESS, SUCCESS);
+    }
+    let first = card.host(|host| host.mac(0)).unwrap();
+    let [a, b, c, d, e, f] = first;
+    let words = [u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, 0, 0])];
+    let answer = ask(&one, &[kind::SET_MAC_ADDR, 0x0403_0202, 0x0605]);
+    assert_eq!(answer & (SUCCESS | FAILURE), SUCCESS);
+    for message in [kind::SET_MAC_ADDR, kind::SET_MACVLAN | 1 << INFO_SHIFT] {
+        let answer = ask(&other, &[message, words[0], words[1]]);
+        assert_eq!(answer & (SUCCESS | FAILURE), FAILURE, "{message:#x}");
+    }
+    assert_eq!(ask(&one, &[kind::RESET]), kind::RESET | SUCCESS);
+    assert_eq!(card.host(|host| host.mac(0)), Some(first));
+    assert_ne!(card.host(|host| host.mac(1)), Some(first));
     card.finish(Vec::new(), &[]);
 }
 

@@ -101,11 +101,13 @@ impl Host {
         message::reta_words(&entries).to_vec()
     }
 
-    /// Whether an address may be a virtual function's: nobody else's, without trust.
+    /// Whether an address may be a virtual function's: nobody else's, without trust. That which another
+    /// has had from the beginning stays that one's: it has it again after its next reset.
     fn may_have(&self, n: usize, mac: [u8; 6]) -> bool {
         let trust = self.vfs[n].policy.trust;
-        let taken =
-            |(other, vf): (usize, &super::Vf)| other != n && (vf.mac == mac || vf.unicast.contains(&mac));
+        let taken = |(other, vf): (usize, &super::Vf)| {
+            other != n && ([vf.mac, vf.first_mac].contains(&mac) || vf.unicast.contains(&mac))
+        };
         let others = mac == self.mac || self.vfs.iter().enumerate().any(taken);
         MacAddress(mac).is_station() && (trust || !others)
     }
