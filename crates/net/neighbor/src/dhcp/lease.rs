@@ -9,6 +9,10 @@ use crate::limits::SECOND_NS;
 /// A lease that is shorter is no lease: who takes it does little else than to ask for more time.
 const LEAST_S: u32 = 10;
 
+/// The least that is believed of a link: what every host can receive (RFC 791, section 3.1). By less a
+/// server could keep a host from sending anything.
+const LEAST_MTU: u16 = 576;
+
 /// An address for a time, and what belongs to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
@@ -20,7 +24,7 @@ pub struct Lease {
     pub router: Option<Ipv4Addr>,
     /// Who gave it.
     pub server: Ipv4Addr,
-    /// The longest IP packet of the link.
+    /// The longest IP packet of the link, if a sound one was told.
     pub mtu: Option<u16>,
     /// When it ends, in nanoseconds; `None` when it does not.
     pub until_ns: Option<i64>,
@@ -46,7 +50,8 @@ pub(super) fn lease_of(reply: &Reply, asked_ns: i64) -> Option<(Lease, Times)> {
     let is_sound = is_host(address) && is_host(server) && !is_reserved(address, bits) && address != server;
     let router = reply.router.filter(|router| is_host(*router) && *router != address);
     let until_ns = (seconds != INFINITE).then(|| asked_ns + i64::from(seconds) * SECOND_NS);
-    let lease = Lease { address, bits, router, server, mtu: reply.mtu, until_ns };
+    let mtu = reply.mtu.filter(|mtu| *mtu >= LEAST_MTU);
+    let lease = Lease { address, bits, router, server, mtu, until_ns };
     is_sound.then(|| (lease, times(reply, seconds, asked_ns)))
 }
 

@@ -175,6 +175,23 @@ fn an_address_is_asked_for_probed_and_announced() {
     assert_eq!((rig.client.counters().leases, rig.client.counters().refused), (1, 0));
 }
 
+/// A host that believed the least of these would send nothing any more.
+#[test]
+fn an_mtu_that_no_link_has_is_not_taken() {
+    for (told, taken) in [(0, None), (68, None), (575, None), (576, Some(576)), (u16::MAX, Some(u16::MAX))] {
+        let mut rig = Rig::new();
+        let exchange = rig.exchange(M::DISCOVER);
+        let says = |kind| Says::new(kind, exchange, 3600).with(option::MTU, Some(&told.to_be_bytes()));
+        assert!(rig.hear(&says(M::OFFER)));
+        assert_eq!(rig.exchange(M::REQUEST), exchange);
+        assert!(rig.hear(&says(M::ACK)));
+        while rig.client.lease().is_none() {
+            rig.wait();
+        }
+        assert_eq!(rig.client.lease().unwrap().mtu, taken, "{told}");
+    }
+}
+
 #[test]
 fn nobody_answers_and_it_asks_less_and_less_often() {
     let mut rig = Rig::new();
