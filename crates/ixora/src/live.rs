@@ -11,6 +11,7 @@ use runtime::{LOSSES, Progress, Running};
 use crate::cli::PortOptions;
 use crate::open::Ports;
 use crate::rate;
+use crate::run::Watch;
 
 /// What was shown last, to show differences.
 #[derive(Clone, Copy, Default)]
@@ -35,13 +36,7 @@ impl Seen {
 
 /// Watches until the pollers are done, their time is over, a signal came or a device
 /// is lost.
-pub fn watch(
-    ports: &mut Ports,
-    running: &Running,
-    options: &PortOptions,
-    start: Instant,
-    look: &dyn Fn(&Ports),
-) {
+pub fn watch(ports: &mut Ports, running: &Running, options: &PortOptions, start: Instant, watch: &Watch<'_>) {
     let progress = running.progress();
     let silent = options.quiet || options.json;
     let terminal = std::io::stderr().is_terminal();
@@ -50,10 +45,10 @@ pub fn watch(
     let mut open = false; // a line that was begun and not ended
     while running.is_running() {
         let now = Instant::now();
-        if end.is_some_and(|end| now >= end) || ports.list.iter().any(|port| port.health().is_err()) {
+        if end.is_some_and(|end| now >= end) || watch.lost(ports).is_some() {
             break;
         }
-        look(ports);
+        (watch.look)(ports);
         if now - shown.0 >= Duration::from_secs(1) && !silent {
             let seen = Seen::now(progress);
             show(&line(ports, progress, shown.1, seen, now - shown.0), terminal);

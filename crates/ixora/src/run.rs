@@ -92,21 +92,43 @@ pub fn measure(
     options: &PortOptions,
     confinement: Confinement,
 ) -> Outcome {
-    measure_watched(name, runtime, ports, options, confinement, &|_| {})
+    measure_watched(name, runtime, ports, options, confinement, &Watch::default())
 }
 
-/// As [`measure`], with a look at the ports many times a second.
+/// What a run does while its threads do.
+pub struct Watch<'a> {
+    /// Is shown the ports many times a second.
+    pub look: &'a dyn Fn(&Ports),
+    /// Whether the run goes on while an interface is down that somebody took down.
+    pub outlives_down: bool,
+}
+
+impl Default for Watch<'_> {
+    fn default() -> Self {
+        Watch { look: &|_| {}, outlives_down: false }
+    }
+}
+
+impl Watch<'_> {
+    /// Why the run cannot go on, by what the ports say.
+    pub fn lost(&self, ports: &Ports) -> Option<port::Error> {
+        let mut faults = ports.list.iter().filter_map(|port| port.health().err());
+        faults.find(|fault| !(self.outlives_down && matches!(fault, port::Error::Down { .. })))
+    }
+}
+
+/// As [`measure`], with somebody who watches.
 pub fn measure_watched(
     name: &'static str,
     runtime: Runtime,
     ports: &mut Ports,
     options: &PortOptions,
     confinement: Confinement,
-    look: &dyn Fn(&Ports),
+    watch: &Watch<'_>,
 ) -> Outcome {
     let running = runtime.start(|| confinement.complete());
     let start = Instant::now();
-    live::watch(ports, &running, options, start, look);
+    live::watch(ports, &running, options, start, watch);
     let mut summary = Summary::new(name, start.elapsed());
     let mut finished = running.end();
     for poller in &finished.pollers {
@@ -116,8 +138,7 @@ pub fn measure_watched(
     summary.finish(ports, finished.progress());
     summary.add_queues(&ports.taken, &finished.pollers);
     let failure = finished.failure.take().map(Failure::from);
-    let lost = || ports.list.iter().find_map(|port| port.health().err()).map(Failure::from);
-    let failure = failure.or_else(lost);
+    let failure = failure.or_else(|| watch.lost(ports).map(Failure::from));
     // A virtio device gives no queue back by itself: only with the port.
     ports.list.clear();
     summary.missing_buffers = finished.missing_buffers() as u64;

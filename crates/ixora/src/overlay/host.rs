@@ -1,7 +1,6 @@
 //! A tunnel endpoint on opened ports: one lane for each queue, and the control of all.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use runtime::{Instant, Poller};
 use vtep::{Config, Control, Counters, InnerQueues, Lane, Totals, UnderlayQueues, channels};
@@ -43,35 +42,6 @@ impl Shown {
         let mut totals = Totals::default();
         self.0.iter().for_each(|lane| totals.add(side(lane)));
         totals
-    }
-}
-
-/// Whether the links of the underlay's ports are up: seen by the thread that has the ports, told
-/// to the control by its own.
-pub struct Links {
-    /// The place of the first of these ports.
-    first: usize,
-    up: Vec<AtomicBool>,
-}
-
-impl Links {
-    /// Of so many ports behind those of networks.
-    pub fn new(networks: usize, underlay: usize) -> Links {
-        Links { first: networks, up: (0..underlay).map(|_| AtomicBool::new(true)).collect() }
-    }
-
-    /// Looks at the ports.
-    pub fn look(&self, ports: &Ports) {
-        for (up, port) in self.up.iter().zip(&ports.list[self.first..]) {
-            up.store(port.link().up, Ordering::Relaxed);
-        }
-    }
-
-    /// Tells the control what was seen last.
-    pub fn tell(&self, control: &mut Control) {
-        for (number, up) in self.up.iter().enumerate() {
-            control.set_link(number as u16, up.load(Ordering::Relaxed), now_ns());
-        }
     }
 }
 

@@ -6,6 +6,7 @@ mod asking;
 mod demo;
 mod explain;
 mod host;
+mod links;
 mod metrics;
 mod reconcile;
 mod run;

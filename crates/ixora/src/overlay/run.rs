@@ -15,7 +15,8 @@ use wire::MacAddress;
 
 use super::accounts::Accounts;
 use super::asking::Asking;
-use super::host::{Host, Links, names, now_ns};
+use super::host::{Host, names, now_ns};
+use super::links::{Links, Said};
 use super::metrics;
 use crate::cli::PortOptions;
 use crate::janitor::{CleanUp, Janitor};
@@ -71,7 +72,7 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
     let mut asking = Asking::new(arguments.control.as_deref(), &mut host)?;
     let mut followed = Followed::open(&config)?;
     let mut metrics = Metrics::open(arguments.metrics.place, metrics::CLIENTS)?;
-    let links = Links::new(config.inner.len(), config.underlay.len());
+    let links = Links::new(config.inner.len(), &config.underlay);
     let needs = needs(&config, &arguments.file, asking.is_some() || metrics.is_some());
     let confinement = ports.confine_but(&options, needs)?;
     let shown = host.counters.clone();
@@ -82,11 +83,12 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
             scope.spawn(|| server.run(&ended));
         }
         scope.spawn(|| {
+            let mut said = Said::default();
             while turn(&mut host, followed.as_mut()) {
                 if reload.swap(false, Ordering::Relaxed) {
                     apply(&mut host, &arguments.file, &macs);
                 }
-                links.tell(&mut host.control);
+                links.tell(&mut host.control, &mut said).iter().for_each(|sentence| eprintln!("{sentence}"));
                 if let Some(metrics) = &mut metrics {
                     let sources = followed.as_ref().map(|followed| &followed.sources);
                     metrics.turn(&|| Ok(metrics::text(&host, sources)));
@@ -97,7 +99,7 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
             }
             drop((asking, metrics, followed)); // whoever asks now is told nothing
         });
-        let watch = |ports: &open::Ports| links.look(ports);
+        let watch = run::Watch { look: &|ports| links.look(ports), outlives_down: true };
         let outcome = run::measure_watched("overlay", runtime, &mut ports, &options, confinement, &watch);
         ended.store(true, Ordering::Relaxed);
         outcome

@@ -8,6 +8,7 @@ mod host;
 mod interfaces;
 mod iperf3_hosts;
 mod lease_hosts;
+mod overlay_flaps;
 mod overlay_hosts;
 mod overlay_learns;
 mod ovs_hosts;

@@ -49,7 +49,7 @@ fn complaints(file: &Path) -> PathBuf {
 }
 
 /// Waits until an endpoint has said something.
-fn until_said(file: &Path, words: &str) {
+pub fn until_said(file: &Path, words: &str) {
     until(words, || std::fs::read_to_string(complaints(file)).is_ok_and(|said| said.contains(words)));
 }
 

@@ -152,7 +152,7 @@ impl Interface {
         let state = self.look()?;
         match state.is_up() {
             true => Ok(state),
-            false => Err(Error::Lost { port: self.port.clone(), what: "the interface was taken down" }),
+            false => Err(Error::Down { port: self.port.clone() }),
         }
     }
 

@@ -65,6 +65,12 @@ pub enum Error {
         /// The system's answer.
         source: std::io::Error,
     },
+    /// {port}: the interface was taken down
+    #[error("{port}: the interface was taken down")]
+    Down {
+        /// The port's name.
+        port: String,
+    },
     /// {port}: {what}
     #[error("{port}: {what}")]
     Lost {

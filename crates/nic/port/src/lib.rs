@@ -132,7 +132,8 @@ pub trait Port: Send {
     fn filters(&mut self) -> Option<&mut dyn Filters> {
         None
     }
-    /// An error once the device is lost (unplugged, its server gone).
+    /// An error once the device is lost (unplugged, its server gone), and as long as somebody has
+    /// taken it down ([`Error::Down`]): it may come back from that.
     fn health(&self) -> Result<()> {
         Ok(())
     }

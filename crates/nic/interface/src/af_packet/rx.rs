@@ -101,11 +101,16 @@ impl Rx {
         self.ring.word(offset).load(Relaxed)
     }
 
+    /// Whether the kernel has handed the next block over.
+    fn is_open(&self) -> bool {
+        // Acquire: pairs with the kernel's barrier before it writes the status.
+        self.ring.word(self.block * BLOCK + STATUS).load(Acquire) & libc::TP_STATUS_USER != 0
+    }
+
     /// Opens the next block if the kernel has handed it over.
     fn open(&mut self) -> bool {
         let start = self.block * BLOCK;
-        // Acquire: pairs with the kernel's barrier before it writes the status.
-        if self.ring.word(start + STATUS).load(Acquire) & libc::TP_STATUS_USER == 0 {
+        if !self.is_open() {
             return false;
         }
         (self.left, self.at) = (self.load(start + FRAMES), start + self.load(start + FIRST) as usize);
@@ -232,5 +237,11 @@ impl RxQueue for Rx {
     /// The socket itself: readable when a block is.
     fn arm(&mut self) -> Option<BorrowedFd<'_>> {
         Some(self.socket.as_fd())
+    }
+
+    fn disarm(&mut self) {
+        if self.left == 0 && !self.is_open() {
+            self.socket.forget_error();
+        }
     }
 }

@@ -63,6 +63,13 @@ impl PacketSocket {
         self.set_at(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
     }
 
+    /// Has the kernel forget that the interface went down: until somebody has read that, who waits
+    /// for the socket to become readable does not sleep. Nothing is received here, as frames
+    /// come by the ring.
+    pub(crate) fn forget_error(&self) {
+        let _ = rustix::net::recv(&self.0, &mut [0; 0][..], rustix::net::RecvFlags::DONTWAIT);
+    }
+
     /// Ends what [`shut`](Self::shut) began.
     pub(crate) fn let_in(&self) -> io::Result<()> {
         self.set_at(libc::SOL_SOCKET, libc::SO_DETACH_FILTER, &0_i32)
