@@ -9,6 +9,7 @@ use std::process::Command;
 use crate::common::host::{Host, ip};
 use crate::common::{Done, IXORA, Running, may_make_interfaces, start_command, until};
 use crate::overlay_hosts::{address, answers, cable, end};
+use rustix::process::Signal;
 
 /// The far host's address in the virtual network.
 const STATION: &str = "02:00:00:00:0b:01";
@@ -228,4 +229,50 @@ fn stations_are_learned_from_what_they_send() {
     until("answer to the station", || answers(&fabric.other, "10.1.0.1", 56));
     until("the station at the other far end", || fabric.answers() && is_at("192.0.2.3"));
     end(endpoint);
+}
+
+/// When the kernel tells faster than it is listened to, messages are lost: that is said and counted,
+/// everything is asked for again, and the table is the kernel's afterwards.
+#[test]
+fn an_overflow_is_said_and_the_table_is_the_kernels_again() {
+    const ENTRIES: u32 = 100_000;
+    if !may_make_interfaces() {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a directory");
+    let fabric = Fabric::new();
+    Fabric::be_at(&fabric.one, &fabric.other);
+    let endpoint = fabric.endpoint(place.path(), "kernel");
+    fabric.bridge("fdb add 02:00:00:00:0b:01 dev vx100 dst 192.0.2.2 self permanent");
+    until("answer of the far end", || fabric.answers());
+    let batch = place.path().join("entries");
+    let lines: String = (0..ENTRIES)
+        .map(|n| {
+            let [_, a, b, c] = n.to_be_bytes();
+            format!("fdb add 02:00:01:{a:02x}:{b:02x}:{c:02x} dev vx100 dst 192.0.2.3 self permanent\n")
+        })
+        .collect();
+    std::fs::write(&batch, lines).expect("a file");
+    // It hears nothing while it stands still; its socket has room for a third of that.
+    endpoint.signal(Signal::STOP);
+    let done = fabric.middle.run(move || Command::new("bridge").arg("-batch").arg(&batch).status());
+    assert!(done.expect("iproute2").success());
+    fabric.bridge("fdb del 02:00:01:00:00:07 dev vx100 dst 192.0.2.3 self");
+    endpoint.signal(Signal::CONT);
+    let metric = |name: &str, what: &str| {
+        let mut show = Command::new(IXORA);
+        let show = show.args(["overlay", "show", "--metrics"]).arg(place.path().join("control"));
+        let shown = start_command(show, place.path()).wait(20).stdout;
+        let line = shown.lines().find(|line| line.starts_with(name) && line.contains(what));
+        line.and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
+    };
+    until("an overflow", || metric("ixora_overlay_control_total", "\"overflows\"").is_some_and(|it| it > 0));
+    until("all entries", || metric("ixora_overlay_entries", "\"100\"") == Some(u64::from(ENTRIES)));
+    until("a table that is the kernel's", || metric("ixora_overlay_kernel_current", "") == Some(1));
+    let control = format!("--control {}", place.path().join("control").display());
+    let done = fabric.reconcile(place.path(), &control);
+    assert_eq!((done.code(), &done.json()["clean"]), (Some(0), &serde_json::Value::Bool(true)), "{done:#?}");
+    assert!(fabric.answers());
+    let done = end(endpoint);
+    assert!(done.stderr.contains("rtnetlink's socket overflowed"), "{done:#?}");
 }
