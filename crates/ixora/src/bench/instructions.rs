@@ -40,7 +40,7 @@ pub fn count_router(workload: &str, batch: usize) -> Result<f64, Failure> {
 pub fn count_overlay(setup: &Setup) -> Result<[f64; 2], Failure> {
     let (entries, size) = (setup.entries.to_string(), setup.size.to_string());
     let row: &[&str] =
-        &["bench", "overlay", "--protocol", setup.protocol, "--entries", &entries, "--size", &size];
+        &["bench", "overlay", "--protocol", setup.subject.protocol, "--entries", &entries, "--size", &size];
     Ok([callgrind("*send_by_overlay*", &[row])?, callgrind("*receive_by_overlay*", &[row])?])
 }
 

@@ -1,6 +1,7 @@
 //! `ixora bench`: what drivers and routers cost, in cycles per packet, with the
 //! conditions under which it was measured. The crate `bench` measures.
 
+mod bars;
 mod drift;
 mod graph;
 mod growth;

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use ::bench::figures::Spread;
-use ::bench::overlay::{self, PROTOCOLS, Row, Setup};
+use ::bench::overlay::{self, Keys, Row, SUBJECTS, Setup};
 use clap::Args;
 
 use super::instructions::count_overlay;
@@ -14,7 +14,8 @@ use crate::Failure;
 /// How to measure.
 #[derive(Args, Debug, Clone)]
 pub struct Arguments {
-    /// Protocols, separated by commas.
+    /// Protocols, separated by commas: those of the paper, and nvgre, geneve, gtpu, mpls-gre,
+    /// mpls-udp, lisp, srv6.
     #[arg(long, value_delimiter = ',', default_value = "ipip,gre,gretap,vxlan,vxlan-gpe")]
     protocol: Vec<String>,
     /// Entries of the table, separated by commas. IPIP and GRE have one far end.
@@ -45,15 +46,15 @@ impl Arguments {
     fn settings(&self) -> Result<Vec<(&'static str, Setup)>, Failure> {
         let mut settings = Vec::new();
         for wanted in &self.protocol {
-            let found = PROTOCOLS.iter().find(|(_, protocol)| protocol == wanted);
-            let (name, protocol) = *found.ok_or_else(|| {
+            let found = SUBJECTS.iter().find(|subject| subject.protocol == wanted);
+            let subject = *found.ok_or_else(|| {
                 Failure::usage(format!("the protocol {wanted} is not among those that are measured"))
             })?;
             // Of protocols with one far end the row would be the same again.
-            let rows = if ["ipip", "gre"].contains(&protocol) { 1 } else { self.entries.len() };
+            let rows = if subject.keys == Keys::One { 1 } else { self.entries.len() };
             for &entries in self.entries.iter().take(rows) {
                 settings.extend(self.size.iter().map(|&size| {
-                    (name, Setup { protocol, entries, size: size.into(), windows: self.windows })
+                    (subject.name, Setup { subject, entries, size: size.into(), windows: self.windows })
                 }));
             }
         }

@@ -16,6 +16,7 @@ const NAMES: u32 = 180;
 const LINE: u32 = 17;
 /// Half the width of the ends of a range, in pixels.
 const CAP: i32 = 3;
+const SMALL: (&str, i32) = ("sans-serif", 12);
 /// Ticks of an axis that is divided evenly.
 const TICKS: f64 = 8.0;
 
@@ -54,8 +55,68 @@ pub struct Plot {
 /// # Errors
 /// When the file cannot be written.
 pub fn draw(plot: &Plot, path: &Path) -> Result<(), Failure> {
-    let written = std::fs::write(path, text(plot)?);
+    write(&text(plot)?, path)
+}
+
+/// Writes the text of a picture.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write(svg: &str, path: &Path) -> Result<(), Failure> {
+    let written = std::fs::write(path, svg);
     written.map_err(|error| Failure::new(format!("cannot draw {}: {error}", path.display())))
+}
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
+type Drawn<'a, T = ()> = Result<T, Box<dyn std::error::Error + 'a>>;
+
+/// A picture with its title and conditions: room for a chart, and for names beside it.
+pub struct Frame<'a> {
+    area: Area<'a>,
+    /// For the chart.
+    pub left: Area<'a>,
+    right: Area<'a>,
+}
+
+impl<'a> Frame<'a> {
+    /// Writes the title and the conditions.
+    ///
+    /// # Errors
+    /// When it cannot be drawn.
+    pub fn new(plot: &Plot, svg: &'a mut String) -> Drawn<'a, Frame<'a>> {
+        let area = SVGBackend::with_string(svg, SIZE).into_drawing_area();
+        area.fill(&WHITE)?;
+        area.draw_text(&plot.title, &("sans-serif", 18).into_text_style(&area), (12, 10))?;
+        let grey = BLACK.mix(0.7);
+        let grey = SMALL.into_text_style(&area).color(&grey);
+        for (n, line) in (0..).zip(&plot.conditions) {
+            area.draw_text(line, &grey, (12, 34 + n * LINE as i32))?;
+        }
+        let (_, below) = area.split_vertically(38 + LINE * plot.conditions.len() as u32);
+        let (left, right) = below.split_horizontally(SIZE.0 - NAMES);
+        Ok(Frame { area, left, right })
+    }
+
+    /// Writes the name of the series of this number beside the chart.
+    ///
+    /// # Errors
+    /// When it cannot be drawn.
+    pub fn name(&self, n: usize, name: &str) -> Drawn<'a> {
+        let height = 20 + n as i32 * LINE as i32;
+        let colour = Palette99::pick(n).to_rgba();
+        self.right.draw(&PathElement::new([(0, height), (18, height)], colour.stroke_width(2)))?;
+        self.right.draw_text(name, &SMALL.into_text_style(&self.right), (24, height - 7))?;
+        Ok(())
+    }
+
+    /// Ends the picture.
+    ///
+    /// # Errors
+    /// When it cannot be drawn.
+    pub fn present(&self) -> Drawn<'a> {
+        self.area.present()?;
+        Ok(())
+    }
 }
 
 /// A plot as the text of an SVG.
@@ -68,22 +129,12 @@ pub fn text(plot: &Plot) -> Result<String, Failure> {
     drawn.map(|()| svg)
 }
 
-fn draw_svg<'a>(plot: &Plot, svg: &'a mut String) -> Result<(), Box<dyn std::error::Error + 'a>> {
+fn draw_svg<'a>(plot: &Plot, svg: &'a mut String) -> Drawn<'a> {
     let points = || plot.curves.iter().flat_map(|curve| curve.points.iter());
     let x = Range::of(points().map(|p| p.0), plot.x.is_logarithmic);
     let y = Range::of(points().flat_map(|p| [p.1.min, p.1.max]), plot.y.is_logarithmic);
-    let area = SVGBackend::with_string(svg, SIZE).into_drawing_area();
-    area.fill(&WHITE)?;
-    area.draw_text(&plot.title, &("sans-serif", 18).into_text_style(&area), (12, 10))?;
-    let small = ("sans-serif", 12);
-    let grey = BLACK.mix(0.7);
-    let grey = small.into_text_style(&area).color(&grey);
-    for (n, line) in (0..).zip(&plot.conditions) {
-        area.draw_text(line, &grey, (12, 34 + n * LINE as i32))?;
-    }
-    let (_, below) = area.split_vertically(38 + LINE * plot.conditions.len() as u32);
-    let (left, right) = below.split_horizontally(SIZE.0 - NAMES);
-    let mut chart = ChartBuilder::on(&left)
+    let frame = Frame::new(plot, svg)?;
+    let mut chart = ChartBuilder::on(&frame.left)
         .margin(12)
         .x_label_area_size(42)
         .y_label_area_size(60)
@@ -105,23 +156,21 @@ fn draw_svg<'a>(plot: &Plot, svg: &'a mut String) -> Result<(), Box<dyn std::err
             let cap = PathElement::new([(-CAP, 0), (CAP, 0)], colour);
             EmptyElement::at((at, end)) + cap
         }))?;
-        let height = 20 + n as i32 * LINE as i32;
-        right.draw(&PathElement::new([(0, height), (18, height)], colour.stroke_width(2)))?;
-        right.draw_text(&curve.name, &small.into_text_style(&right), (24, height - 7))?;
+        frame.name(n, &curve.name)?;
     }
-    area.present()?;
-    Ok(())
+    frame.present()
 }
 
 /// What an axis shows, and where its ticks are.
-struct Range {
+pub struct Range {
     is_logarithmic: bool,
     ends: [f64; 2],
     ticks: Vec<f64>,
 }
 
 impl Range {
-    fn of(values: impl Iterator<Item = f64> + Clone, is_logarithmic: bool) -> Range {
+    /// An axis on which these values find their places.
+    pub fn of(values: impl Iterator<Item = f64> + Clone, is_logarithmic: bool) -> Range {
         let largest = values.clone().fold(0.0, f64::max);
         if !is_logarithmic {
             let step = round_up(largest.max(1.0) / TICKS);
@@ -138,6 +187,11 @@ impl Range {
         let (first, last) = (smallest.log(base).floor() as i32, largest.log(base).ceil() as i32);
         let ticks: Vec<f64> = (first..=last).map(|power| base.powi(power)).collect();
         Range { is_logarithmic, ends: [base.powi(first), base.powi(last)], ticks }
+    }
+
+    /// The value at its lower end.
+    pub fn floor(&self) -> f64 {
+        self.ends[0]
     }
 
     /// Where a value stands.

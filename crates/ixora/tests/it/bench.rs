@@ -171,3 +171,62 @@ fn bench_latency_says_what_cannot_be_measured() {
         assert!(done.stderr.contains("fix:") && done.stderr.contains(said), "{command}: {done:#?}");
     }
 }
+
+#[test]
+fn bench_paper_overlay_fib_has_the_papers_figures_and_what_the_kernel_takes() {
+    let place = tempfile::tempdir().expect("a directory");
+    let folder = place.path().join("figures");
+    let command =
+        format!("bench paper overlay-fib --packets 1024 --windows 1 --cpu 0 --out {}", folder.display());
+    let done = start(place.path(), &command).wait(240);
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    for (name, stacked, labels) in [
+        ("3", 5, 13),
+        ("7", 3, 13),
+        ("software", 3, 13),
+        ("table2", 0, 24),
+        ("table2-10", 0, 24),
+        ("table2-40", 0, 24),
+        ("table2-80", 0, 24),
+    ] {
+        let path = folder.join(format!("overlay-fib-{name}.json"));
+        let text = std::fs::read_to_string(&path).expect("a figure");
+        let all: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        assert!(all["conditions"]["tsc_hz"].as_u64() > Some(0), "{all:#}");
+        let figure = &all["figure"];
+        assert_eq!(figure["bars"]["stacked"], stacked, "{name}: {figure:#}");
+        assert_eq!(figure["bars"]["labels"].as_array().map(Vec::len), Some(labels), "{name}");
+        let series = figure["series"].as_array().expect("a list");
+        let named = |name: &str| series.iter().find(|series| series["name"] == name);
+        let first = if stacked > 0 { "inner" } else { "normal" };
+        for point in named(first).expect(first)["points"].as_array().expect("points") {
+            assert!(point[1]["median"].as_f64() > Some(0.0), "{name}: {point}");
+        }
+        let papers = if stacked > 0 { "the paper" } else { "the paper, normal" };
+        let paper = named(papers).map(|series| series["points"].as_array().map(Vec::len));
+        let wanted = match name {
+            "table2-40" | "table2-80" => None,
+            "table2" | "table2-10" => Some(Some(10)),
+            _ => Some(Some(6)),
+        };
+        assert_eq!(paper, wanted, "{name}: {figure:#}");
+        let svg = std::fs::read_to_string(path.with_extension("svg")).expect("a picture");
+        assert!(svg.contains("VXLAN") && svg.contains(first), "{name}: {svg}");
+    }
+    // Of a link no more than it carries.
+    let text = std::fs::read_to_string(folder.join("overlay-fib-table2-10.json")).expect("a figure");
+    let all: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    for series in all["figure"]["series"].as_array().expect("a list") {
+        for point in series["points"].as_array().expect("points") {
+            assert!(point[1]["max"].as_f64() < Some(10.0), "{series:#}");
+        }
+    }
+    assert!(done.stdout.contains("NVGRE 1500") && done.stdout.contains("SRv6"), "{done:#?}");
+    if crate::common::may_make_interfaces() {
+        assert!(done.stdout.contains("this kernel"), "what the kernel takes: {done:#?}");
+        assert!(done.stdout.contains("the kernel's packets go to a "), "{done:#?}");
+    }
+    let done = run(place.path(), "bench paper overlay-fib --figure 5");
+    assert_eq!(done.code(), Some(2), "{done:#?}");
+    assert!(done.stderr.contains("table2-40"), "{done:#?}");
+}

@@ -1,8 +1,9 @@
 //! The figures of *Fast Userspace Packet Processing* (ANCS 2015) that tell its
 //! design: I/O batching (5), ring sizes (6), execution models (8), zero copy (9),
-//! queues against locks (11), batches through the graph (15). Another paper's are in
-//! [`xl710`].
+//! queues against locks (11), batches through the graph (15). Other papers' are in
+//! [`overlay_fib`] and [`xl710`].
 
+pub mod overlay_fib;
 pub mod xl710;
 
 use serde::Serialize;
@@ -43,8 +44,21 @@ pub struct Figure {
     pub y: &'static str,
     /// What the curves say in words.
     pub notes: Vec<String>,
-    /// Its curves.
+    /// Its curves, or bars.
     pub series: Vec<Series>,
+    /// What stands at each x where it has bars: points' places are then those of the labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bars: Option<Bars>,
+}
+
+/// Bars in the place of curves.
+#[derive(Debug, Clone, Serialize)]
+pub struct Bars {
+    /// What each place is.
+    pub labels: Vec<String>,
+    /// The first so many series are one bar at each place, one upon the other; each of the others
+    /// is a bar beside it, and where there is such a stack scaled to be as high at the first place.
+    pub stacked: usize,
 }
 
 /// One of its curves.
@@ -152,6 +166,7 @@ impl Bench<'_> {
             y: "Gbit/s",
             notes: vec![],
             series: self.by_length(names.map(with))?,
+            bars: None,
         })
     }
 
@@ -170,6 +185,7 @@ impl Bench<'_> {
             series: self.series(rings.map(with), &bursts, |curve, burst| {
                 self.rate(&Curve { burst, ..curve.clone() }, 64)
             })?,
+            bars: None,
         })
     }
 
@@ -193,6 +209,7 @@ impl Bench<'_> {
             y: "Gbit/s",
             notes: vec![],
             series: self.by_length(curves)?,
+            bars: None,
         })
     }
 
@@ -207,6 +224,7 @@ impl Bench<'_> {
             y: "Gbit/s",
             notes: vec![],
             series: self.by_length([with("zero copy", Manner::ZeroCopy), with("copy", Manner::Copy)])?,
+            bars: None,
         })
     }
 
@@ -226,6 +244,7 @@ impl Bench<'_> {
             y: "Gbit/s",
             notes: vec![],
             series: self.by_length([with("2 queues", 2), with("1 queue, lock", 1)])?,
+            bars: None,
         })
     }
 
@@ -248,6 +267,7 @@ impl Bench<'_> {
             y: "Gbit/s",
             notes: vec![],
             series: self.by_length(curves)?,
+            bars: None,
         })
     }
 

@@ -102,6 +102,7 @@ fn figure_8(windows: &Windows, progress: &dyn Fn(usize, usize)) -> Result<Figure
         y: "Mpps of each thread",
         notes: series.iter().filter_map(scaling).collect(),
         series: series.into(),
+        bars: None,
     })
 }
 
@@ -257,6 +258,7 @@ fn figure_10(windows: &Windows, progress: &dyn Fn(usize, usize)) -> Result<Figur
         y: "Gbit/s of messages",
         notes: vec![],
         series: series.into(),
+        bars: None,
     })
 }
 
@@ -280,6 +282,7 @@ fn queues(windows: &Windows, progress: &dyn Fn(usize, usize)) -> Result<Figure> 
         y: "TSC cycles",
         notes: vec![],
         series: series.into(),
+        bars: None,
     })
 }
 
