@@ -6,7 +6,7 @@ use control::{Key, Owner};
 use overlay::{Target, Usage};
 use port::Reason;
 use serde::{Deserialize, Serialize};
-use vtep::{Sources, describe_target};
+use vtep::{Sources, describe_target, describe_tunnel};
 
 use super::accounts::Accounts;
 use super::host::{Host, now_ns};
@@ -33,6 +33,17 @@ struct Entry {
     used: Option<f64>,
 }
 
+/// Where a copy of what nothing is known of goes.
+#[derive(Debug, Serialize, Deserialize)]
+struct Flood {
+    network: u32,
+    tunnel: String,
+    /// Whose the list is; nobody's of one that is none's any more.
+    owner: Option<String>,
+    /// How long ago the list was told of, in seconds.
+    age: Option<f64>,
+}
+
 /// A next hop, with its Ethernet address if that is known.
 #[derive(Debug, Serialize, Deserialize)]
 struct NextHop {
@@ -47,6 +58,8 @@ struct State {
     entries: Vec<Entry>,
     /// Entries that are not listed.
     more: usize,
+    /// Each network's flood list, in its order.
+    floods: Vec<Flood>,
     next_hops: Vec<NextHop>,
     /// What somebody wants and the table does not have, a sentence each.
     problems: Vec<String>,
@@ -87,6 +100,11 @@ pub fn run(arguments: &Show) -> Result<(), Failure> {
     }
     if state.more > 0 {
         println!("and {} more: --limit", state.more);
+    }
+    println!("\n{:<10} {:<73} {:<8} {:>10}", "network", "flood list", "owner", "age");
+    for Flood { network, tunnel, owner, age } in &state.floods {
+        let age = age.map_or("-".to_owned(), |age| format!("{age:.1} s"));
+        println!("{network:<10} {tunnel:<73} {:<8} {age:>10}", owner.as_deref().unwrap_or("-"));
     }
     println!("\n{:<10} {:<40} Ethernet address", "port", "next hop");
     for NextHop { port, address, mac } in &state.next_hops {
@@ -131,6 +149,7 @@ pub fn answer(host: &Host, sources: Option<&Sources>, limit: usize) -> String {
     let entries: Vec<Entry> =
         table.networks().flat_map(|network| entries_of(host, network)).take(limit).collect();
     let more = table.networks().map(|network| table.entries(network)).sum::<usize>() - entries.len();
+    let floods = table.networks().flat_map(|network| floods_of(host, network)).take(limit).collect();
     let program = host.control.program();
     let refused = program.refused().iter().map(|(key, error)| format!("{key}: {error}"));
     let waiting = program.waiting().map(|key| format!("{key}: its network is not there"));
@@ -138,8 +157,20 @@ pub fn answer(host: &Host, sources: Option<&Sources>, limit: usize) -> String {
     let problems = refused.chain(waiting).chain(unresolved).take(limit).collect();
     let control = sources.map_or(serde_json::Value::Null, Sources::status);
     let accounts = serde_json::to_value(accounts).unwrap_or_default();
-    serde_json::to_string_pretty(&State { entries, more, next_hops, problems, control, accounts })
+    serde_json::to_string_pretty(&State { entries, more, floods, next_hops, problems, control, accounts })
         .unwrap_or_default()
+}
+
+/// The flood list of a network.
+fn floods_of(host: &Host, network: u32) -> impl Iterator<Item = Flood> + '_ {
+    let told = host.control.told(&Key::Flood(network), now_ns());
+    let (table, _) = host.control.state();
+    table.flood(network).map(move |tunnel| Flood {
+        network,
+        tunnel: describe_tunnel(tunnel),
+        owner: told.map(|(owner, _)| owner.name().to_owned()),
+        age: told.map(|(_, age)| age),
+    })
 }
 
 /// The entries of a network: those of identifiers, and prefixes.
