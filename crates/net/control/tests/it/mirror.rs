@@ -409,3 +409,38 @@ fn wrong_bytes_are_counted_and_the_messages_in_front_taken() {
     assert_eq!(watched.remote(10, HOST), Some(ip(2)));
     assert_eq!(watched.mirror.counters().malformed, 1);
 }
+
+/// RFC 9136, section 4.4.1: a prefix of a type 5 route is behind the far end's router, whose Ethernet
+/// address FRR makes an entry of the routed network (L3VNI), a neighbour on the device that routes
+/// there, and a route of the tenant's table by it. The entry is followed when the router has another
+/// address; what the tenant routes is not the underlay's.
+#[test]
+fn a_type_5_routes_router_is_an_entry_of_its_network() {
+    const ROUTER: [u8; 6] = [2, 0, 0, 0, 2, 2];
+    const OTHER: [u8; 6] = [2, 0, 0, 0, 2, 9];
+    const DEVICE: u32 = 20;
+    let mut watched = Watched::new();
+    let prefix = (IpAddr::from([10, 5, 0, 0]), 16);
+    watched.take(&eth1(2).added()).take(&vxlan(8, 1000).added());
+    watched.take(&Fdb::to(8, ROUTER, ip(2)).added()).take(&new_neighbor(DEVICE, ip(2), Some(ROUTER)));
+    let mut tenants = route(prefix, 20, (Some(DEVICE), Some(ip(2))), None);
+    tenants.header.table = 100;
+    watched.take(&new_route(tenants.clone()));
+    assert_eq!(watched.remote(1000, ROUTER), Some(ip(2)));
+    assert!(!watched.have.contains_key(&Key::Route(prefix)), "the tenant's, not the underlay's");
+    assert!(!watched.have.keys().any(|key| matches!(key, Key::Neighbor(..))), "{:?}", watched.have);
+    // The far end's router has another address.
+    watched.take(&Fdb::to(8, OTHER, ip(2)).added()).take(&new_neighbor(DEVICE, ip(2), Some(OTHER)));
+    watched.take(&Fdb::to(8, ROUTER, ip(2)).removed());
+    assert_eq!((watched.remote(1000, ROUTER), watched.remote(1000, OTHER)), (None, Some(ip(2))));
+    // Several far ends have the prefix: a router each, and the tenant's route chooses.
+    watched.take(&Fdb::to(8, ROUTER, ip(3)).added());
+    assert_eq!((watched.remote(1000, ROUTER), watched.remote(1000, OTHER)), (Some(ip(3)), Some(ip(2))));
+    watched.take(&del_route(tenants)).take(&Fdb::to(8, OTHER, ip(2)).removed());
+    assert_eq!(watched.remote(1000, OTHER), None);
+    // In the table of the underlay as well it leads to no port: what goes to a far end behind it
+    // would be a tunnel in a tunnel.
+    watched.take(&new_route(route(prefix, 20, (Some(DEVICE), Some(ip(2))), None)));
+    let elsewhere = overlay::Route { port: control::ELSEWHERE, gateway: None };
+    assert_eq!(watched.have.get(&Key::Route(prefix)), Some(&Value::Route(elsewhere)));
+}
