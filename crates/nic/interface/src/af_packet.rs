@@ -22,6 +22,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use crate::capabilities::{AF_PACKET, lacking};
 use crate::counters::{RxCounters, TxCounters, port_stats};
 use crate::frame::{Longest, TAG};
 use crate::link::{Interface, State};
@@ -145,7 +146,7 @@ impl AfPacketPort {
 
     fn refused(&self, source: io::Error) -> Error {
         match source.raw_os_error() {
-            Some(libc::EPERM) => may_not(&self.name, "a packet socket", "CAP_NET_RAW"),
+            Some(libc::EPERM) => lacking(&self.name, "a packet socket", AF_PACKET, AF_PACKET),
             Some(libc::EAFNOSUPPORT) => {
                 let what = "this kernel has no packet sockets".to_owned();
                 Error::setup(&self.name, what, "modprobe af_packet, or a kernel with CONFIG_PACKET")
@@ -155,20 +156,19 @@ impl AfPacketPort {
     }
 }
 
+/// The interface's name in a port's, without what is asked of it behind a comma.
+pub(crate) fn interface_of(port: &str) -> &str {
+    let name = port.split_once(':').map_or(port, |(_, name)| name);
+    name.split_once(',').map_or(name, |(name, _)| name)
+}
+
 /// An interface that is down cannot be used, and it is not ours to turn on.
 pub(crate) fn needs_up(port: &str, state: &State) -> Result<()> {
     if state.is_up() {
         return Ok(());
     }
-    let name = port.split_once(':').map_or(port, |(_, name)| name);
+    let name = interface_of(port);
     Err(Error::setup(port, "the interface is down".to_owned(), format!("ip link set {name} up")))
-}
-
-/// The user lacks capabilities: `CAP_NET_RAW`, or several, joined by "and".
-pub(crate) fn may_not(port: &str, what: &str, capabilities: &str) -> Error {
-    let words = capabilities.to_lowercase().replace(" and ", ",");
-    let fix = format!("run as root, or: setcap {words}+ep $(command -v ixora)");
-    Error::setup(port, format!("{what} needs {capabilities}"), fix)
 }
 
 impl Port for AfPacketPort {

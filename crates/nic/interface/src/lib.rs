@@ -8,6 +8,7 @@
 
 pub mod af_packet;
 pub mod af_xdp;
+mod capabilities;
 mod checksum;
 mod counters;
 mod frame;

@@ -94,12 +94,15 @@ pub fn turn_on(name: &str) -> io::Result<()> {
     if state.is_up() { Ok(()) } else { interface.turn_on(None) }
 }
 
+/// The interface's counter of received frames that were dropped.
+pub(crate) const RX_DROPPED: &str = "interface_rx_dropped";
+
 /// Counters of the interface that tell of packets nobody else counts: where they
 /// stand in `rtnl_link_stats64`, and what they mean. They count everybody's
 /// packets, not only the port's.
 const COUNTERS: [(usize, &str, &str); 7] = [
     (4, "interface_rx_errors", "frames the interface could not receive"),
-    (6, "interface_rx_dropped", "received frames the kernel dropped"),
+    (6, RX_DROPPED, "received frames the kernel dropped"),
     (11, "interface_rx_over_errors", "frames beyond the interface's ring"),
     (15, "interface_rx_missed", "frames the interface had no room for"),
     (5, "interface_tx_errors", "frames the interface could not send"),

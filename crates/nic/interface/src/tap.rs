@@ -23,6 +23,7 @@ use crate::counters::{RxCounters, TxCounters, port_stats};
 use crate::frame::{Longest, TAG, check, fits, is_tagged, room};
 use crate::link::{Interface, State};
 use crate::medium::{MOST_QUEUES, queue_pairs};
+use attach::Fault;
 use port::{
     Capabilities, Error, Feature, Features, Limits, Link, Options, Port, PortStats, Result, RxQueue, RxStats,
     Support, TxQueue, TxStats,
@@ -112,26 +113,51 @@ fn files(port: &str, interface: &str, queues: usize, long: bool) -> Result<Vec<A
     let open = |several| attach::open(interface, several, long).map(Arc::new);
     // One that was made for a single queue opens in no other way.
     let first = match open(true) {
-        Err(error) if queues == 1 && error.raw_os_error() == Some(libc::EINVAL) => open(false),
+        Err(Fault::Interface(error)) if queues == 1 && error.raw_os_error() == Some(libc::EINVAL) => {
+            open(false)
+        }
         first => first,
     };
-    let mut files = vec![first.map_err(|error| refused(port, interface, error))?];
+    let mut files = vec![first.map_err(|fault| refused(port, interface, fault))?];
     for _ in 1..queues {
-        files.push(open(true).map_err(|error| refused(port, interface, error))?);
+        files.push(open(true).map_err(|fault| refused(port, interface, fault))?);
     }
     Ok(files)
 }
 
-fn refused(port: &str, interface: &str, source: io::Error) -> Error {
+fn refused(port: &str, interface: &str, fault: Fault) -> Error {
+    match fault {
+        Fault::Device(source) => no_device(port, source),
+        Fault::Interface(source) => no_interface(port, interface, source),
+    }
+}
+
+/// Why the device node cannot be opened. A control group that keeps a container from it says
+/// EPERM, the node's own permissions say EACCES.
+fn no_device(port: &str, source: io::Error) -> Error {
+    let (what, fix) = match source.raw_os_error() {
+        Some(libc::EACCES) => (
+            "this user may not open /dev/net/tun: its permissions",
+            "run as root, or, as most systems have it: sudo chmod 666 /dev/net/tun",
+        ),
+        Some(libc::EPERM) => (
+            "this container may not open /dev/net/tun",
+            "start it with the device, as docker does with --device /dev/net/tun",
+        ),
+        Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => ("there is no /dev/net/tun", "modprobe tun"),
+        _ => return Error::System { port: port.to_owned(), doing: "opening /dev/net/tun", source },
+    };
+    Error::setup(port, what.to_owned(), fix)
+}
+
+/// Why there is no such interface for us.
+fn no_interface(port: &str, interface: &str, source: io::Error) -> Error {
     let made = format!("ip tuntap add mode tap user $USER multi_queue name {interface}");
     let (what, fix) = match source.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => (
+        Some(libc::EPERM) => (
             "making an interface, or using another's, needs CAP_NET_ADMIN",
             format!("run as root, or: {made}"),
         ),
-        Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => {
-            ("there is no /dev/net/tun", "modprobe tun".to_owned())
-        }
         Some(libc::EBUSY) => ("another process has the interface", "choose another name".to_owned()),
         Some(libc::E2BIG) => ("the interface has no more queues", "ask for fewer with --queues".to_owned()),
         Some(libc::EINVAL) => (
@@ -139,7 +165,7 @@ fn refused(port: &str, interface: &str, source: io::Error) -> Error {
             format!("ip link del {interface}, or choose another name; with several queues: {made}"),
         ),
         _ => {
-            return Error::System { port: port.to_owned(), doing: "opening /dev/net/tun", source };
+            return Error::System { port: port.to_owned(), doing: "making the interface", source };
         }
     };
     Error::setup(port, what.to_owned(), fix)

@@ -206,3 +206,29 @@ fn without_privileges_the_capability_is_named() {
         assert!(error.contains("needs CAP_NET_ADMIN") && error.contains("as root"), "{error}");
     });
 }
+
+#[test]
+fn a_device_that_may_not_be_opened_is_no_missing_capability() {
+    in_namespace(|| {
+        // A /dev/net of this thread's own.
+        nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNS).expect("root");
+        run("mount --make-rprivate /");
+        run("mount -t tmpfs -o mode=755 none /dev/net");
+        let why = || TapPort::open("t0", &Options::default()).err().expect("no port").to_string();
+        assert_eq!(why(), "tap:t0: there is no /dev/net/tun: modprobe tun");
+        run("mknod -m 600 /dev/net/tun c 10 200");
+        drop(TapPort::open("t0", &Options::default()).expect("root may"));
+        let nobody = rustix::process::Uid::from_raw(65534);
+        rustix::thread::set_thread_uid(nobody).expect("root may become anybody");
+        let error = why();
+        assert!(error.contains("may not open /dev/net/tun: its permissions"), "{error}");
+        assert!(error.contains("chmod 666 /dev/net/tun") && !error.contains("CAP_"), "{error}");
+    });
+}
+
+/// Runs a command, which succeeds.
+fn run(command: &str) {
+    let words: Vec<_> = command.split(' ').collect();
+    let status = std::process::Command::new(words[0]).args(&words[1..]).status();
+    assert!(status.expect("it is installed").success(), "{command}");
+}

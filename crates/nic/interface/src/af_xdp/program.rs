@@ -7,8 +7,11 @@ use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
+use rustix::thread::CapabilitySet;
+
 use super::bpf;
-use crate::af_packet::may_not;
+use crate::af_packet::interface_of;
+use crate::capabilities::{AF_XDP, lacking};
 use port::Error;
 
 /// `XDP_PASS`, what becomes of a packet whose queue has no socket.
@@ -103,10 +106,12 @@ fn instructions(map: i32) -> [u64; 6] {
 impl Fault {
     /// The error, with its cause and its fix where they are known.
     pub(super) fn explain(self, port: &str) -> Error {
-        let name = port.split_once(':').map_or(port, |(_, name)| name);
-        let name = name.split(',').next().unwrap_or(name);
+        let name = interface_of(port);
         let (what, fix) = match self.source.raw_os_error() {
-            Some(libc::EPERM) => return may_not(port, self.step, "CAP_BPF and CAP_NET_ADMIN"),
+            Some(libc::EPERM) => {
+                let missing = CapabilitySet::BPF | CapabilitySet::NET_ADMIN;
+                return lacking(port, self.step, missing, AF_XDP);
+            }
             Some(libc::EBUSY | libc::EEXIST) => (
                 "the interface has another XDP program",
                 format!("end the program that uses it, or: ip link set dev {name} xdp off xdpgeneric off"),

@@ -14,10 +14,11 @@ use rustix::net::xdp::{
     XDP_UMEM_PGOFF_FILL_RING, XdpOptionsFlags, XdpRingOffset, XdpStatistics, XdpUmemReg, XdpUmemRegFlags,
 };
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
+use rustix::thread::CapabilitySet;
 
 use super::ring::{Offsets, Ring};
 use super::umem::{self, Umem};
-use crate::af_packet::may_not;
+use crate::capabilities::{AF_XDP, granting, lacking};
 use crate::mapping::Mapping;
 use port::Error;
 
@@ -27,6 +28,7 @@ const DESCRIPTOR: usize = 16;
 
 /// How long the kernel may take to let go of a queue whose socket was closed.
 const LEAVING: Duration = Duration::from_secs(1);
+const REGISTERING: &str = "registering packet memory";
 const BINDING: &str = "binding an AF_XDP socket";
 
 /// How packets come into our memory and leave it.
@@ -90,7 +92,7 @@ impl XdpSocket {
             flags: XdpUmemRegFlags::XDP_UMEM_UNALIGNED_CHUNK_FLAG,
             tx_metadata_len: 0,
         };
-        sockopt::set_xdp_umem_reg(&socket, register).map_err(fault("registering packet memory"))?;
+        sockopt::set_xdp_umem_reg(&socket, register).map_err(fault(REGISTERING))?;
         let (rx_size, tx_size) = (rx_ring as u32, tx_ring as u32);
         sockopt::set_xdp_umem_fill_ring_size(&socket, rx_size)
             .and_then(|()| sockopt::set_xdp_umem_completion_ring_size(&socket, tx_size))
@@ -177,14 +179,20 @@ impl Fault {
     pub(super) fn explain(self, port: &str, queue: u32) -> Error {
         let binds = self.step == BINDING;
         let (what, fix) = match self.source {
-            Errno::PERM => return may_not(port, self.step, "CAP_NET_RAW"),
+            Errno::PERM => return lacking(port, self.step, CapabilitySet::NET_RAW, AF_XDP),
             Errno::AFNOSUPPORT => {
                 ("the kernel has no AF_XDP".to_owned(), "use a kernel with CONFIG_XDP_SOCKETS, or af_packet")
             }
-            Errno::NOBUFS | Errno::NOMEM => (
-                "the limit on locked memory is too low for the packet memory".to_owned(),
-                "ulimit -l unlimited (or CAP_IPC_LOCK), or smaller rings with --ring",
-            ),
+            // The kernel's only reason for it there (net/xdp/xdp_umem.c).
+            Errno::NOBUFS if self.step == REGISTERING => {
+                let what = "packet memory beyond the limit on locked memory needs CAP_IPC_LOCK".to_owned();
+                let fix =
+                    format!("{}; or ulimit -l unlimited, or smaller rings with --ring", granting(AF_XDP));
+                return Error::setup(port, what, fix);
+            }
+            Errno::NOBUFS | Errno::NOMEM => {
+                ("the kernel has too little memory".to_owned(), "smaller rings with --ring, or fewer queues")
+            }
             Errno::BUSY if binds => (
                 format!("queue {queue} belongs to another AF_XDP socket"),
                 "end the program that uses it, or use another interface",

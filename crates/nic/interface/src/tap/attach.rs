@@ -32,12 +32,26 @@ const LONG_SEGMENTS: usize = 0x01 | 0x02 | 0x04;
 const TUNSETVNETHDRSZ: Opcode = opcode::write::<libc::c_int>(b'T', 216);
 const TUNATTACHFILTER: Opcode = opcode::write::<libc::sock_fprog>(b'T', 213);
 
+/// What failed, and why.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// The device node could not be opened.
+    Device(io::Error),
+    /// The interface could not be made or taken.
+    Interface(io::Error),
+}
+
+impl<E: Into<io::Error>> From<E> for Fault {
+    fn from(error: E) -> Fault {
+        Fault::Interface(error.into())
+    }
+}
+
 /// A queue of the interface `name`, which is made if there is none: `several`
 /// says that it has, or may have, more than one, and `long` that the kernel may give segments
 /// that are to be cut, each frame with a header in front.
-pub(super) fn open(name: &str, several: bool, long: bool) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = rustix::fs::open("/dev/net/tun", flags, Mode::empty())?;
+pub(super) fn open(name: &str, several: bool, long: bool) -> Result<OwnedFd, Fault> {
+    let file = device().map_err(|errno| Fault::Device(errno.into()))?;
     let queues = if several { libc::IFF_MULTI_QUEUE } else { 0 };
     let headers = if long { libc::IFF_VNET_HDR } else { 0 };
     let flags = libc::IFF_TAP | libc::IFF_NO_PI | queues | headers;
@@ -59,10 +73,14 @@ pub(super) fn open(name: &str, several: bool, long: bool) -> io::Result<OwnedFd>
     Ok(file)
 }
 
+fn device() -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    rustix::fs::open("/dev/net/tun", flags, Mode::empty())
+}
+
 /// A new interface, of a name or of any, and what it is called.
 pub(crate) fn open_any(name: &str, tap: bool) -> io::Result<(OwnedFd, String)> {
-    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = rustix::fs::open("/dev/net/tun", flags, Mode::empty())?;
+    let file = device()?;
     let flags = if tap { libc::IFF_TAP } else { libc::IFF_TUN } | libc::IFF_NO_PI;
     let mut request = Request { name: [0; 16], flags: flags as u16, rest: [0; 22] };
     let place = request.name[..LONGEST].get_mut(..name.len()).ok_or(Errno::NAMETOOLONG)?;

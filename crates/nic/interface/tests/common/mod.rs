@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use memory::{Backing, Batch, Dma, Pool};
 use nix::sched::{CloneFlags, unshare};
 use port::{Port, RxQueue, TxQueue};
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
 /// Runs `test` in a network namespace that goes away with it. Where there may be
 /// none it is passed over, unless everything must run (`CI`).
@@ -239,9 +240,12 @@ impl End {
 
 /// This thread has no capabilities any more, though it is root's.
 pub fn drop_capabilities() {
-    use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
-    let none = CapabilitySet::empty();
-    let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    keep_capabilities(CapabilitySet::empty());
+}
+
+/// This thread has these capabilities alone.
+pub fn keep_capabilities(kept: CapabilitySet) {
+    let sets = CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() };
     set_capabilities(None, sets).expect("giving up is allowed");
 }
 
