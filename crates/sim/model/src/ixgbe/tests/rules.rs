@@ -71,8 +71,8 @@ fn what_registers_should_not_hold() {
     let hlreg0 = HLREG0::TXCRCEN | HLREG0::RXCRCSTRP | HLREG0::TXPADEN;
     let cases: &[(&[(u32, u32)], Rule)] = &[
         (&[(MAXFRS::AT, 9000 << MAXFRS::MFS_SHIFT)], Rule::JumboNotEnabled),
-        (&[(RXPBSIZE::at(0), 512)], Rule::PacketBufferMissing),
-        (&[(RTTDCS::AT, RTTDCS::ARBDIS), (TXPBSIZE::at(0), 160), (RTTDCS::AT, 0)], Rule::PacketBufferMissing),
+        (&[(RXPBSIZE::at(0), 0)], Rule::PacketBufferMissing),
+        (&[(RTTDCS::AT, RTTDCS::ARBDIS), (TXPBSIZE::at(0), 0), (RTTDCS::AT, 0)], Rule::PacketBufferMissing),
         (&[(RTTDCS::AT, RTTDCS::ARBDIS)], Rule::ArbiterLeftDisabled),
         (&[(TXPBSIZE::at(0), 80 << TXPBSIZE::SIZE_SHIFT)], Rule::ArbiterNotDisabled),
         (&[(RXPBSIZE::at(1), 64 << RXPBSIZE::SIZE_SHIFT)], Rule::PacketBufferOverbooked),
