@@ -75,7 +75,7 @@ pub static FILTER: Class = Class {
     drops: &[Reason::NotInRange],
     example: "FromDump(in.pcap) -> TimeFilter(START_AFTER 10s, INTERVAL 1m, STOP true) -> ToDump(out.pcap)",
     see: &["TimeRange", "SetTimestamp"],
-    make: |_, conf| {
+    make: |setup, conf| {
         let mut time = |key, positional| -> Result<Option<i64>, graph::Fault> {
             let span: Option<Span> = if positional { conf.positional(key)? } else { conf.keyword(key)? };
             Ok(span.map(|span| span.0).filter(|ns| *ns != 0))
@@ -106,7 +106,11 @@ pub static FILTER: Class = Class {
         }
         let call = call.or_else(|| stop.then(Call::stop));
         let armed = call.is_some();
-        Ok(Each::boxed(Filter { start, end, ready: false, call, armed, called_at: None }))
+        let filter = Filter { start, end, ready: false, call, armed, called_at: None };
+        if filter.calls() {
+            setup.take_one_by_one();
+        }
+        Ok(Each::boxed(filter))
     },
     ..Class::BASE
 };
@@ -254,10 +258,6 @@ impl PerPacket for Filter {
 
     fn calls(&self) -> bool {
         self.call.as_ref().is_some_and(|call| !call.is_stop())
-    }
-
-    fn sees_others(&self) -> bool {
-        self.calls()
     }
 
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {

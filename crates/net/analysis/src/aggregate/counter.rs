@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use graph::class::{Handlers, action, both, keyword, read, write};
 use graph::value::{Names, Raw, Scope, Value, unsigned};
-use graph::{Action, Class, Conf, Cx, Each, Fault, PerPacket, Refused};
+use graph::{Action, Class, Conf, Cx, Each, Fault, PerPacket, Refused, Setup};
 use memory::Packet;
 use memory::annotation::Header;
 
@@ -133,7 +133,7 @@ pub static CLASS: Class = Class {
     example: "FromIPSummaryDump(-, STOP true) -> AggregateIP(ip dst) -> ac :: AggregateCounter -> Discard; \
               DriverManager(pause, write ac.write_text_file -)",
     see: &["AggregateIP", "AggregateIPFlows", "AggregateLength", "FromIPSummaryDump"],
-    make: |_, conf| make(conf).map(Each::boxed),
+    make: |setup, conf| make(setup, conf).map(Each::boxed),
     ..Class::BASE
 };
 
@@ -195,7 +195,7 @@ fn one_of(conf: &mut Conf<'_>, keys: [&'static str; 3]) -> Result<Option<At>, Fa
     })
 }
 
-fn make(conf: &mut Conf<'_>) -> Result<Counter, Fault> {
+fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>) -> Result<Counter, Fault> {
     let counter = Counter {
         bytes: conf.keyword("BYTES")?.unwrap_or(false),
         ip_bytes: conf.keyword("IP_BYTES")?.unwrap_or(false),
@@ -213,6 +213,9 @@ fn make(conf: &mut Conf<'_>) -> Result<Counter, Fault> {
         waits: false,
     };
     conf.complete()?;
+    if counter.at_aggregates.iter().chain(&counter.at_count).any(|at| !at.call.is_stop()) {
+        setup.take_one_by_one();
+    }
     Ok(counter)
 }
 
@@ -389,10 +392,6 @@ impl PerPacket for Counter {
 
     fn calls(&self) -> bool {
         self.waits || self.at_aggregates.is_some() || self.at_count.is_some()
-    }
-
-    fn sees_others(&self) -> bool {
-        self.at_aggregates.iter().chain(&self.at_count).any(|at| !at.call.is_stop())
     }
 
     fn packet(&mut self, cx: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Action {

@@ -217,6 +217,9 @@ fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, usual: Option<Kind>) -> Resu
     let instructions = instructions(conf.rest(), kind == Kind::Driver)?;
     conf.complete()?;
     needs::say(&instructions, setup);
+    if kind == Kind::Packet {
+        setup.take_one_by_one();
+    }
     let exports = instructions.iter().filter_map(|i| match i {
         Instruction::Init { variable, export: true, .. } => Some(variable.clone()),
         _ => None,
@@ -478,10 +481,6 @@ impl Element for Script {
         if let Err(refused) = self.run_with(cx, "run", "", true) {
             self.complain(cx, &refused.to_string());
         }
-    }
-
-    fn sees_others(&self) -> bool {
-        self.kind == Kind::Packet
     }
 
     fn push(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use graph::class::{Handlers, action, both, keyword, named, positional};
-use graph::element::InputSelector;
 use graph::{Class, Cx, Element, Fault, Next, Refused};
 use memory::Batch;
 use port::Reason;
@@ -38,9 +37,11 @@ pub static BYPASS: Class = Class {
         let active = conf.positional("ACTIVE")?.unwrap_or(false);
         let _inline: Option<bool> = conf.keyword("INLINE")?;
         conf.complete()?;
-        let bypass =
-            Bypass { inputs: setup.inputs, ways: Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]) };
+        let bypass = Bypass { ways: Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]) };
         bypass.set(active);
+        if setup.inputs > 1 {
+            setup.select_inputs(bypass.ways.clone());
+        }
         Ok(Box::new(bypass))
     },
     ..Class::BASE
@@ -122,7 +123,6 @@ pub static PULL_TEE: Class = Class {
 /// See [`BYPASS`].
 #[derive(Debug, Clone)]
 pub struct Bypass {
-    inputs: usize,
     /// The output of packets of input 0, and the input that output 0 pulls from; and
     /// those of input and output 1. All threads have one.
     ways: Arc<[AtomicUsize; 2]>,
@@ -139,19 +139,9 @@ impl Bypass {
     }
 }
 
-impl InputSelector for Bypass {
-    fn selected_inputs(&self) -> Arc<[AtomicUsize]> {
-        self.ways.clone()
-    }
-}
-
 impl Element for Bypass {
     fn push(&mut self, cx: &mut Cx<'_>, input: usize, _: &mut Batch) -> Next {
         Next::Push(usize::from(self.is_active() && input == 0 && cx.outputs() > 1))
-    }
-
-    fn input_selector(&self) -> Option<&dyn InputSelector> {
-        if self.inputs > 1 { Some(self) } else { None }
     }
 
     fn pull(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) {

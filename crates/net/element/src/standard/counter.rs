@@ -55,13 +55,16 @@ pub static CLASS: Class = Class {
     example: "FromDevice(p) -> c :: Counter -> Discard",
     see: &["AverageCounter", "CompareBlock"],
     kernel: Kernel::Inside(single!(Counter)),
-    make: |_, conf| {
+    make: |setup, conf| {
         let call = conf.keyword::<Raw>("COUNT_CALL")?;
         let byte_call = conf.keyword::<Raw>("BYTE_COUNT_CALL")?;
         conf.complete()?;
         let call = call.map(|text| Call::parse(&text.0, "COUNT_CALL type mismatch")).transpose()?;
         let byte_call =
             byte_call.map(|text| Call::parse(&text.0, "BYTE_COUNT_CALL type mismatch")).transpose()?;
+        if [&call, &byte_call].into_iter().flatten().any(|call| call.handler != "stop") {
+            setup.take_one_by_one();
+        }
         let (packets, bytes) = (PerThreadCounter::default(), PerThreadCounter::default());
         Ok(Box::new(Counter { packets, bytes, call, byte_call, counted: false, rate: Rate::default() }))
     },
@@ -237,10 +240,6 @@ impl Element for Counter {
         let calls = [&self.call, &self.byte_call].into_iter().flatten();
         let refused = calls.filter_map(|call| cx.can_write(&call.handler).err()).next();
         refused.map_or(Ok(()), |refused| Err(refused.to_string()))
-    }
-
-    fn sees_others(&self) -> bool {
-        [&self.call, &self.byte_call].into_iter().flatten().any(|call| call.handler != "stop")
     }
 
     fn push(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {

@@ -27,8 +27,6 @@ pub mod value;
 pub mod well_known;
 
 use std::any::Any;
-use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
 use memory::Batch;
 
@@ -153,8 +151,9 @@ impl Refused {
 /// once for each ([`replicate`](Self::replicate)), or behind a lock.
 ///
 /// Nothing must be there; most have [`push`](Self::push) or [`pull`](Self::pull), and
-/// `replicate`. Handlers are rows of its [class](crate::Class::handlers). The last four
-/// functions are for ports, schedulers, scripts and [`Each`].
+/// `replicate`. Handlers are rows of its [class](crate::Class::handlers). The last
+/// functions are for ports, scripts and [`Each`]. What is known of an element when it is made, that
+/// it keeps packets or chooses inputs, say, it tells [`Setup`](crate::Setup).
 #[allow(unused_variables)]
 pub trait Element: Any + Send {
     /// All elements are made and connected: makes tasks and timers, finds others.
@@ -230,21 +229,9 @@ pub trait Element: Any + Send {
         None
     }
 
-    /// If it does nothing else but choose one of its inputs for those that pull.
-    fn input_selector(&self) -> Option<&dyn InputSelector> {
-        None
-    }
-
     /// If it is asked before the router stops.
     fn stop_hook(&mut self) -> Option<&mut dyn StopHook> {
         None
-    }
-
-    /// Whether what becomes of a packet depends on what others did with the one before it:
-    /// packets come to such an element, and to those in front of it, one by one
-    /// ([`Planned::single`](crate::plan::Planned::single)).
-    fn sees_others(&self) -> bool {
-        false
     }
 
     /// What looks at one packet at a time in it, if it is an [`Each`].
@@ -264,13 +251,6 @@ pub trait ThreadPlacement {
     fn hands_over(&self) -> bool {
         false
     }
-}
-
-/// An element between pulls that does nothing else but choose an input: the lane pulls
-/// at that in its place, so that it may lead back to itself.
-pub trait InputSelector {
-    /// For each output, the input that is chosen.
-    fn selected_inputs(&self) -> Arc<[AtomicUsize]>;
 }
 
 /// An element that is asked before the router stops: a script.

@@ -71,11 +71,6 @@ pub trait PerPacket: Send + 'static {
         false
     }
 
-    /// As [`Element::sees_others`].
-    fn sees_others(&self) -> bool {
-        false
-    }
-
     /// As [`Element::notice`].
     #[allow(unused_variables)]
     fn notice(&self, kind: Kind, port: usize) -> Notice {
@@ -204,10 +199,6 @@ impl<K: PerPacket> Element for Each<K> {
 
     fn notice(&self, kind: Kind, port: usize) -> Notice {
         self.0.notice(kind, port)
-    }
-
-    fn sees_others(&self) -> bool {
-        self.0.sees_others()
     }
 
     fn replicate(&self) -> Option<Box<dyn Element>> {

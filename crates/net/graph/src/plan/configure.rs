@@ -3,6 +3,8 @@
 //! with it.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use crate::element::class::{Registry, SystemNeed};
 use crate::element::conf::{Conf, Fault};
@@ -39,6 +41,10 @@ pub(crate) struct Results {
     needs: Vec<(usize, SystemNeed)>,
     /// The ports whose address elements need, which were not open when the elements were made.
     awaited: BTreeMap<usize, Vec<String>>,
+    /// Elements to which packets come one by one.
+    single: Vec<usize>,
+    /// The inputs that elements choose, by their numbers.
+    selected: Vec<(usize, Arc<[AtomicUsize]>)>,
     /// Those elements are being made again: what else they ask for they did ask for before.
     again: bool,
 }
@@ -113,6 +119,9 @@ pub(crate) fn configure(flat: &Flat, registry: &Registry, inputs: Inputs<'_>) ->
     for (index, packets) in std::mem::take(&mut results.held) {
         elements[index].held = elements[index].held.saturating_add(packets);
     }
+    for (index, inputs) in std::mem::take(&mut results.selected) {
+        elements[index].selected_inputs = Some(inputs);
+    }
     if !results.said.is_empty() {
         let all = elements.iter().enumerate();
         let tickets = all.filter_map(|(i, e)| Some((i, schedule_info::of(&e.name, &results.said)?)));
@@ -125,7 +134,7 @@ pub(crate) fn configure(flat: &Flat, registry: &Registry, inputs: Inputs<'_>) ->
             planned.hands_over = placement.is_some_and(|placement| placement.hands_over());
         }
         reach::spread(&mut elements, &wires, &homes);
-        single::spread(&mut elements, &wires, &results.made, inputs.batching);
+        single::spread(&mut elements, &wires, &results.single, inputs.batching);
     }
     Configured { elements, wires, results }
 }
@@ -223,7 +232,9 @@ fn make_one(elements: &[Planned], index: usize, flat: &Flat, inputs: Inputs<'_>,
             }
             _ => {}
         }
-        let is_new = |request: &Request| !results.again || matches!(request, Request::Declare(..));
+        let is_new = |request: &Request| {
+            !results.again || matches!(request, Request::Declare(..) | Request::Select(_))
+        };
         let requests: Vec<Request> = requests.into_iter().filter(|one| pass == 0 && is_new(one)).collect();
         for request in requests {
             ask(elements, index, request, &awaited, results);
@@ -261,6 +272,8 @@ fn ask(elements: &[Planned], index: usize, request: Request, awaited: &[String],
             results.needs.push((index, need));
         }
         Request::Hold(packets) => results.held.push((index, packets)),
+        Request::Single => results.single.push(index),
+        Request::Select(inputs) => results.selected.push((index, inputs)),
         Request::Balance => results.balance = true,
         Request::Thread(name, thread) => {
             let named = crate::element::value::enclosing(&planned.name)

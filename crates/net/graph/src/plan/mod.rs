@@ -17,6 +17,7 @@ pub(crate) mod wiring;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use smallvec::SmallVec;
 
@@ -83,6 +84,9 @@ pub struct Planned {
     pub held: u64,
     /// What it will ask of the system.
     pub needs: Vec<SystemNeed>,
+    /// For each output the input that is pulled in its place, where it chooses inputs
+    /// ([`Setup::select_inputs`](setup::Setup::select_inputs)).
+    pub selected_inputs: Option<Arc<[AtomicUsize]>>,
 }
 
 impl Planned {

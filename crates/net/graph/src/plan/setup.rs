@@ -4,6 +4,7 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use crate::element::class::{SystemNeed, SystemUse};
 use crate::element::value::{Kind, enclosing};
@@ -63,6 +64,8 @@ pub(crate) enum Request {
     Measure,
     Need(SystemNeed),
     Hold(u64),
+    Single,
+    Select(Arc<[AtomicUsize]>),
 }
 
 impl Setup<'_> {
@@ -123,6 +126,20 @@ impl Setup<'_> {
     /// Says how many packets the element may hold: there are so many buffers more.
     pub fn will_hold(&mut self, packets: usize) {
         self.requests.push(Request::Hold(packets as u64));
+    }
+
+    /// Has packets come one by one to the element, and to those in front of it
+    /// ([`Planned::single`]): what becomes of one depends on what others did with the packet
+    /// before it.
+    pub fn take_one_by_one(&mut self) {
+        self.requests.push(Request::Single);
+    }
+
+    /// For an element that does nothing else than choose one of its inputs for those that pull:
+    /// for each output, which input it is now. The lane pulls there in its place, so that it may
+    /// lead back to itself.
+    pub fn select_inputs(&mut self, inputs: Arc<[AtomicUsize]>) {
+        self.requests.push(Request::Select(inputs));
     }
 
     /// Has packets, batches and cycles counted for all elements.

@@ -5,13 +5,13 @@
 //! Click.
 
 use crate::plan::neighbors::Neighbors;
-use crate::plan::{Instances, Planned, Wire};
+use crate::plan::{Planned, Wire};
 
 /// Which packets go one by one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Batching {
-    /// Those on their way to an element of which [`sees_others`](crate::Element::sees_others)
-    /// is true.
+    /// Those on their way to an element that asks for it
+    /// ([`Setup::take_one_by_one`](crate::Setup::take_one_by_one)).
     #[default]
     Auto,
     /// No packets do.
@@ -20,15 +20,14 @@ pub enum Batching {
     Never,
 }
 
-/// Fills in [`Planned::single`]: for elements whose packets depend on others, for those
+/// Fills in [`Planned::single`]: for elements that `asked` for it, for those
 /// in front of them as far as to where packets wait or are made, and for those that pull
 /// through them.
-pub(crate) fn spread(elements: &mut [Planned], wires: &[Wire], made: &Instances, batching: Batching) {
-    let sees = |made: &Option<Box<dyn crate::Element>>| made.as_ref().is_some_and(|made| made.sees_others());
+pub(crate) fn spread(elements: &mut [Planned], wires: &[Wire], asked: &[usize], batching: Batching) {
     let mut work: Vec<usize> = match batching {
         Batching::Always => return,
         Batching::Never => (0..elements.len()).collect(),
-        Batching::Auto => (0..elements.len()).filter(|&index| sees(&made[index])).collect(),
+        Batching::Auto => asked.to_vec(),
     };
     if work.is_empty() {
         return;

@@ -70,6 +70,7 @@ pub(crate) fn of(flat: &Flat, registry: &Registry) -> Wiring {
             further_handlers: vec![],
             held: 0,
             needs: vec![],
+            selected_inputs: None,
         });
     }
     let Wiring { elements, wires, problems, miscounted, ranks } = &mut wiring;

@@ -41,7 +41,7 @@ const BUSY_NS: i64 = 1_000_000;
 pub(crate) enum Pulled {
     /// It is asked itself.
     Asked,
-    /// One of its inputs is pulled in its place ([`InputSelector`](crate::element::InputSelector)).
+    /// One of its inputs is pulled in its place ([`Setup::select_inputs`](crate::Setup::select_inputs)).
     Passed(Arc<[AtomicUsize]>),
     /// It is agnostic: what is pulled at this input is pushed through it.
     Through(usize),

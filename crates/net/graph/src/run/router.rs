@@ -463,8 +463,7 @@ fn slot(plan: &Plan, index: usize, element: Option<Box<dyn Element>>) -> Slot {
             _ => Pulled::Asked,
         }
     };
-    let selector = element.as_ref().and_then(|element| element.input_selector());
-    let selected = selector.map(|selector| selector.selected_inputs());
+    let selected = &planned.selected_inputs;
     let pulled = |output| selected.clone().map_or_else(|| through(output), Pulled::Passed);
     Slot {
         // Mostly none is pulled from, and nothing is kept.
