@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use graph::class::{Argument, Handlers, both, keyword, mandatory, positional};
+use graph::class::{Argument, Handlers, both, keyword, positional};
 use graph::element::kernel::Kernel;
 use graph::value::{Ethernet, unsigned};
 use graph::{Action, Class, Conf, Cx, Each, Fault, PerPacket, Refused};
@@ -89,34 +89,11 @@ pub static ETHER_ENCAP: Class = Class {
     name: "EtherVLANEncap",
     brief: "puts an Ethernet header with a VLAN tag in front of packets",
     doc: "As EtherEncap and VLANEncap together.",
-    arguments: &[
-        mandatory("ETHERTYPE", "what the packets are: 0x0800 for IPv4"),
-        mandatory("SRC", "the source address"),
-        mandatory("DST", "the destination address"),
-        TCI,
-        PCP,
-        ID,
-        NATIVE,
-    ],
+    arguments: &[encap::ETHERTYPE, encap::SRC, encap::DST, TCI, PCP, ID, NATIVE],
     handlers: &Handlers::<EtherVlanEncap>(&[
-        both(
-            "src",
-            "the source address",
-            |encap| encap.header.src(),
-            |encap, _, value| encap.header.set_src(value),
-        ),
-        both(
-            "dst",
-            "the destination address",
-            |encap| encap.header.dst(),
-            |encap, _, value| encap.header.set_dst(value),
-        ),
-        both(
-            "ethertype",
-            "what the packets are",
-            |encap| encap.header.ethertype(),
-            |encap, _, value| encap.header.set_ethertype(value),
-        ),
+        encap::src(),
+        encap::dst(),
+        encap::ethertype("ethertype", "what the packets are"),
         both(
             "vlan_tci",
             "the tag's 16 bits, or ANNO",
@@ -418,6 +395,12 @@ impl PerPacket for VlanDecap {
 pub struct EtherVlanEncap {
     header: SharedHeader,
     tag: Tag,
+}
+
+impl encap::OneHeader for EtherVlanEncap {
+    fn header(&self) -> &SharedHeader {
+        &self.header
+    }
 }
 
 impl PerPacket for EtherVlanEncap {
