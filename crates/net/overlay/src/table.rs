@@ -142,7 +142,7 @@ impl Overlay {
         self.ends.publish();
         self.ports.publish();
         self.published_locals.publish();
-        self.tunnels.settle();
+        self.tunnels.free_released();
     }
 
     /// Adds a virtual network.

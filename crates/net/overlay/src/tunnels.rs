@@ -182,7 +182,7 @@ impl Tunnels {
 
     /// Notes what went into tunnels to which nothing leads any more, now that all is published: no
     /// more goes there, and their numbers are for others.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn free_released(&mut self) {
         for (number, far_end) in self.leaving.drain(..) {
             self.free.push(number);
             let Some(far_end) = far_end else { continue };

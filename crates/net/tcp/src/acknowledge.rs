@@ -295,7 +295,7 @@ impl Connection {
         if !self.is.has_sack || self.in_flight == 0 {
             return false;
         }
-        let patience_ns = self.rack.rtt_ns + self.tolerance_ns();
+        let timeout_ns = self.rack.rtt_ns + self.tolerance_ns();
         let newest = (self.rack.sent_ns, self.rack.end);
         let (mut is_any, mut wait_ns) = (false, 0);
         let mut at = self.queue.head;
@@ -309,7 +309,7 @@ impl Connection {
             if node.sent != Sent::InFlight || !is_sent_after(newest, (node.sent_ns, node.end())) {
                 continue;
             }
-            let left_ns = node.sent_ns + patience_ns - now_ns;
+            let left_ns = node.sent_ns + timeout_ns - now_ns;
             if left_ns <= 0 {
                 lose(node, &mut self.in_flight, &mut self.lost);
                 is_any = true;

@@ -186,7 +186,7 @@ impl crate::connection::Connection {
             && now_ns - self.waits_since_ns >= self.user_timeout_ns
     }
 
-    /// The retransmission timer goes no later than the application's patience ends.
+    /// The retransmission timer goes no later than the application's user timeout.
     pub fn bound_by_user_timeout(&mut self) {
         if self.user_timeout_ns > 0 && self.waits_since_ns != NEVER {
             let end_ns = self.waits_since_ns.saturating_add(self.user_timeout_ns);

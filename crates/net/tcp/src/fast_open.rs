@@ -74,7 +74,7 @@ pub enum Verdict {
 
 /// Looks at a SYN to a port, with so many connections pending whose SYN's data were taken. Data
 /// that are not taken are counted, for they have to be sent again.
-pub fn judge(
+pub fn decide(
     key: &Key,
     segment: &Segment,
     listener: &Listener,
@@ -82,7 +82,7 @@ pub fn judge(
     shared: &mut Shared,
 ) -> Verdict {
     let verdict = match &listener.fast_open {
-        Some(chosen) => judge_chosen(key, segment, chosen, pending, shared),
+        Some(chosen) => decide_by(key, segment, chosen, pending, shared),
         None => Verdict::Usual,
     };
     if verdict != Verdict::Open && !segment.payload.is_empty() {
@@ -91,7 +91,7 @@ pub fn judge(
     verdict
 }
 
-fn judge_chosen(
+fn decide_by(
     key: &Key,
     segment: &Segment,
     chosen: &FastOpenListener,

@@ -15,7 +15,7 @@ use crate::cookie;
 use crate::counters::Counters;
 use crate::demux::Demux;
 use crate::event::{Event, Id};
-use crate::fast_open::{Verdict, judge};
+use crate::fast_open::{Verdict, decide};
 use crate::fast_open_client::Servers;
 use crate::kept::Ids;
 use crate::key::Key;
@@ -281,7 +281,7 @@ impl Stack {
         connection.learn(segment, &self.shared.options, io.now_ns);
         connection.set_window(segment);
         connection.queue_control(&mut self.shared, io.now_ns);
-        match judge(&key, segment, &listener, pending, &mut self.shared) {
+        match decide(&key, segment, &listener, pending, &mut self.shared) {
             Verdict::Usual => {}
             Verdict::Give(cookie) => connection.cookie = Some(Box::new(cookie)),
             Verdict::Open => {

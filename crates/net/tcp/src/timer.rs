@@ -77,7 +77,7 @@ impl Connection {
         // A window that shrank over what is on its way is asked about as a closed one is, for
         // as long as somebody answers (RFC 9293, section 3.8.6).
         let is_asking = self.send_window == 0 && !is_opening && !self.is_silent(io);
-        // RFC 5482: the application's own patience counts in place of the stack's.
+        // RFC 5482: the application's user timeout counts in place of the stack's.
         let has_own = self.user_timeout_ns > 0 && !is_opening;
         if self.attempts >= limit && !is_asking && !has_own {
             shared.counters.timed_out += 1;
@@ -237,10 +237,10 @@ impl Connection {
         if self.asked.1 != self.heard_ns {
             self.asked = (0, self.heard_ns);
         }
-        // As in Linux: the application's own patience counts in place of the number of probes.
+        // As in Linux: the application's user timeout counts in place of the number of probes.
         let is_enough = match self.user_timeout_ns {
             0 => self.asked.0 >= u32::from(keep_alive.probes),
-            patience_ns => self.asked.0 > 0 && silent_ns >= patience_ns,
+            user_timeout_ns => self.asked.0 > 0 && silent_ns >= user_timeout_ns,
         };
         if is_enough {
             shared.counters.timed_out += 1;

@@ -43,9 +43,9 @@ fn one_thing_is_changed_and_the_rest_stays() {
     assert_eq!(rig.pass(5 * SECOND).len(), 1, "it is asked as before");
 }
 
-/// As in Linux, an application's own patience counts in place of the number of probes.
+/// As in Linux, an application's user timeout counts in place of the number of probes.
 #[test]
-fn a_silent_connection_ends_with_its_applications_patience() {
+fn a_silent_connection_ends_with_its_applications_user_timeout() {
     let (mut rig, id) = Rig::open(Options::default());
     let keep_alive = KeepAlive { idle_ns: SECOND, interval_ns: SECOND, probes: 100 };
     let choices = Choices { keep_alive: Some(keep_alive), user_timeout_ns: 3 * SECOND, ..Choices::default() };

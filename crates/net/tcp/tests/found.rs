@@ -129,7 +129,7 @@ fn an_answer_to_another_syn_is_refused() {
     assert_eq!(rig.exchange(right, &[], &[])[0].header.flags, Flags::ACK);
 }
 
-/// RFC 5482: an application may have less patience than the stack.
+/// RFC 5482: an application may ask for a shorter user timeout than the stack has.
 #[test]
 fn an_application_may_give_up_earlier() {
     let (mut rig, id) = Rig::open(Options::default());

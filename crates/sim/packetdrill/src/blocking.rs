@@ -21,7 +21,7 @@ const LOOKS: u32 = 8;
 /// sleep.
 const SPIN_US: i64 = 20;
 /// How long a packet is waited for, in nanoseconds.
-const PATIENCE_NS: i64 = 900_000_000_000;
+const LIMIT_NS: i64 = 900_000_000_000;
 /// How long a thread is given to return from a call, of real time.
 const RETURN: Duration = Duration::from_secs(5);
 
@@ -205,7 +205,7 @@ impl Clocked {
     pub fn receive(&self) -> Option<(i64, Vec<u8>)> {
         let mut inner = self.lock();
         inner.looks = 0;
-        let end_ns = inner.host.now_ns + PATIENCE_NS;
+        let end_ns = inner.host.now_ns + LIMIT_NS;
         while !inner.host.has_packet() {
             let wakes = inner.waiter.and_then(|waiter| waiter.until_ns);
             let next = [inner.host.next_deadline_ns(), wakes].into_iter().flatten().min();

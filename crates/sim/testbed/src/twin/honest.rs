@@ -24,13 +24,13 @@ fn event() -> Result<OwnedFd> {
     eventfd(0, flags).map_err(|errno| Error::Os { doing: "making an eventfd".to_owned(), errno })
 }
 
-/// Speaks vfio-user, and goes on where something is refused. `patience` is how long an
+/// Speaks vfio-user, and goes on where something is refused. `timeout` is how long an
 /// answer is waited for.
 ///
 /// # Errors
 /// The first thing that did not go as it should.
-pub fn vfio_user(stream: UnixStream, memory: &Guarded, patience: Duration) -> Result<()> {
-    let client = Client::over(stream, "vfio-user:twin".to_owned(), patience)?;
+pub fn vfio_user(stream: UnixStream, memory: &Guarded, timeout: Duration) -> Result<()> {
+    let client = Client::over(stream, "vfio-user:twin".to_owned(), timeout)?;
     let event = event()?;
     let mut word = [0; 4];
     let results = [
@@ -57,8 +57,8 @@ pub fn vfio_user(stream: UnixStream, memory: &Guarded, patience: Duration) -> Re
 ///
 /// # Errors
 /// The first thing that did not go as it should.
-pub fn vhost_user(stream: UnixStream, memory: &Guarded, later: &Guarded, patience: Duration) -> Result<()> {
-    let frontend = Frontend::over(stream, "vhost-user:twin".to_owned(), patience)?;
+pub fn vhost_user(stream: UnixStream, memory: &Guarded, later: &Guarded, timeout: Duration) -> Result<()> {
+    let frontend = Frontend::over(stream, "vhost-user:twin".to_owned(), timeout)?;
     let event = event()?;
     let ring = |index: u64| {
         let at = SAMPLE_IOVA + 0x1000 * index;

@@ -16,7 +16,9 @@ use driver::ixgbevf::{Fault, Ixgbevf};
 use memory::Dma;
 use port::{Filters as _, Options, Port as _};
 use regs::ixgbe::{CTRL_EXT, PFMAILBOX, PFMBICR, PFMBMEM};
-use regs::ixgbevf::message::{CLEAR_TO_SEND, FAILURE, INFO_SHIFT, KIND_MASK, SUCCESS, WORDS, kind, queues, version};
+use regs::ixgbevf::message::{
+    CLEAR_TO_SEND, FAILURE, INFO_SHIFT, KIND_MASK, SUCCESS, WORDS, kind, queues, version,
+};
 use regs::ixgbevf::{VFMAILBOX, VFMBMEM};
 use testbed::Idle;
 use testbed::inprocess::spawn;

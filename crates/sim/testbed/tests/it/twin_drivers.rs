@@ -40,9 +40,9 @@ use testbed::wire::Cable;
 use testbed::{Idle, i40e, ixgbe, vfio_user, vhost_user};
 
 /// How long a peer waits for an answer.
-const PATIENCE: Duration = Duration::from_millis(100);
+const TIMEOUT: Duration = Duration::from_millis(100);
 /// Likewise where nothing is mutated: the machine may be busy.
-const MUCH_PATIENCE: Duration = Duration::from_secs(10);
+const LONG_TIMEOUT: Duration = Duration::from_secs(10);
 /// No run takes longer: opening and closing wait for bits that never come, each for
 /// less than a second.
 const BOUND: Duration = Duration::from_secs(8);
@@ -84,7 +84,7 @@ impl Model {
         let mut model = Model::serve(vfio_user::bind, vec![vf, card]);
         let stream = UnixStream::connect(model.socket.with_file_name("1")).unwrap();
         let dma = Dma::new(memory::Options { backing: Backing::Memfd, numa_node: None });
-        model._host = Some(Box::new(host(pci(stream, MUCH_PATIENCE).unwrap(), &dma)));
+        model._host = Some(Box::new(host(pci(stream, LONG_TIMEOUT).unwrap(), &dma)));
         Device::Model(model)
     }
 }
@@ -102,8 +102,8 @@ fn options() -> Options {
     Options { rx_ring: RING, tx_ring: RING, link_wait_ms: 0, interrupts: true, ..Options::default() }
 }
 
-fn pci(stream: UnixStream, patience: Duration) -> Option<Pci> {
-    let client = Client::over(stream, "vfio-user:twin".to_owned(), patience).ok()?;
+fn pci(stream: UnixStream, timeout: Duration) -> Option<Pci> {
+    let client = Client::over(stream, "vfio-user:twin".to_owned(), timeout).ok()?;
     Some(Pci::new(Arc::new(client)))
 }
 
@@ -137,12 +137,12 @@ fn i40e_vf() -> Device {
     })
 }
 
-fn open_virtio(stream: UnixStream, patience: Duration, dma: &Dma) -> Option<Box<dyn Port>> {
-    Some(Box::new(Virtio::open(pci(stream, patience)?, dma, options()).ok()?))
+fn open_virtio(stream: UnixStream, timeout: Duration, dma: &Dma) -> Option<Box<dyn Port>> {
+    Some(Box::new(Virtio::open(pci(stream, timeout)?, dma, options()).ok()?))
 }
 
-fn open_vhost(stream: UnixStream, patience: Duration, dma: &Dma) -> Option<Box<dyn Port>> {
-    let frontend = Frontend::over(stream, "vhost-user:twin".to_owned(), patience).ok()?;
+fn open_vhost(stream: UnixStream, timeout: Duration, dma: &Dma) -> Option<Box<dyn Port>> {
+    let frontend = Frontend::over(stream, "vhost-user:twin".to_owned(), timeout).ok()?;
     let transport = VhostUser::over(frontend, Some([2, 0, 0, 0, 0, 9]));
     Some(Box::new(Virtio::open_on(Arc::new(transport), dma, options()).ok()?))
 }
@@ -159,9 +159,7 @@ const VICTIMS: &[Victim] = &[
             let card = ixgbe::open(&ixgbe::Options::with_mac(ixgbe::mac(0)), cable()).unwrap();
             Device::Model(Model::serve(vfio_user::bind, vec![card]))
         },
-        open: |stream, patience, dma| {
-            Some(Box::new(Ixgbe::open(pci(stream, patience)?, dma, options()).ok()?))
-        },
+        open: |stream, timeout, dma| Some(Box::new(Ixgbe::open(pci(stream, timeout)?, dma, options()).ok()?)),
     },
     Victim {
         name: "82576",
@@ -171,7 +169,7 @@ const VICTIMS: &[Victim] = &[
             [regs::igb::TDBAL::at(0), regs::igb::TDBAH::at(0), regs::igb::TDLEN::at(0)],
         ]),
         device: || Device::Stub(Served82576::new(), None),
-        open: |stream, patience, dma| Some(Box::new(Igb::open(pci(stream, patience)?, dma, options()).ok()?)),
+        open: |stream, timeout, dma| Some(Box::new(Igb::open(pci(stream, timeout)?, dma, options()).ok()?)),
     },
     Victim {
         name: "XL710",
@@ -181,9 +179,7 @@ const VICTIMS: &[Victim] = &[
             let card = i40e::open(&i40e::Options::with_mac(ixgbe::mac(0)), cable()).unwrap();
             Device::Model(Model::serve(vfio_user::bind, vec![card]))
         },
-        open: |stream, patience, dma| {
-            Some(Box::new(I40e::open(pci(stream, patience)?, dma, options()).ok()?))
-        },
+        open: |stream, timeout, dma| Some(Box::new(I40e::open(pci(stream, timeout)?, dma, options()).ok()?)),
     },
     Victim {
         name: "82599 VF",
@@ -193,8 +189,8 @@ const VICTIMS: &[Victim] = &[
             [regs::ixgbevf::VFTDBAL::at(0), regs::ixgbevf::VFTDBAH::at(0), regs::ixgbevf::VFTDLEN::at(0)],
         ]),
         device: ixgbe_vf,
-        open: |stream, patience, dma| {
-            Some(Box::new(Ixgbevf::open(pci(stream, patience)?, dma, options()).ok()?))
+        open: |stream, timeout, dma| {
+            Some(Box::new(Ixgbevf::open(pci(stream, timeout)?, dma, options()).ok()?))
         },
     },
     Victim {
@@ -202,9 +198,7 @@ const VICTIMS: &[Victim] = &[
         protocol: &twin::vfio_user::PROTOCOL,
         rings: Rings::Xl710Vf,
         device: i40e_vf,
-        open: |stream, patience, dma| {
-            Some(Box::new(Iavf::open(pci(stream, patience)?, dma, options()).ok()?))
-        },
+        open: |stream, timeout, dma| Some(Box::new(Iavf::open(pci(stream, timeout)?, dma, options()).ok()?)),
     },
     Victim {
         name: "virtio, split",
@@ -314,7 +308,7 @@ impl Victim {
     /// One run: opens the port, uses it, and takes it down after the device is gone.
     fn run(&self, device: &mut Device, mut mutations: Mutations) -> Outcome {
         let begin = Instant::now();
-        let patience = if mutations.is_honest { MUCH_PATIENCE } else { PATIENCE };
+        let timeout = if mutations.is_honest { LONG_TIMEOUT } else { TIMEOUT };
         let (ours, theirs) = UnixStream::pair().unwrap();
         let (server, cut) = match device {
             Device::Model(model) => {
@@ -331,14 +325,14 @@ impl Victim {
             self.protocol,
             theirs,
             server,
-            patience * 5 / 4,
+            timeout * 5 / 4,
             Some(shared.clone()),
             mutations.mutator,
         );
         let dma = Dma::new(memory::Options { backing: Backing::Memfd, numa_node: None });
         let mut pool = Pool::new(&dma, PACKETS).unwrap();
         let mut outcome = Outcome::default();
-        let port = (self.open)(ours, patience, &dma);
+        let port = (self.open)(ours, timeout, &dma);
         outcome.opened = port.is_some();
         let mut application = port.map(Application::new);
         if let Some(application) = &mut application {

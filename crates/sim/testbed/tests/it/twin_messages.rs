@@ -43,7 +43,7 @@ const VFIO_USER: Party = Party {
     protocol: &twin::vfio_user::PROTOCOL,
     bind: testbed::vfio_user::bind,
     feign: |_| Say::Pass,
-    converse: |stream, memory, _, patience| honest::vfio_user(stream, memory, patience),
+    converse: |stream, memory, _, timeout| honest::vfio_user(stream, memory, timeout),
 };
 
 const VHOST_USER: Party = Party {
@@ -90,7 +90,7 @@ impl Served {
     }
 
     /// A conversation with a mutator in between; whether nobody noticed.
-    fn converse(&self, patience: Duration, mutator: Mutator) -> bus::Result<()> {
+    fn converse(&self, timeout: Duration, mutator: Mutator) -> bus::Result<()> {
         let [memory, later] = [honest::PAGES; 2].map(|pages| Guarded::new(pages).unwrap());
         let (ours, theirs) = UnixStream::pair().unwrap();
         let (mut mutator, feign) = (mutator, self.party.feign);
@@ -100,8 +100,8 @@ impl Served {
         });
         let server = UnixStream::connect(&self.socket).unwrap();
         let begin = Instant::now();
-        let twin = Twin::between(self.party.protocol, theirs, server, patience * 5 / 4, None, mutator);
-        let outcome = (self.party.converse)(ours, &memory, &later, patience);
+        let twin = Twin::between(self.party.protocol, theirs, server, timeout * 5 / 4, None, mutator);
+        let outcome = (self.party.converse)(ours, &memory, &later, timeout);
         twin.join().unwrap();
         memory.check();
         later.check();
@@ -145,9 +145,9 @@ impl Served {
             let &(from, role, number, mutation) = case;
             println!("{n}: {case:?}");
             let comes = natural.contains(&(from, role, number));
-            let is_told_in = |&patience: &Duration| {
+            let is_told_in = |&timeout: &Duration| {
                 let (mutator, told) = tell(*case, comes, n % 13);
-                let _ = self.converse(patience, mutator);
+                let _ = self.converse(timeout, mutator);
                 told.load(Ordering::Relaxed)
             };
             assert!(ANSWER_LIMIT.iter().any(is_told_in), "the mutation was sent");
