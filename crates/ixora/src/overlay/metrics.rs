@@ -73,8 +73,17 @@ pub fn text(host: &Host, sources: Option<&Sources>) -> String {
             let _ = writeln!(out, "ixora_overlay_drops_total{{{label},reason=\"{reason}\"}} {count}");
         }
     }
+    learning(&mut out, table);
+    of_endpoint(&mut out, host, table);
+    far_ends(&mut out, table);
+    observed(&mut out, sources);
+    out
+}
+
+/// What each network that learns learned.
+fn learning(out: &mut String, table: &Overlay) {
     let name = "ixora_overlay_learning_total";
-    head(&mut out, name, "counter", "What became of stations that were heard of behind tunnels.");
+    head(out, name, "counter", "What became of stations that were heard of behind tunnels.");
     for network in table.networks().filter(|network| table.learns(*network).is_some()) {
         let LearningCounts { learned, moved, evicted, aged, refused } = table.learning(network);
         let label = of_network(network);
@@ -88,8 +97,12 @@ pub fn text(host: &Host, sources: Option<&Sources>) -> String {
             let _ = writeln!(out, "{name}{{{label},what=\"{what}\"}} {count}");
         }
     }
+}
+
+/// The whole endpoint's numbers.
+fn of_endpoint(out: &mut String, host: &Host, table: &Overlay) {
     let mut one = |name: &str, kind: &str, help: &str, value: u64| {
-        head(&mut out, name, kind, help);
+        head(out, name, kind, help);
         let _ = writeln!(out, "{name} {value}");
     };
     let program = host.control.program();
@@ -125,9 +138,6 @@ pub fn text(host: &Host, sources: Option<&Sources>) -> String {
     for (name, help, value) in counters {
         one(name, "counter", help, value);
     }
-    far_ends(&mut out, table);
-    observed(&mut out, sources);
-    out
 }
 
 /// Entries of each network, and of each far end those that lead there and what went there.
