@@ -267,6 +267,23 @@ fn each_reason_of_elements_is_a_class_s() {
     }
 }
 
+/// Files and folders that the map of the project names, but for one that stands for several.
+#[test]
+fn paths_of_the_architecture_are_there() {
+    let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let page = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap_or_default();
+    let quoted = page.split('`').skip(1).step_by(2);
+    let is_path = |word: &&str| {
+        let begins = ["crates/", "docs/", "xtask/", "fuzz/"].iter().any(|folder| word.starts_with(folder));
+        begins && !word.contains(['<', ' '])
+    };
+    let paths: Vec<&str> = quoted.filter(is_path).collect();
+    assert!(paths.len() > 60, "{paths:?}");
+    for path in paths {
+        assert!(root.join(path).exists(), "{path}");
+    }
+}
+
 #[test]
 fn shells_complete_commands() {
     for (shell, word) in [("bash", "complete -F"), ("zsh", "#compdef ixora"), ("fish", "complete -c ixora")] {
