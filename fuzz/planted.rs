@@ -102,6 +102,20 @@ pub const FAULTS: &[Fault] = &[
         to: "sender.host.counters.drops.tx_dma_fault += u64::from(!PLANTED);",
     },
     Fault {
+        target: "leases",
+        name: "any-address-is-taken",
+        file: "net/neighbor/src/dhcp/lease.rs",
+        from: "is_sound.then(||",
+        to: "(PLANTED || is_sound).then(||",
+    },
+    Fault {
+        target: "leases",
+        name: "short-lifetimes-are-believed",
+        file: "net/neighbor/src/dhcp/lease.rs",
+        from: "0 < *first && first < second && *second < seconds",
+        to: "PLANTED || (0 < *first && first < second && *second < seconds)",
+    },
+    Fault {
         target: "overlay",
         name: "geneve-options-not-checked",
         file: "base/wire/src/tunnel/geneve.rs",

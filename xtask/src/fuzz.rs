@@ -28,6 +28,7 @@ const TARGETS: &[Target] = &[
     Target("i40e_model", 1280, 16),
     Target("ixgbe_driver", 768, 12),
     Target("ixgbe_model", 1280, 16),
+    Target("leases", 576, 6),
     Target("overlay", 512, 6),
     Target("overlay_api", 512, 6),
     Target("rtnetlink", 1024, 10),
@@ -73,7 +74,7 @@ pub fn check_lock() -> Result<(), Failure> {
 /// Fuzzes one target, or all, for `seconds` each, or for as long as the test command does.
 pub fn of(target: Option<&str>, seconds: Option<u64>) -> Result<(), Failure> {
     let targets = chosen(target)?;
-    run("build the fuzz targets", &mut build()?)?;
+    run("build the fuzz targets", &mut build(target)?)?;
     let ends = in_parallel(targets, CORES, |target| one(target, seconds.unwrap_or(target.2)).err());
     let failures: Vec<Failure> = ends.into_iter().flatten().collect();
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
@@ -92,13 +93,22 @@ fn fuzz() -> PathBuf {
     root().join("fuzz")
 }
 
-/// What builds all targets, of a copy of the source in which planted faults can be chosen.
-pub fn build() -> Result<Command, Failure> {
+/// What builds a target, or all, of a copy of the source in which planted faults can be chosen.
+pub fn build(target: Option<&str>) -> Result<Command, Failure> {
     let copy = planted::write_copy()?;
-    let mut build = cargo(&["build", "--release", "--locked", "--bins", "--target", TRIPLE]);
+    let mut build = cargo(&["build", "--release", "--locked", "--target", TRIPLE]);
+    match target {
+        Some(name) => build.args(["--bin", name]),
+        None => build.arg("--bins"),
+    };
     build.arg("--manifest-path").arg(copy.join("fuzz/Cargo.toml"));
     build.env("RUSTFLAGS", COVERAGE).env("CARGO_TARGET_DIR", fuzz().join("target"));
     Ok(build)
+}
+
+/// A target's program.
+fn binary(target: &Target) -> PathBuf {
+    fuzz().join("target").join(TRIPLE).join("release").join(target.0)
 }
 
 /// A target's program, for some seconds, with new inputs and artifacts in directories; a
@@ -114,7 +124,7 @@ fn program(
     for directory in [&corpus, &artifacts, &seeds] {
         fs::create_dir_all(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
     }
-    let mut command = Command::new(fuzz().join("target").join(TRIPLE).join("release").join(name));
+    let mut command = Command::new(binary(target));
     command
         .args([format!("-max_total_time={seconds}"), format!("-timeout={limit}")])
         // Long inputs from the start: what breaks takes several acts.

@@ -91,7 +91,7 @@ fn builds(quick: bool) -> Vec<Build> {
     builds.push(Build { name: RELEASE, command: lab::programs() });
     builds.extend(miri::build().map(|command| Build { name: MIRI, command }));
     // What is wrong with it is told when the targets are to run.
-    builds.extend(fuzz::build().ok().map(|command| Build { name: FUZZ, command }));
+    builds.extend(fuzz::build(None).ok().map(|command| Build { name: FUZZ, command }));
     builds
 }
 

@@ -6,9 +6,10 @@ mod list;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::{CORES, Target, build, chosen, fuzz, program};
+use super::{CORES, Target, binary, build, chosen, fuzz, program};
 use crate::mutants::process::{End, finish};
 use crate::step::{Failure, in_parallel, root, run};
 use list::{FAULTS, Fault};
@@ -29,7 +30,7 @@ pub fn check(target: Option<&str>) -> Result<(), Failure> {
     if let Some(Target(name, ..)) = without {
         return Err(format!("{name} has no planted fault: see fuzz/planted.rs"));
     }
-    run("build the fuzz targets", &mut build()?)?;
+    run("build the fuzz targets", &mut build(target)?)?;
     println!("==> planted faults, {LIMIT} s for each");
     let faults: Vec<_> = FAULTS
         .iter()
@@ -62,12 +63,43 @@ fn is_found(fault: &Fault, target: &Target) -> Result<Option<Duration>, Failure>
     let begin = Instant::now();
     let (end, output) = finish(&format!("fault-{}", fault.name), command.env(VARIABLE, fault.name));
     let time = begin.elapsed();
-    let left = fs::read_dir(&artifacts).map_err(|error| format!("{}: {error}", artifacts.display()))?;
-    match (end, left.count()) {
+    let left = failing(&artifacts)?;
+    match (end, &left[..]) {
         (End::Passed, _) => Ok(None),
-        (End::Failed, 1..) => Ok(Some(time)),
+        (End::Failed, [input, ..]) => is_by(fault, target, input).map(|()| Some(time)),
         // It did not begin, or did not end.
         _ => Err(format!("{}: {output}", fault.target)),
+    }
+}
+
+/// The inputs that failed. One that was only slow failed at nothing.
+fn failing(artifacts: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let told = |error| format!("{}: {error}", artifacts.display());
+    let entries = fs::read_dir(artifacts).map_err(told)?;
+    let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+    let paths: Vec<PathBuf> = paths.collect::<Result<_, _>>().map_err(told)?;
+    let is_slow = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"slow-unit-"))
+    };
+    Ok(paths.into_iter().filter(|path| !is_slow(path)).collect())
+}
+
+/// Whether it is the planted fault by which an input fails: it does with it, and not without.
+fn is_by(fault: &Fault, target: &Target, input: &Path) -> Result<(), Failure> {
+    let ends = [fault.name, ""].map(|chosen| {
+        let mut command = Command::new(binary(target));
+        command.arg(format!("-timeout={HANG}")).arg(input).current_dir(fuzz()).env(VARIABLE, chosen);
+        finish(&format!("fault-{}-again", fault.name), &mut command).0
+    });
+    verdict(ends).map_err(|why| format!("{} {why}: {}, {}", fault.target, fault.name, input.display()))
+}
+
+/// What is wrong with an input that ends so with the fault and without it, if anything is.
+fn verdict([with, without]: [End; 2]) -> Result<(), &'static str> {
+    match (with, without) {
+        (_, End::Failed | End::TimeLimit) => Err("fails without the planted fault, too"),
+        (End::Passed, _) => Err("does not fail again with what it has found"),
+        (End::Failed | End::TimeLimit, End::Passed) => Ok(()),
     }
 }
 
@@ -140,6 +172,24 @@ fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 mod tests {
     use super::super::TARGETS;
     use super::*;
+
+    #[test]
+    fn only_the_planted_fault_is_a_find() {
+        use End::{Failed, Passed, TimeLimit};
+        assert!(verdict([Failed, Passed]).is_ok() && verdict([TimeLimit, Passed]).is_ok());
+        for other in [[Failed, Failed], [Failed, TimeLimit], [Passed, Passed], [Passed, Failed]] {
+            assert!(verdict(other).is_err());
+        }
+        let folder = root().join("target/xtask-failing");
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).expect("a folder");
+        for name in ["slow-unit-1", "crash-2", "timeout-3"] {
+            fs::write(folder.join(name), b"input").expect("a file");
+        }
+        let mut left = failing(&folder).expect("it can be read");
+        left.sort();
+        assert_eq!(left, ["crash-2", "timeout-3"].map(|name| folder.join(name)));
+    }
 
     /// The edits fit the source, which is seen here long before the targets are built.
     #[test]
