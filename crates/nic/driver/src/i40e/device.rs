@@ -245,7 +245,10 @@ impl Drop for Chip {
         for error in [restored.err(), stopped.err()].into_iter().flatten() {
             tracing::debug!("{error}");
         }
-        if let Err(error) = self.reset_function() {
+        // A function that its own register does not reset is reset by the bus (a function level reset).
+        if let Err(error) = self.reset_function()
+            && self.pci.reset().is_err()
+        {
             tracing::error!("{error}");
             // The device may still reach what was lent.
             self.admin.get_mut().unwrap_or_else(PoisonError::into_inner).iter().for_each(AdminQueue::leak);

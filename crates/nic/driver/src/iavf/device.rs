@@ -298,7 +298,8 @@ impl Drop for Chip {
         if self.pci.health().is_err() || !running {
             return;
         }
-        if !self.reset_in_the_end() {
+        // A physical function that does not answer has the bus for a second (a function level reset).
+        if !self.reset_in_the_end() && self.pci.reset().is_err() {
             tracing::error!(
                 port = self.name,
                 "the virtual function was not reset: its memory is kept for good"

@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use crate::common::alone::alone;
 use crate::common::mailbox::Raw;
+use crate::common::witness::Witness;
 use bus::Pci;
 use driver::iavf::{Fault, Iavf};
-use memory::{Batch, Dma, Pool};
+use memory::{Backing, Batch, Dma, Pool};
 use port::{Filters as _, Options, Port as _, RxQueue as _, TxQueue as _};
 use regs::i40e::admin::{BUFFER, opcode};
 use regs::i40e::{VFGEN_RSTAT1, VPGEN_VFRSTAT, VPGEN_VFRTRIG, reset_state};
@@ -235,6 +237,10 @@ impl Scene {
     }
 
     fn open(&self) -> driver::Result<Iavf> {
+        self.open_in(&self.dma)
+    }
+
+    fn open_in(&self, dma: &Dma) -> driver::Result<Iavf> {
         let options = Options {
             rx_queues: 2,
             tx_queues: 2,
@@ -244,7 +250,7 @@ impl Scene {
             link_wait_ms: 0,
             ..Options::default()
         };
-        Iavf::open(self.vf.clone(), &self.dma, options)
+        Iavf::open(self.vf.clone(), dma, options)
     }
 
     fn react(&self, reaction: Reaction, at: u32) {
@@ -381,4 +387,20 @@ fn a_reset_that_is_only_announced_gives_no_buffer_back() {
     drop((rx, tx));
     assert_eq!(scene.pool.available(), lent, "the device has them still");
     drop(device);
+}
+
+/// The physical function does not reset a virtual one that is closed: what was the device's is not kept,
+/// for the bus resets it.
+#[test]
+fn a_virtual_function_that_nobody_resets_keeps_no_memory() {
+    alone(module_path!(), "a_virtual_function_that_nobody_resets_keeps_no_memory", BOUND, || {
+        let mut scene = Scene::new();
+        scene.honest();
+        let before = Witness::now();
+        let dma = Dma::new(memory::Options { backing: Backing::Memfd, numa_node: None });
+        let port = scene.open_in(&dma).unwrap();
+        scene.react(Reaction::Silent, op::RESET_VF);
+        drop((port, dma));
+        before.is_as_before();
+    });
 }
