@@ -1,11 +1,13 @@
 //! How runs end: by time, by count, by a signal, by a peer that says nothing,
 //! by a reader who is gone. And what they print meanwhile.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
 use crate::common::{may_make_interfaces, model, names, run, start, until};
+use port::RxQueue as _;
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
 };
@@ -114,6 +116,40 @@ fn a_served_model_reports_when_told_to_end() {
     assert!(done.stdout.contains("from host  offered 100  delivered 100"), "{done:#?}");
     assert!(done.stderr.contains("serving"), "{done:#?}");
     assert_eq!(names(place.path()), Vec::<String>::new());
+}
+
+/// A driver wires an interrupt to an eventfd at which whoever signals it plainly would wait for ever.
+#[test]
+fn a_model_beside_a_peer_with_a_full_eventfd_ends_when_it_is_interrupted() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (model, port) = model(place.path(), "--wire gen:rate=20k");
+    let socket = port.strip_prefix("vfio-user:").expect("a socket");
+    let pci = bus::Pci::connect(std::path::Path::new(socket)).expect("it serves");
+    let dma = memory::Dma::new(memory::Options::default());
+    let mut pool = memory::Pool::new(&dma, 2048).expect("memory");
+    let options = port::Options { interrupts: true, ..port::Options::default() };
+    let opened = driver::ixgbe::Ixgbe::open(pci.clone(), &dma, options).expect("it opens");
+    let (device, mut rx, tx) = opened.split();
+    let full = eventfd(0, EventfdFlags::CLOEXEC).expect("an eventfd");
+    rustix::io::write(&full, &(u64::MAX - 1).to_ne_bytes()).expect("it has room for that");
+    (0..2).for_each(|vector| pci.set_interrupt(vector, Some(full.as_fd())).expect("it is an eventfd"));
+    let mut receive = |what: &str| {
+        let mut received = 0;
+        until(what, || {
+            let mut batch = memory::Batch::default();
+            received += rx[0].recv(&mut pool, &mut batch);
+            pool.free_batch(&mut batch);
+            let _ = rx[0].arm();
+            received > 200
+        });
+    };
+    receive("frames of a model that has nobody to tell of them");
+    model.signal(Signal::INT);
+    let done = model.wait(20);
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    let told = &done.json()["endpoints"][0]["device"]["interrupts"];
+    assert!(told.as_u64().is_some_and(|count| count > 0), "{done:#?}");
+    drop((rx, tx, device));
 }
 
 #[test]
