@@ -2,12 +2,14 @@
 //! table fills, when it is full, and what memory that takes.
 //!
 //! Each [`Case`] is a router around one element, with a source of packets with distinct keys in
-//! front of it, or a host with clients of distinct addresses. What it takes to make the packets
-//! is left out, and what the router or the host takes is measured in windows. Time is simulated
-//! and stands still: nothing expires, which is as if all packets came at once.
+//! front of it, a host with clients of distinct addresses, or a table alone that is given keys.
+//! What it takes to make the packets is left out, and what the router, the host or the table
+//! takes is measured in windows. Time is simulated and stands still: nothing expires, which is
+//! as if all packets came at once.
 
 mod cases;
 mod hosts;
+mod keys;
 mod packets;
 mod strangers;
 
@@ -80,6 +82,9 @@ pub fn measure(name: &str, packets: u64) -> Result<Figures> {
     })?;
     if let Some(client) = case.client {
         return hosts::measure(case, client, packets);
+    }
+    if let Some(table) = case.table {
+        return keys::measure(case, table()?, packets);
     }
     let mut router = build(&case.router(packets))?;
     let before = resident();

@@ -2,6 +2,7 @@
 //! that fill it.
 
 use super::hosts::Client;
+use super::keys::{self, Make};
 use super::packets::{self, Frame};
 
 /// A table and who fills it.
@@ -16,6 +17,8 @@ pub struct Case {
     /// The clients that fill it, where it is one of a host's and stands in no router; a packet of
     /// the figures is a client then, with all of its segments.
     pub(super) client: Option<Client>,
+    /// The table, where it stands in neither; a packet of the figures is a key then.
+    pub(super) table: Option<Make>,
     /// The handler that tells how many entries there are.
     pub(super) entries: &'static str,
     /// Handlers, or a host's counters, that count what was forgotten or refused.
@@ -45,6 +48,7 @@ const ANY: Case = Case {
     router: "",
     packet: packets::to_many_hosts,
     client: None,
+    table: None,
     entries: "table_size",
     counters: &[],
     bound: 1 << 18,
@@ -270,6 +274,27 @@ pub const CASES: &[Case] = &[
         client: Some(Client::Asks),
         counters: &["service_aborted", "rx_tcp_limit"],
         bound: 1 << 16,
+        ..ANY
+    },
+    Case {
+        name: "cache-items",
+        about: "a cache's items, 1 MiB of memory",
+        table: Some(keys::cache),
+        bound: 16_384,
+        ..ANY
+    },
+    Case {
+        name: "learning",
+        about: "stations that an overlay network learns, 4,096 of them",
+        table: Some(keys::stations),
+        bound: 4096,
+        ..ANY
+    },
+    Case {
+        name: "vf-filters",
+        about: "addresses that a virtual function of an 82599 asks for",
+        table: Some(keys::filters),
+        bound: 3,
         ..ANY
     },
 ];
