@@ -25,6 +25,8 @@ pub enum Feature {
     Rss,
     /// Received packets carry their flow's hash.
     RssHash,
+    /// The table by which flows are spread is changed while packets come.
+    RssTable,
     /// Frames longer than a buffer are received and sent in several.
     Scatter,
     /// The port wakes a thread that sleeps.
@@ -39,7 +41,7 @@ pub enum Feature {
 
 impl Feature {
     /// All of them, in the order of the table.
-    pub const ALL: [Feature; 14] = [
+    pub const ALL: [Feature; 15] = [
         Feature::RxChecksum,
         Feature::TxChecksum,
         Feature::TunnelChecksum,
@@ -49,6 +51,7 @@ impl Feature {
         Feature::VlanFilter,
         Feature::Rss,
         Feature::RssHash,
+        Feature::RssTable,
         Feature::Scatter,
         Feature::Interrupts,
         Feature::HeadWriteback,
@@ -68,6 +71,7 @@ impl Feature {
             Feature::VlanFilter => "vlan-filter",
             Feature::Rss => "rss",
             Feature::RssHash => "rss-hash",
+            Feature::RssTable => "rss-table",
             Feature::Scatter => "scatter",
             Feature::Interrupts => "interrupts",
             Feature::HeadWriteback => "head-writeback",
@@ -91,6 +95,7 @@ impl Feature {
             Feature::VlanFilter => "VLAN_FILTER of FromDevice (Options::vlan_filter), then Filters::set_vlan",
             Feature::Rss => "--queues (Options::rss)",
             Feature::RssHash => "--queues (Options::rss)",
+            Feature::RssTable => "--queues (Options::rss), then Port::set_flow_queues",
             Feature::Scatter => "--max-frame (Options::max_frame)",
             Feature::Interrupts => "--interrupts (Options::interrupts)",
             Feature::HeadWriteback => "--head-writeback (Options::completion)",

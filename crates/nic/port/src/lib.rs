@@ -128,6 +128,17 @@ pub trait Port: Send {
     fn flows(&self) -> Option<FlowTable> {
         None
     }
+    /// Has entries of the table by which flows are spread ([`FlowTable::entry`]), each given
+    /// with its queue, name other queues while packets come. Of packets that come about now it
+    /// is not known which queue they come to.
+    ///
+    /// # Errors
+    /// Of a port without [`Feature::RssTable`]; and when there is no such entry or queue, or the
+    /// device refuses. Nothing is changed if any of the entries is wrong.
+    fn set_flow_queues(&mut self, _changes: &[(usize, usize)]) -> Result<()> {
+        let operation = "changing which queue a flow comes to";
+        Err(Error::Unsupported { port: self.name().to_owned(), operation })
+    }
     /// Its filter tables, if it has some.
     fn filters(&mut self) -> Option<&mut dyn Filters> {
         None

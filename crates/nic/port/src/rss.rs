@@ -4,7 +4,7 @@
 
 use wire::toeplitz::Toeplitz;
 
-use crate::Rss;
+use crate::{OptionError, Rss};
 
 impl Rss {
     /// The indirection table, with `entries` entries of at most 128, for so many queues.
@@ -35,7 +35,36 @@ impl FlowTable {
 
     /// The queue of a hash, such as a received packet has.
     pub fn queue(&self, hash: u32) -> usize {
-        self.queues[hash as usize % self.queues.len()].into()
+        self.queues[self.entry(hash)].into()
+    }
+
+    /// The entry of the table that names the queue of a hash.
+    pub fn entry(&self, hash: u32) -> usize {
+        hash as usize % self.queues.len()
+    }
+
+    /// The queues that the entries name.
+    pub fn queues(&self) -> &[u16] {
+        &self.queues
+    }
+
+    /// The table with other queues in some entries, each given with its queue, of a port that
+    /// spreads flows over so many queues.
+    ///
+    /// # Errors
+    /// When there is no such entry, or no such queue.
+    pub fn changed(&self, changes: &[(usize, usize)], queues: usize) -> Result<FlowTable, OptionError> {
+        let mut table = self.clone();
+        for &(entry, queue) in changes {
+            let refusal = |option, value, limit| OptionError { option, value, limit };
+            let place = table.queues.get_mut(entry);
+            let place = place.ok_or_else(|| refusal("entry of the RSS table", entry, "it has fewer"))?;
+            if queue >= queues {
+                return Err(refusal("queue of the RSS table", queue, "flows are spread over fewer"));
+            }
+            *place = queue as u16;
+        }
+        Ok(table)
     }
 
     /// The hash of a received packet with these addresses, from and to whom, and ports: four
@@ -82,5 +111,16 @@ mod tests {
         assert_eq!([4, 5, 6].map(|hash| own.queue(hash)), [0, 3, 0], "modulo the queues there are");
         assert_eq!(own.queue(0xFFFF_FF85), 3, "bits beyond the table do not count");
         assert_eq!(FlowTable::new(&rss, 128, 0, true).queue(5), 0);
+    }
+
+    #[test]
+    fn entries_are_changed_all_or_none() {
+        let table = FlowTable::new(&Rss::default(), 128, 2, true);
+        let changed = table.changed(&[(0, 1), (3, 0)], 2).expect("both are there");
+        assert_eq!([0, 1, 2, 3, 128].map(|hash| changed.queue(hash)), [1, 1, 0, 0, 1]);
+        for wrong in [(128, 0), (0, 2)] {
+            let error = table.changed(&[(1, 0), wrong], 2).err().expect("it is refused");
+            assert_eq!(error.value, wrong.0.max(wrong.1));
+        }
     }
 }

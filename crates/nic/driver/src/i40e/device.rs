@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
-use port::{Counter, Link};
+use port::{Counter, FlowTable, Link};
 use regs::i40e::admin::{Descriptor, LAN_ADDR_VALID, PORT_ADDR_VALID, opcode};
 use regs::i40e::*;
 use wire::MacAddress;
@@ -114,6 +114,16 @@ impl intel::Chip for Chip {
             0 => Ok(()),
             _ => Err(Fault::Malicious { device: self.name.clone() }.into()),
         }
+    }
+
+    fn set_flow_queues(&self, changes: &[(usize, usize)], _: &FlowTable) -> Result<()> {
+        for &(entry, queue) in changes {
+            let at = PFQF_HLUT::at(entry / 4);
+            let mut entries = self.bar.read32(at).to_le_bytes();
+            entries[entry % 4] = queue as u8;
+            self.bar.write32(at, u32::from_le_bytes(entries));
+        }
+        Ok(())
     }
 
     fn counters(&self) -> Vec<Counter> {

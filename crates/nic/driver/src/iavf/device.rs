@@ -5,8 +5,8 @@ use std::ops::Deref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use port::{Counter, Link, Options, Reason};
-use regs::virtchnl::message::{Counters, Promiscuous, QueuePair, Resources, Select};
+use port::{Counter, FlowTable, Link, Options, Reason};
+use regs::virtchnl::message::{Counters, Promiscuous, QueuePair, Resources, Rss, Select};
 use regs::virtchnl::{op, promiscuous};
 use wire::MacAddress;
 
@@ -138,6 +138,12 @@ impl intel::Chip for Chip {
     }
 
     /// As the physical function tells them; what it told last while it does not.
+    fn set_flow_queues(&self, _: &[(usize, usize)], table: &FlowTable) -> Result<()> {
+        let vsi = self.resources()?.vsi;
+        let bytes = table.queues().iter().map(|queue| *queue as u8).collect();
+        self.ask(op::CONFIG_RSS_LUT, &Rss { vsi, bytes }.encode()).map(|_| ())
+    }
+
     fn counters(&self) -> Vec<Counter> {
         let told = self.read_counters();
         let mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);

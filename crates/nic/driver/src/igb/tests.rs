@@ -150,7 +150,7 @@ fn what_is_programmed() {
     let dma = Dma::new(memory::Options::default());
     let options = Options { rx_queues: 3, max_frame: 9_000, vlan_strip: true, ..quick() };
     let opened = Igb::open(Pci::new(registers.clone()), &dma, options);
-    let (port, rx, tx) = opened.expect("it opens").split();
+    let (mut port, rx, tx) = opened.expect("it opens").split();
     assert_eq!(port.mac(), [0x02, 0x00, 0x12, 0x34, 0x56, 0x78]);
     let rctl = RCTL::RXEN | RCTL::UPE | RCTL::MPE | RCTL::BAM | RCTL::SECRC | RCTL::LPE;
     assert_eq!(registers.get(RCTL::AT), rctl);
@@ -167,6 +167,10 @@ fn what_is_programmed() {
         let entry = registers.get(RETA::at(hash / 4)).to_le_bytes()[hash % 4];
         assert_eq!(flows.queue(hash as u32), usize::from(entry), "entry {hash}");
     }
+    port::Port::set_flow_queues(&mut port, &[(1, 2), (127, 0)]).expect("it can while it runs");
+    assert_eq!(registers.get(RETA::at(0)), 0x0002_0200, "one entry");
+    assert_eq!(registers.get(RETA::at(31)) >> 24, 0);
+    assert_eq!(port::Port::flows(&port).map(|flows| flows.queue(1)), Some(2));
     assert_eq!(registers.get(MRQC::AT) & 7, MRQC::ENABLE_RSS);
     let restart = phy::PCTRL_AUTO_NEGOTIATION | phy::PCTRL_RESTART;
     assert_eq!(registers.get(MDIC::AT) & MDIC::DATA_MASK, u32::from(restart));

@@ -15,7 +15,7 @@ use memory::{Attachment, Dma};
 use regs::Register;
 use regs::ixgbe::{STATUS, TXDCTL};
 
-use port::{Counter, Feature, Flow, FlowTarget, Link, Options, Reason, Rss};
+use port::{Counter, Feature, Flow, FlowTable, FlowTarget, Link, Options, Reason, Rss};
 
 use super::layout::{RxLayout, TxLayout};
 use crate::wait::{Until, wait};
@@ -51,6 +51,12 @@ pub trait Chip: Deref<Target = Device> + Queues + FilterTables + Sized + 'static
     /// The key and table by which flows are spread, where a port asked for these.
     fn rss(&self, asked: &Rss) -> Rss {
         asked.clone()
+    }
+    /// Changes the table by which flows are spread while packets come: some entries, each
+    /// given with its queue, after which the whole table is this one. Chips with
+    /// [`Feature::RssTable`].
+    fn set_flow_queues(&self, _changes: &[(usize, usize)], _table: &FlowTable) -> Result<()> {
+        Ok(())
     }
     /// Whether the device goes on with what it was given.
     fn health(&self) -> Result<()> {

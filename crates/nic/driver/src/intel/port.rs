@@ -41,6 +41,8 @@ pub struct Port<C: Chip> {
     mac: [u8; 6],
     options: Options,
     promiscuous: bool,
+    /// Which queue a flow comes to.
+    flows: FlowTable,
     pub(super) all_multicast: bool,
     /// Multicast addresses that are received.
     pub(super) multicast: Vec<[u8; 6]>,
@@ -100,8 +102,9 @@ impl<C: Init> Port<C> {
         step(format_args!("link {}", chip.link()));
         let (rx, tx) = (rx.into_iter().map(Some).collect(), tx.into_iter().map(Some).collect());
         let promiscuous = options.promiscuous;
+        let flows = flows(&*chip, &options);
         let (all_multicast, multicast) = (false, vec![]);
-        Ok(Port { chip, mac, options, promiscuous, all_multicast, multicast, rx, tx })
+        Ok(Port { chip, mac, options, promiscuous, flows, all_multicast, multicast, rx, tx })
     }
 }
 
@@ -193,10 +196,18 @@ impl<C: Chip> port::Port for Port<C> {
     }
 
     fn flows(&self) -> Option<FlowTable> {
-        let (most, entries) = C::INFO.rss;
-        let queues = self.options.rx_queues.min(most);
-        let rss = self.chip.rss(&self.options.rss);
-        Some(FlowTable::new(&rss, entries, queues, rss.ports))
+        Some(self.flows.clone())
+    }
+
+    fn set_flow_queues(&mut self, changes: &[(usize, usize)]) -> port::Result<()> {
+        if !C::INFO.features.contains(&Feature::RssTable) || self.options.rx_queues < 2 {
+            let operation = "changing which queue a flow comes to";
+            return Err(port::Error::Unsupported { port: self.chip.name.clone(), operation });
+        }
+        let flows = self.flows.changed(changes, spread_over::<C>(&self.options))?;
+        self.chip.set_flow_queues(changes, &flows)?;
+        self.flows = flows;
+        Ok(())
     }
 
     fn filters(&mut self) -> Option<&mut dyn port::Filters> {
@@ -215,6 +226,17 @@ impl<C: Chip> port::Port for Port<C> {
     }
 }
 
+/// Which queue a flow comes to in a port that was opened with these options.
+fn flows<C: Chip>(chip: &C, options: &Options) -> FlowTable {
+    let rss = chip.rss(&options.rss);
+    FlowTable::new(&rss, C::INFO.rss.1, spread_over::<C>(options), rss.ports)
+}
+
+/// Queues that a port with these options spreads flows over.
+fn spread_over<C: Chip>(options: &Options) -> usize {
+    options.rx_queues.min(C::INFO.rss.0)
+}
+
 /// An Ethernet address as people write it.
 pub(super) fn colons(mac: [u8; 6]) -> String {
     mac.map(|byte| format!("{byte:02x}")).join(":")
@@ -231,7 +253,7 @@ fn features(chip: &[Feature], options: &Options, vectors: usize) -> Features {
         Feature::Segmentation | Feature::VlanInsert => Support::On,
         Feature::VlanStrip => Support::on_if(options.vlan_strip),
         Feature::VlanFilter => Support::on_if(options.vlan_filter),
-        Feature::Rss | Feature::RssHash => Support::on_if(options.rx_queues > 1),
+        Feature::Rss | Feature::RssHash | Feature::RssTable => Support::on_if(options.rx_queues > 1),
         Feature::Scatter => Support::on_if(scatters(options)),
         Feature::HeadWriteback => Support::on_if(options.completion == port::Completion::Head),
         Feature::FlowFilter => Support::On,

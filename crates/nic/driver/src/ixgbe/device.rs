@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::{Mutex, PoisonError};
 
 use bus::Bar;
-use port::{Counter, Link};
+use port::{Counter, FlowTable, Link};
 use regs::ixgbe::*;
 
 use super::NAME;
@@ -51,6 +51,11 @@ impl intel::Chip for Chip {
 
     fn mac(&self) -> Result<[u8; 6]> {
         self.eeprom_mac()
+    }
+
+    fn set_flow_queues(&self, changes: &[(usize, usize)], _: &FlowTable) -> Result<()> {
+        rss::change(&self.bar, &REGISTERS, changes);
+        Ok(())
     }
 
     fn counters(&self) -> Vec<Counter> {

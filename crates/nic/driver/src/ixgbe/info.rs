@@ -27,6 +27,7 @@ pub(super) static INFO: ChipInfo = ChipInfo {
         Feature::VlanFilter,
         Feature::Rss,
         Feature::RssHash,
+        Feature::RssTable,
         Feature::Scatter,
         Feature::Interrupts,
         Feature::HeadWriteback,

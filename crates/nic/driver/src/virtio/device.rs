@@ -30,6 +30,8 @@ pub struct Virtio {
     /// Further addresses that are received.
     pub(super) addresses: Vec<[u8; 6]>,
     pub(super) options: Options,
+    /// Which queue a flow comes to, once it was changed.
+    pub(super) flows: Option<FlowTable>,
     /// Buffers of one packet that every transmit queue sends.
     pub(super) tx_buffers: usize,
     pub(super) rx: Vec<Option<RxQueue>>,
@@ -124,6 +126,7 @@ impl port::Port for Virtio {
             (Feature::VlanFilter, support(net::CTRL_VLAN)),
             (Feature::Rss, support(net::RSS)),
             (Feature::RssHash, support(net::HASH_REPORT)),
+            (Feature::RssTable, support(net::RSS)),
             (Feature::Scatter, support(net::MRG_RXBUF)),
             (
                 Feature::Interrupts,
@@ -141,7 +144,21 @@ impl port::Port for Virtio {
     }
 
     fn flows(&self) -> Option<FlowTable> {
-        self.shared.flows(self.options.rx_queues, &self.options.rss)
+        self.flows.clone().or_else(|| self.shared.flows(self.options.rx_queues, &self.options.rss))
+    }
+
+    /// The command names the whole table (5.1.6.5.7).
+    fn set_flow_queues(&mut self, changes: &[(usize, usize)]) -> port::Result<()> {
+        let has = self.features() & net::RSS != 0;
+        let Some(flows) = self.flows().filter(|_| has) else {
+            let operation = "changing which queue a flow comes to";
+            return Err(port::Error::Unsupported { port: self.shared.name.clone(), operation });
+        };
+        let pairs = self.options.rx_queues;
+        let flows = flows.changed(changes, pairs)?;
+        self.shared.set_rss(pairs as u16, &self.options.rss, Some(&flows))?;
+        self.flows = Some(flows);
+        Ok(())
     }
 
     fn mac(&self) -> [u8; 6] {

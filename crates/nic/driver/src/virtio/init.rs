@@ -117,7 +117,7 @@ impl Virtio {
         };
         let tx_buffers = tx.iter().map(TxQueue::buffers).min().unwrap_or(1);
         let (rx, tx) = (rx.into_iter().map(Some).collect(), tx.into_iter().map(Some).collect());
-        let mut device = Virtio { shared, mac, addresses: vec![], options, tx_buffers, rx, tx };
+        let mut device = Virtio { shared, mac, addresses: vec![], flows: None, options, tx_buffers, rx, tx };
         device.begin(plan.pairs)?;
         device.check_health()?;
         Ok(device)
@@ -129,7 +129,7 @@ impl Virtio {
         match shared.transport.set_queue_pairs(pairs) {
             Some(done) => done?,
             // Flows are spread by the hash instead (5.1.6.5.7).
-            None if features & net::RSS != 0 => shared.set_rss(pairs, &self.options.rss)?,
+            None if features & net::RSS != 0 => shared.set_rss(pairs, &self.options.rss, None)?,
             None if features & net::MQ != 0 => {
                 let command = [mq::CLASS, mq::VQ_PAIRS_SET];
                 shared.command(net::MQ, "setting the number of queues", command, &pairs.to_le_bytes())?;
@@ -137,7 +137,7 @@ impl Virtio {
             None => {}
         }
         if features & net::HASH_REPORT != 0 && features & net::RSS == 0 {
-            shared.set_rss(pairs, &self.options.rss)?;
+            shared.set_rss(pairs, &self.options.rss, None)?;
         }
         // Without the command a device gives all it has.
         if features & net::CTRL_RX != 0 {

@@ -160,8 +160,9 @@ impl Shared {
     }
 
     /// Spreads flows over `pairs` receive queues by a Toeplitz hash
-    /// (5.1.6.5.7), or has the hash reported only (5.1.6.5.6).
-    pub(super) fn set_rss(&self, pairs: u16, rss: &Rss) -> Result<()> {
+    /// (5.1.6.5.7), by a table of the caller's if it has one, or has the hash reported only
+    /// (5.1.6.5.6).
+    pub(super) fn set_rss(&self, pairs: u16, rss: &Rss, own: Option<&FlowTable>) -> Result<()> {
         let transport = &*self.transport;
         let supported = u32::from_le_bytes(config::read(transport, field::SUPPORTED_HASH_TYPES)?);
         let [key_len] = config::read(transport, field::RSS_MAX_KEY_SIZE)?;
@@ -173,7 +174,10 @@ impl Shared {
         let mut data = Vec::from((supported & HASHES).to_le_bytes());
         if spread {
             let entries = self.rss_entries()?;
-            let table = rss.entries(entries.into(), pairs.into()).map(|queue| queue as u16);
+            let table = match own {
+                Some(own) => own.queues().to_vec(),
+                None => rss.entries(entries.into(), pairs.into()).map(|queue| queue as u16).collect(),
+            };
             let words = [entries - 1, 0].into_iter().chain(table).chain([pairs]);
             data.extend(words.flat_map(u16::to_le_bytes));
         } else {

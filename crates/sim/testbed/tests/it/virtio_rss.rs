@@ -97,6 +97,24 @@ fn flows_spread_by_the_hash_that_each_packet_carries() {
 }
 
 #[test]
+fn flows_come_to_another_queue_while_the_port_runs() {
+    let mut bench = Bench::pair(&model(offer(0, 0)), &options(4));
+    let changes: Vec<_> = (0..128).step_by(2).map(|entry| (entry, 3)).collect();
+    bench.meanwhile(|bench| port::Port::set_flow_queues(&mut bench.sides[1].device, &changes)).unwrap();
+    let flows = port::Port::flows(&bench.sides[1].device).unwrap();
+    let mut seen = [0; 4];
+    for n in 0..80 {
+        let (queue, packet) = cross(&mut bench, &flow(frames::udp4, n, 100));
+        let hash = packet.hash().unwrap();
+        let wanted = if hash % 2 == 0 { 3 } else { hash as usize % 4 };
+        assert_eq!((queue, flows.queue(hash)), (wanted, wanted));
+        seen[queue] += 1;
+    }
+    assert!(seen[0] == 0 && seen[1] > 5 && seen[3] > 20, "{seen:?}");
+    bench.finish();
+}
+
+#[test]
 fn what_has_no_ports_is_hashed_without_and_what_is_no_ip_not_at_all() {
     let mut bench = Bench::pair(&model(offer(0, 0)), &options(4));
     let mut fragment = frames::udp4(&payload(50), Sums::Full);

@@ -32,6 +32,17 @@ pub(crate) fn program_tables(bar: &Bar, info: &Registers, rss: &Rss, queues: usi
     }
 }
 
+/// Has entries of the table name other queues, while packets come: it is not known which of
+/// those that come about now go by the entries of before (7.1.2.8; 82576 7.1.1.7).
+pub(crate) fn change(bar: &Bar, info: &Registers, changes: &[(usize, usize)]) {
+    for &(entry, queue) in changes {
+        let at = info.reta.at(entry / 4);
+        let mut entries = bar.read32(at).to_le_bytes();
+        entries[entry % 4] = queue as u8;
+        bar.write32(at, u32::from_le_bytes(entries));
+    }
+}
+
 /// Gives a disabled queue's share of the table to the others; `false` when none
 /// is left to receive. Receive must be off.
 pub(crate) fn withdraw(bar: &Bar, info: &Registers, queue: usize) -> bool {

@@ -51,6 +51,7 @@ fn case<B: Ports>(feature: Feature) -> Option<fn()> {
         Feature::VlanStrip => vlan_strip::<B>,
         Feature::VlanInsert => vlan_insert::<B>,
         Feature::Rss | Feature::RssHash => rss::<B>,
+        Feature::RssTable => rss_table::<B>,
         Feature::Scatter => scatter::<B>,
         Feature::HeadWriteback => head_writeback::<B>,
         Feature::VlanFilter | Feature::Interrupts | Feature::FlowFilter | Feature::Timestamps => return None,
@@ -228,6 +229,39 @@ fn rss<B: Ports>() {
         }
     }
     assert!(used.iter().sum::<i32>() == 64 && used.iter().all(|count| *count > 5), "{used:?}");
+    rig.finish();
+}
+
+/// Flows come to another queue while the port runs, those of other entries to the same one.
+fn rss_table<B: Ports>() {
+    let mut rig = Rig::<B>::open(&Options { rx_queues: 2, ..Options::default() });
+    let entries = rig.ports.device(1).flows().expect("it spreads flows").queues().len();
+    for (queue, step) in [(1, 1), (0, 3)] {
+        let changes: Vec<_> = (0..entries).step_by(step).map(|entry| (entry, queue)).collect();
+        let handles = rig.handles.clone();
+        let (port, wrong) = (rig.ports.device(1), [(0, 0), (entries, 1)]);
+        while_stepping(&handles, || {
+            port.set_flow_queues(&changes).expect("it is set while the port runs");
+            port.set_flow_queues(&wrong).expect_err("there is no such entry");
+        })
+        .unwrap();
+        let flows = rig.ports.device(1).flows().expect("it spreads flows");
+        let mut used = [0; 2];
+        for n in 0..64u8 {
+            let mut frame = frames::udp4(&payload(64), Sums::Full);
+            (frame[29], frame[35]) = (n, n ^ 0x55); // address and port
+            for (came, packet) in rig.cross_queues(&frame, TxOffload::default()) {
+                let entry = flows.entry(packet.hash().expect("a hash"));
+                assert_eq!(
+                    (came, flows.queues()[entry]),
+                    (if entry % step == 0 { queue } else { 1 }, came as u16)
+                );
+                used[came] += 1;
+            }
+        }
+        assert_eq!(used.iter().sum::<i32>(), 64);
+        assert_eq!(used[0] > 5, step == 3, "{used:?}");
+    }
     rig.finish();
 }
 
