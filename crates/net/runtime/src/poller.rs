@@ -36,6 +36,12 @@ pub trait Poller: Send {
         None
     }
 
+    /// Whether it expects no packets for now, so that a thread that polls may sleep until the
+    /// [`wakeup`](Poller::wakeup), for a short time: what comes all the same has to wait for that.
+    fn rests(&self) -> bool {
+        false
+    }
+
     /// Whether packets that a full transmit ring refused are sent later, for which one that
     /// receives too must give a [`deadline`](Poller::deadline). If not, they are lost, and
     /// counted so.

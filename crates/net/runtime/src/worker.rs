@@ -14,6 +14,8 @@ use crate::{Error, Instant, OnPanic, Options, Poller, PollerStats, Progress, Que
 const TURNS: usize = 64;
 /// Idle looks before a thread sleeps or yields.
 const IDLE: usize = 64;
+/// The longest sleep of a thread that polls and expects no packets.
+const RESTING: Duration = Duration::from_millis(10);
 /// How long devices may take in the end to send another of the packets that they were given,
 /// and how often they are asked meanwhile at least: on a busy machine few looks fit the time.
 const DRAIN: (Duration, u32) = (Duration::from_millis(200), 64);
@@ -180,20 +182,28 @@ impl Worker {
     /// Nothing has come for a while: sleeps until something does, or lets others run.
     fn rest(&mut self) {
         let Some(longest) = self.sleep.filter(|_| self.can_be_woken()) else {
-            return thread::yield_now();
+            return match self.pollers.iter().all(|poller| poller.rests()) {
+                true => self.sleep_for(self.until_deadline(RESTING)),
+                false => thread::yield_now(),
+            };
         };
         if self.arm().is_none() {
             self.sleep = None; // a queue without an interrupt is polled
         } else if self.turns() == 0 {
             // What came before the interrupts were armed does not signal again: the turns
             // looked for it.
-            let first = self.pollers.iter().filter_map(|poller| poller.deadline()).min();
-            let left = first.map_or(longest, |deadline| deadline.since(Instant::now()).min(longest));
+            let left = self.until_deadline(longest);
             if !left.is_zero() {
                 self.sleep_for(left);
             }
         }
         self.each_rx(|rx| rx.disarm());
+    }
+
+    /// The time until a poller must have a turn, or so much.
+    fn until_deadline(&self, longest: Duration) -> Duration {
+        let first = self.pollers.iter().filter_map(|poller| poller.deadline()).min();
+        first.map_or(longest, |deadline| deadline.since(Instant::now()).min(longest))
     }
 
     /// Whether each poller has something that wakes it: one that only sends wants turns.

@@ -7,7 +7,7 @@
 //! connections keep has a limit.
 
 use port::Counter;
-use tcp::{Event, Id, Io, Report, Service, Stack};
+use tcp::{Event, Id, Io, Kept, Report, Service, Stack};
 
 use crate::backlog::Backlog;
 use crate::holdings::Holdings;
@@ -40,7 +40,7 @@ pub struct Taken {
 /// A protocol of requests and answers on connections.
 pub trait Protocol: Send {
     /// What is kept of a connection.
-    type Session: Default + Send;
+    type Session: Default + Send + 'static;
 
     /// Is called once, before all else, with the present in nanoseconds.
     fn begin(&mut self, now_ns: i64) {
@@ -221,13 +221,18 @@ impl<P: Protocol> Server<P> {
     }
 
     fn open(&mut self, id: Id, stack: &mut Stack, io: &mut Io) {
+        self.clear_place(id);
+        self.protocol.open();
+        self.connections[id.index()] = Some(Connection::new(id, io.now_ns));
+        self.settle(id, stack, io);
+    }
+
+    /// Makes room for a connection in the place of its name, where nobody is any more.
+    fn clear_place(&mut self, id: Id) {
         if self.connections.len() <= id.index() {
             self.connections.resize_with(id.index() + 1, || None);
         }
         self.forget(id, true);
-        self.protocol.open();
-        self.connections[id.index()] = Some(Connection::new(id, io.now_ns));
-        self.settle(id, stack, io);
     }
 
     /// Forgets a connection, or whichever was in its place before.
@@ -424,6 +429,26 @@ impl<P: Protocol> Service for Server<P> {
                 Event::Closed { connection, .. } => self.forget(connection, false),
             }
         }
+    }
+
+    fn can_move(&self) -> bool {
+        true
+    }
+
+    fn give(&mut self, id: Id) -> Option<Kept> {
+        let place = self.connections.get_mut(id.index())?;
+        let connection = place.take_if(|connection| connection.id == id)?;
+        self.holdings.set(id.index(), 0);
+        Some(Box::new(connection))
+    }
+
+    fn take(&mut self, id: Option<Id>, kept: Kept, stack: &mut Stack, io: &mut Io) {
+        let Ok(mut connection) = kept.downcast::<Connection<P::Session>>() else { return };
+        let Some(id) = id else { return self.protocol.forget(connection.session) };
+        self.clear_place(id);
+        connection.id = id;
+        self.connections[id.index()] = Some(*connection);
+        self.settle(id, stack, io);
     }
 }
 

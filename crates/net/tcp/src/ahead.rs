@@ -2,7 +2,7 @@
 //! are worked on. Of many connections hardly one is in the cache when its segment comes; one
 //! after the other, each would be waited for in turn.
 
-use memory::Packet;
+use memory::{Packet, Pool};
 use wire::Flow;
 
 use crate::connection::Io;
@@ -37,7 +37,26 @@ impl Arrival {
     }
 }
 
+impl Arrival {
+    /// Frees what it holds.
+    pub(crate) fn free(self, pool: &mut Pool) {
+        self.packet.into_iter().for_each(|packet| pool.free(packet));
+    }
+
+    /// The connection that the segment belongs to, if it has ports.
+    pub(crate) fn key(&self) -> Option<Key> {
+        Some(Key::between(self.flow.addresses, self.flow.ports?))
+    }
+}
+
 impl Stack {
+    /// Takes a segment.
+    pub(crate) fn receive_arrival(&mut self, arrival: Arrival, io: &mut Io) {
+        if let Some(packet) = arrival.packet {
+            self.receive(packet, &arrival.flow, arrival.class, io);
+        }
+    }
+
     /// Takes the segments of a batch in order, as [`Stack::receive`] takes each.
     pub fn receive_batch(&mut self, arrivals: &mut Vec<Arrival>, io: &mut Io) {
         if self.len() <= NEAR || arrivals.len() < STEP {

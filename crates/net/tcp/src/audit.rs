@@ -36,7 +36,10 @@ impl Stack {
         );
         assert_eq!(unconsumed, shared.unconsumed);
         let limit = shared.options.packets as usize / 2;
-        assert!(early + unconsumed as usize <= limit && early <= limit / 2);
+        // What applications of other stacks had not consumed came with their connections.
+        let is_own = shared.counters.moved_here == 0;
+        assert!(early + unconsumed as usize <= limit || !is_own);
+        assert!(early <= limit / 2);
     }
 }
 

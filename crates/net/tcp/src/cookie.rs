@@ -6,16 +6,18 @@
 use wire::ecn;
 use wire::tcp::Flags;
 
+use crate::connection::Io;
 use crate::emit::{self, Header, OptionBytes};
 use crate::key::Key;
 use crate::options::{MILLISECOND_NS, Options, SECOND_NS};
 use crate::segment::Segment;
 use crate::sequence::Sequence;
+use crate::stack::Stack;
 
 /// The window of an answer with a cookie.
 pub const WINDOW: u16 = 0xFFFF;
 /// How long a cookie counts, at most.
-pub const LIFE_NS: i64 = 2 * PERIOD_NS;
+const LIFE_NS: i64 = 2 * PERIOD_NS;
 const PERIOD_NS: i64 = 64 * SECOND_NS;
 
 /// Largest segments that a cookie can tell apart.
@@ -67,6 +69,34 @@ pub fn answer(key: &Key, syn: &Segment, options: &Options, now_ns: i64) -> Optio
         options: bytes,
         ecn: ecn::NOT_ECT,
     })
+}
+
+impl Stack {
+    /// Takes cookies for some time, such as this stack, or one with its secret, sends now.
+    pub(crate) fn expect_cookies(&mut self, now_ns: i64) {
+        self.cookies_until_ns = now_ns + LIFE_NS;
+    }
+
+    /// Opens a connection by an acknowledgement that carries a cookie.
+    pub(crate) fn accept_cookie(&mut self, key: Key, segment: &Segment, io: &mut Io) -> Option<u32> {
+        if io.now_ns >= self.cookies_until_ns || segment.has(Flags::SYN) {
+            return None;
+        }
+        let syn = accept(&key, segment, &self.shared.options, io.now_ns)?;
+        let initial = Sequence(segment.acknowledgement.0.wrapping_sub(1));
+        let index = self.open(key, initial, io)?;
+        let connection = self.connections.get_mut(index)?;
+        connection.is.is_passive = true;
+        connection.learn(&syn, &self.shared.options, io.now_ns);
+        connection.receive_edge = connection.receive_next.plus(WINDOW.into());
+        let next = initial.plus(1);
+        (connection.una, connection.nxt, connection.end) = (next, next, next);
+        connection.acknowledged = connection.receive_next;
+        connection.set_window(segment);
+        connection.establish(index, &mut self.shared, io);
+        self.shared.counters.cookies_accepted += 1;
+        Some(index)
+    }
 }
 
 /// What the connection adds to its clock, without which the echo cannot be read.

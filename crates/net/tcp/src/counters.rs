@@ -64,6 +64,8 @@ counters! {
     cookies_sent "SYN cookies were sent (RFC 4987)";
     cookies_accepted "connections were opened by a SYN cookie";
     time_wait_ended "connections left TIME-WAIT early, because others needed their place";
+    moved_here "connections came from another core";
+    moved_away "connections went to another core";
     path_mtu_reduced "times segments became shorter because the path takes no longer ones";
     buffers_full "packets of applications were refused because connections keep as many as they may";
     no_buffer "segments could not be sent yet because the pool was empty";

@@ -10,7 +10,7 @@ use memory::Packet;
 
 use crate::calls::Refusal;
 use crate::connection::Io;
-use crate::event::{Event, Id, Service};
+use crate::event::{Event, Id, Kept, Service};
 use crate::kept::append;
 use crate::rate::Rate;
 use crate::stack::Stack;
@@ -137,6 +137,22 @@ impl Service for Echo {
                 Event::Closed { connection, .. } => self.forget(connection, io),
                 Event::Connected { .. } | Event::Timer { .. } => {}
             }
+        }
+    }
+
+    fn can_move(&self) -> bool {
+        true
+    }
+
+    fn give(&mut self, connection: Id) -> Option<Kept> {
+        self.waiting.remove(&connection).map(|waiting| Box::new(waiting) as Kept)
+    }
+
+    fn take(&mut self, connection: Option<Id>, kept: Kept, _: &mut Stack, io: &mut Io) {
+        let Ok(waiting) = kept.downcast::<Waiting>() else { return };
+        match connection {
+            Some(connection) => _ = self.waiting.insert(connection, *waiting),
+            None => waiting.packets.into_iter().for_each(|packet| io.pool.free(packet)),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What a stack tells an application, and how the application names its connections.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use memory::Packet;
@@ -85,6 +86,22 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// On which connection it happened.
+    pub fn connection(&self) -> Id {
+        let (Event::Connected { connection, .. }
+        | Event::Received { connection, .. }
+        | Event::Sent { connection, .. }
+        | Event::PeerFinished { connection }
+        | Event::Closed { connection, .. }
+        | Event::Timer { connection }) = self;
+        *connection
+    }
+}
+
+/// What an application keeps of a connection, on its way to the same application of another core.
+pub type Kept = Box<dyn Any + Send>;
+
 /// An application: it is given the events of a batch, and calls the stack in turn.
 pub trait Service: Send {
     /// Is called once, before all events: an application that opens connections does so here.
@@ -95,6 +112,25 @@ pub trait Service: Send {
     /// Takes all `events`, and calls what it likes of `stack`: what it sends goes out when it
     /// has returned.
     fn serve(&mut self, events: &mut Vec<Event>, stack: &mut Stack, io: &mut crate::Io);
+
+    /// Whether its connections may move to the same application of another core, by
+    /// [`give`](Service::give) and [`take`](Service::take).
+    fn can_move(&self) -> bool {
+        false
+    }
+
+    /// Lets go of what it keeps of a connection that moves to another core; `None` when it keeps
+    /// nothing. It has seen all events of the connection.
+    fn give(&mut self, connection: Id) -> Option<Kept> {
+        let _ = connection;
+        None
+    }
+
+    /// Takes what the application of another core kept of a connection, with its name here;
+    /// `None` when there was no room for the connection, which was reset.
+    fn take(&mut self, connection: Option<Id>, kept: Kept, stack: &mut Stack, io: &mut crate::Io) {
+        let _ = (connection, kept, stack, io);
+    }
 
     /// When it wants to be called though nothing has happened: one that does something at
     /// times of its own, to the nanosecond, where a timer of a connection may be late by a

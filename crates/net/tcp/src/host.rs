@@ -4,6 +4,7 @@
 //! ICMP other than pings and those about packets that are too long are dropped.
 
 mod configured;
+mod moving;
 mod route;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -28,6 +29,7 @@ use crate::stack::Stack;
 use crate::udp::{Datagram, Datagrams, Udp};
 use crate::watch::{Showing, Watch};
 use configured::Configured;
+pub use moving::Core;
 
 /// Frames that may wait for a full ring.
 const FRAMES: usize = Batch::MAX;
@@ -118,6 +120,8 @@ pub struct Host {
     report: Report,
     /// What others are shown while it runs.
     showing: Showing,
+    /// Its part of what connections move by between cores, if they may.
+    core: Option<Box<Core>>,
 }
 
 impl Host {
@@ -160,6 +164,7 @@ impl Host {
             now: None,
             report: Report::default(),
             showing: Showing::default(),
+            core: None,
         }
     }
 
@@ -208,7 +213,8 @@ impl Host {
             (Reason::TxNoNeighbor, self.v4.lost + self.v6.lost),
         ];
         let own = own.into_iter().map(|(reason, count)| Counter::of_loss(reason, count));
-        own.chain(self.stack.counters().all()).chain(self.udp.counters()).chain(others).collect()
+        let cores = self.core.iter().flat_map(|core| core.counters());
+        own.chain(self.stack.counters().all()).chain(self.udp.counters()).chain(others).chain(cores).collect()
     }
 
     /// Takes a received frame.
@@ -354,9 +360,16 @@ impl Poller for Host {
         let now_ns = now.as_ns();
         self.begin(now, pool);
         self.configure(now_ns, pool);
+        let room = batch.room();
+        if self.core.is_some() {
+            self.take_mail(now_ns, pool);
+        }
         let received = self.rx.recv(pool, batch);
         while let Some(packet) = batch.pop_front() {
             self.take(packet, now_ns, pool);
+        }
+        if self.core.as_ref().is_some_and(|core| core.awaits()) {
+            self.hold_back();
         }
         let mut io = Io { now_ns, pool, out: &mut self.segments };
         self.stack.receive_batch(&mut self.arrivals, &mut io);
@@ -371,6 +384,9 @@ impl Poller for Host {
         self.send(now_ns, pool);
         if received == 0 {
             self.tx.clean(pool);
+        }
+        if self.core.is_some() {
+            self.serve_cores(received < room, pool);
         }
         if self.showing.is_asked() {
             self.show(now_ns);
@@ -388,12 +404,14 @@ impl Poller for Host {
         // What the port cuts waits for it in as many buffers as there are segments.
         let copies = if options.offload.buffers > 1 { options.packets / 2 } else { 0 };
         // Neighbours are shared by all cores, and what waits for them may be all of this one.
-        (options.packets + copies) as usize + FRAMES + SEGMENTS + 2 * WAITING
+        let moving = if self.core.is_some() { Core::BUFFERS } else { 0 };
+        (options.packets + copies) as usize + FRAMES + SEGMENTS + 2 * WAITING + moving
     }
 
     fn deadline(&self) -> Option<Instant> {
         let now = self.now?;
-        if !self.frames.is_empty() || !self.segments.is_empty() || self.stack.is_ready() {
+        let is_busy = self.core.as_ref().is_some_and(|core| core.is_busy());
+        if is_busy || !self.frames.is_empty() || !self.segments.is_empty() || self.stack.is_ready() {
             return Some(now);
         }
         let links = [self.v4.deadline_ns(), self.v6.deadline_ns()];
@@ -406,7 +424,12 @@ impl Poller for Host {
     }
 
     fn wakeup(&self) -> Option<Arc<Wakeup>> {
-        self.service.wakeup()
+        self.core.as_ref().map(|core| core.wakeup()).or_else(|| self.service.wakeup())
+    }
+
+    /// Its core has no flow groups, and nothing is left of them.
+    fn rests(&self) -> bool {
+        self.stack.elsewhere.as_ref().is_some_and(|it| it.is_empty()) && self.stack.is_empty()
     }
 
     fn retries(&self) -> bool {

@@ -74,6 +74,12 @@ impl Shared {
         may_keep(own, self.received(), self.limit())
     }
 
+    /// Whether connections keep more received packets than they may, which connections of other
+    /// stacks came with.
+    pub fn is_over_limit(&self) -> bool {
+        self.received() > self.limit() || self.early.packets() > self.limit() / 2
+    }
+
     /// Received packets that connections keep.
     #[inline]
     fn received(&self) -> usize {

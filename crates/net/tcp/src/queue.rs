@@ -60,6 +60,11 @@ impl Node {
         self.packet.as_ref()
     }
 
+    /// Takes the bytes of a node that is in no list.
+    pub fn take(&mut self) -> Option<Packet> {
+        self.packet.take()
+    }
+
     /// Changes the bytes, if there are any; what `change` gives.
     #[inline]
     pub fn change<R>(&mut self, change: impl FnOnce(&mut Packet) -> R) -> Option<R> {
@@ -243,6 +248,15 @@ impl Nodes {
         }
         list.len -= 1;
         Some(self.release(head))
+    }
+
+    /// Takes the first node off a list, whole.
+    pub fn unlink_front(&mut self, list: &mut List) -> Option<Node> {
+        let node = self.get_mut(list.head)?;
+        let taken = Node { packet: node.packet.take(), next: NONE, ..*node };
+        self.packets -= usize::from(taken.packet.is_some());
+        self.pop_front(list)?;
+        Some(taken)
     }
 
     /// Takes the node behind another off a list, or the first behind [`NONE`].

@@ -66,15 +66,15 @@ impl Slab {
         Some(index)
     }
 
-    /// Forgets a connection.
-    pub fn remove(&mut self, index: u32) {
-        let Some(piece) = self.pieces.get_mut(index as usize / PIECE) else { return };
-        if piece[index as usize % PIECE].take().is_some() {
-            let generation = &mut self.generations[index as usize];
-            *generation = generation.wrapping_add(1);
-            self.free.push(index);
-            self.len -= 1;
-        }
+    /// Takes a connection out.
+    pub fn remove(&mut self, index: u32) -> Option<Connection> {
+        let piece = self.pieces.get_mut(index as usize / PIECE)?;
+        let connection = piece[index as usize % PIECE].take()?;
+        let generation = &mut self.generations[index as usize];
+        *generation = generation.wrapping_add(1);
+        self.free.push(index);
+        self.len -= 1;
+        Some(connection)
     }
 
     /// The number behind all that connections may have so far.

@@ -14,6 +14,7 @@ use crate::connection::{Connection, Io, MaybePacket, NEVER, Next, Shared, State}
 use crate::cookie;
 use crate::counters::Counters;
 use crate::demux::Demux;
+use crate::elsewhere::Elsewhere;
 use crate::event::{Event, Id};
 use crate::fast_open::{Verdict, decide};
 use crate::fast_open_client::Servers;
@@ -57,11 +58,13 @@ pub struct Stack {
     /// Until when those count that a reset ended, the oldest first.
     pub(crate) fast_resets: VecDeque<i64>,
     /// Until when acknowledgements may carry cookies.
-    cookies_until_ns: i64,
+    pub(crate) cookies_until_ns: i64,
     /// A bit for each port that is listened on.
     listening: Box<[u64; 1024]>,
     /// How connections to some of them are taken.
     pub(crate) listeners: BTreeMap<u16, Listener>,
+    /// Which core has what this one has not, where connections may move.
+    pub(crate) elsewhere: Option<Box<Elsewhere>>,
     pub(crate) shared: Shared,
 }
 
@@ -87,6 +90,7 @@ impl Stack {
             cookies_until_ns: i64::MIN,
             listening: Box::new([0; 1024]),
             listeners: BTreeMap::new(),
+            elsewhere: None,
             shared: Shared {
                 options,
                 nodes: Nodes::default(),
@@ -155,7 +159,10 @@ impl Stack {
                 self.recent = index;
                 self.arrive(index, &segment, &mut packet, io);
             }
-            None => self.arrive_at_none(key, &segment, &mut packet, io),
+            None => match self.owner_elsewhere(&key) {
+                Some(owner) => self.pass_on(owner, packet.take(), flow, class),
+                None => self.arrive_at_none(key, &segment, &mut packet, io),
+            },
         }
         packet.into_iter().for_each(|packet| io.pool.free(packet));
     }
@@ -196,7 +203,7 @@ impl Stack {
     }
 
     /// Keeps count of the states that have limits.
-    fn count_states(&mut self, index: u32, before: State, after: State, io: &mut Io) {
+    pub(crate) fn count_states(&mut self, index: u32, before: State, after: State, io: &mut Io) {
         let is_half_open = |state| state == State::SynReceived;
         self.half_open += u32::from(is_half_open(after));
         self.half_open -= u32::from(is_half_open(before));
@@ -261,7 +268,7 @@ impl Stack {
             // Nothing is kept of it; the answer's number says what must be known later.
             self.shared.counters.lose(Loss::RxTcpLimit);
             self.shared.counters.cookies_sent += 1;
-            self.cookies_until_ns = io.now_ns + cookie::LIFE_NS;
+            self.expect_cookies(io.now_ns);
             if let Some(header) = cookie::answer(&key, segment, &self.shared.options, io.now_ns) {
                 send_reply(&header, &mut self.shared, io);
             }
@@ -291,27 +298,6 @@ impl Stack {
         }
         self.half_open += 1;
         self.settle(index, Next::Keep, io);
-    }
-
-    /// Opens a connection by an acknowledgement that carries a cookie.
-    fn accept_cookie(&mut self, key: Key, segment: &Segment, io: &mut Io) -> Option<u32> {
-        if io.now_ns >= self.cookies_until_ns || segment.has(Flags::SYN) {
-            return None;
-        }
-        let syn = cookie::accept(&key, segment, &self.shared.options, io.now_ns)?;
-        let initial = Sequence(segment.acknowledgement.0.wrapping_sub(1));
-        let index = self.open(key, initial, io)?;
-        let connection = self.connections.get_mut(index)?;
-        connection.is.is_passive = true;
-        connection.learn(&syn, &self.shared.options, io.now_ns);
-        connection.receive_edge = connection.receive_next.plus(cookie::WINDOW.into());
-        let next = initial.plus(1);
-        (connection.una, connection.nxt, connection.end) = (next, next, next);
-        connection.acknowledged = connection.receive_next;
-        connection.set_window(segment);
-        connection.establish(index, &mut self.shared, io);
-        self.shared.counters.cookies_accepted += 1;
-        Some(index)
     }
 
     fn reply_reset(&mut self, segment: &Segment, io: &mut Io) {
@@ -365,14 +351,20 @@ impl Stack {
 
     /// Forgets a connection.
     pub(crate) fn remove(&mut self, index: u32, io: &mut Io) {
-        let Some(connection) = self.connections.get_mut(index) else { return };
-        connection.clear(&mut self.shared, io.pool);
+        if let Some(mut connection) = self.forget(index) {
+            connection.clear(&mut self.shared, io.pool);
+        }
+    }
+
+    /// Takes a connection out of all lists but those of its packets.
+    pub(crate) fn forget(&mut self, index: u32) -> Option<Connection> {
+        let connection = self.connections.remove(index)?;
         self.half_open -= u32::from(connection.state == State::SynReceived);
         self.fast_half_open -= u32::from(connection.is_fast_open());
         self.in_time_wait -= u32::from(connection.state == State::TimeWait);
         self.timers.cancel(index as usize);
         self.demux.remove(index);
-        self.connections.remove(index);
+        Some(connection)
     }
 
     /// Does what is due.

@@ -60,9 +60,10 @@ fn app(random: &mut Random, streams: (u64, u64), bytes: (u64, u64)) -> App {
 }
 
 /// One schedule: all that happens is decided by its seed.
-fn schedule(seed: u64) {
+fn schedule(seed: u64, moves: u64) -> u64 {
     let mut random = Random(seed);
     let mut net = Net::new([options(&mut random), options(&mut random)], faults(&mut random), seed);
+    net.moves = moves;
     let bytes = |random: &mut Random| {
         let most = [1, 1000, 30_000, 200_000][random.below(4) as usize];
         random.below(most)
@@ -85,7 +86,7 @@ fn schedule(seed: u64) {
         net.connect(family, client);
     }
     net.run(7_200 * SECOND);
-    let ends: Vec<_> = net.hosts.iter().flat_map(|host| host.apps.values().cloned()).collect();
+    let ends: Vec<_> = net.hosts.iter().flat_map(|host| host.seen().cloned()).collect();
     let is_whole = |end: &App| {
         let (sent, received) = (end.to_send, end.to_receive);
         (end.sent, end.acknowledged, end.received) == (sent, sent, received)
@@ -94,6 +95,7 @@ fn schedule(seed: u64) {
     };
     assert!(ends.len() == 2 && ends.iter().all(is_whole), "seed {seed}: {}", net.describe());
     net.is_over();
+    net.moved
 }
 
 #[test]
@@ -102,8 +104,21 @@ fn no_byte_is_lost_and_both_ends_close_whatever_the_wire_does() {
     let seeds = one.map_or(0..400, |seed| seed..seed + 1);
     for seed in seeds {
         println!("seed {seed}");
-        schedule(seed);
+        schedule(seed, 0);
     }
+}
+
+#[test]
+fn no_byte_is_lost_while_connections_move_between_stacks() {
+    let one = std::env::var("TCP_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seeds = one.map_or(0..300, |seed| seed..seed + 1);
+    let moved: u64 = seeds
+        .map(|seed| {
+            println!("seed {seed}");
+            schedule(seed, [20, 200, 500][seed as usize % 3])
+        })
+        .sum();
+    assert!(moved > 10_000, "{moved} moves");
 }
 
 #[test]
@@ -118,8 +133,8 @@ fn many_connections_at_a_time_share_a_wire() {
     }
     net.run(600 * SECOND);
     for host in &net.hosts {
-        assert_eq!(host.apps.len(), 200);
-        assert!(host.apps.values().all(|app| app.received == app.to_receive && app.closed.is_some()));
+        assert_eq!(host.seen().count(), 200);
+        assert!(host.seen().all(|app| app.received == app.to_receive && app.closed.is_some()));
     }
     net.is_over();
 }

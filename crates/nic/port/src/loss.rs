@@ -112,6 +112,7 @@ reasons! {
     RxTcpDuplicate "rx_tcp_duplicate" Tcp "TCP segments whose data had come before";
     RxTcpNoRoom "rx_tcp_no_room" Tcp "TCP segments ahead of others for which there was no room";
     RxTcpGap "rx_tcp_gap" Tcp "TCP segments ahead of others that did not come for long";
+    RxTcpMailbox "rx_tcp_mailbox" Tcp "TCP segments for another core, to which too many were on their way";
     RxTcpBuffers "rx_tcp_buffers" Tcp "TCP segments with data while connections keep as many packets as they may";
     RxTcpClosed "rx_tcp_closed" Tcp "TCP segments with data for a connection that the application had closed";
     RxTcpControl "rx_tcp_control" Tcp "TCP segments with a SYN or a reset that does not fit the connection";

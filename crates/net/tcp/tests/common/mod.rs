@@ -64,6 +64,10 @@ pub struct Host {
     pub pool: Pool,
     pub address: [IpAddr; 2],
     pub apps: BTreeMap<Id, App>,
+    /// Applications of connections that ended before others moved.
+    ended: Vec<App>,
+    /// Where connections move to, and come back from.
+    other: Option<(Stack, Pool)>,
     /// What applications of accepted connections do.
     pub serves: App,
     events: Vec<Event>,
@@ -119,6 +123,10 @@ pub struct Net {
     pub log: Option<Vec<(usize, i64, Vec<u8>)>>,
     /// Packets that a test loses, by sender and their number from it.
     pub lose: Vec<(usize, u64)>,
+    /// In so many turns of a thousand all connections of a host move to another stack.
+    pub moves: u64,
+    /// How many connections moved.
+    pub moved: u64,
     pub sent: [u64; 2],
 }
 
@@ -140,6 +148,8 @@ impl Net {
                 pool: Pool::new(&dma, buffers).expect("memory"),
                 address: [Ipv4Addr::new(10, 0, 0, n as u8).into(), v6.into()],
                 apps: BTreeMap::new(),
+                ended: vec![],
+                other: None,
                 serves: App::default(),
                 events: Vec::new(),
                 busy_until_ns: 0,
@@ -154,6 +164,8 @@ impl Net {
             count: 0,
             log: None,
             lose: vec![],
+            moves: 0,
+            moved: 0,
             sent: [0; 2],
         };
         net.hosts[1].stack.listen(PORT);
@@ -281,6 +293,14 @@ impl Net {
             host.stack.output(&mut Io { now_ns, pool: &mut host.pool, out });
             host.check(host.stack.len() < 10);
         });
+        if self.moves > 0 && self.random.in_thousand(self.moves) {
+            self.change_core(host);
+        }
+    }
+
+    /// Moves all connections of a host to its other stack, which has a pool of its own.
+    fn change_core(&mut self, host: usize) {
+        self.moved += self.with(host, |host, out, now_ns| host.change_core(out, now_ns));
     }
 
     /// Lets the applications of a host see what happened, and do what they do.
@@ -321,6 +341,8 @@ impl Net {
             assert_eq!(host.stack.len(), 0, "connections that did not end");
             assert_eq!(host.stack.kept_packets(), 0);
             assert_eq!(host.pool.available(), host.pool.capacity(), "buffers that did not come back");
+            let other = host.other.as_mut().map(|(_, pool)| (pool.available(), pool.capacity()));
+            assert!(other.is_none_or(|(left, all)| left == all), "buffers of a connection that moved");
         }
     }
 }
@@ -357,6 +379,39 @@ impl Host {
         self.stack.receive(packet, &flow, class, &mut Io { now_ns, pool: &mut self.pool, out });
     }
 
+    /// Moves all connections to the other stack; how many.
+    fn change_core(&mut self, out: &mut Batch, now_ns: i64) -> u64 {
+        let buffers = self.pool.capacity();
+        let (stack, pool) = self.other.take().unwrap_or_else(|| {
+            let mut stack = Stack::new(*self.stack.options(), now_ns);
+            stack.listen(PORT);
+            (stack, Pool::new(&dma(), buffers).expect("memory"))
+        });
+        let mut old = std::mem::replace(&mut self.stack, stack);
+        let old_pool = std::mem::replace(&mut self.pool, pool);
+        let mut io = Io { now_ns, pool: &mut self.pool, out };
+        let ids: Vec<Id> = old.connections().map(|(id, _)| id).collect();
+        let mut apps = BTreeMap::new();
+        for id in &ids {
+            let moved = old.take(*id).expect("all events were taken");
+            assert!(old.take(*id).is_none() && old.info(*id).is_none());
+            let to = self.stack.put(moved, &mut io).expect("there is room");
+            apps.extend(self.apps.remove(id).map(|app| (to, app)));
+        }
+        let ended = std::mem::replace(&mut self.apps, apps);
+        assert!(ended.values().all(|app| app.closed.is_some()));
+        self.ended.extend(ended.into_values());
+        assert!(old.is_empty() && old.kept_packets() == 0 && !old.is_ready());
+        self.other = Some((old, old_pool));
+        self.check(ids.len() < 10);
+        ids.len() as u64
+    }
+
+    /// What all applications have seen, those of connections that are no more among them.
+    pub fn seen(&self) -> impl Iterator<Item = &App> {
+        self.apps.values().chain(&self.ended)
+    }
+
     /// Looks at the whole stack, where that does not take long.
     fn check(&self, is_small: bool) {
         #[cfg(debug_assertions)]
@@ -367,12 +422,7 @@ impl Host {
     }
 
     fn see(&mut self, event: Event, now_ns: i64) {
-        let (Event::Connected { connection, .. }
-        | Event::Received { connection, .. }
-        | Event::Sent { connection, .. }
-        | Event::PeerFinished { connection }
-        | Event::Closed { connection, .. }
-        | Event::Timer { connection }) = event;
+        let connection = event.connection();
         if matches!(event, Event::Connected { is_passive: true, .. }) {
             assert!(self.apps.insert(connection, self.serves.clone()).is_none(), "accepted twice");
         }

@@ -1,0 +1,270 @@
+//! A host's part when connections move between cores: it takes what other cores tell it, hands
+//! connections over, passes segments on, and has segments wait until those before them have come.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use memory::Pool;
+use port::{Counter, FlowTable, Reason};
+use runtime::Wakeup;
+
+use super::Host;
+use crate::ahead::Arrival;
+use crate::connection::Io;
+use crate::elsewhere::Elsewhere;
+use crate::event::Kept;
+use crate::groups::Shared;
+use crate::mailbox::{Mail, Mailbox, SEGMENTS};
+use crate::moved::Moved;
+
+/// Places of connections that are looked at in a turn.
+const EACH_TURN: u32 = 256;
+
+/// A core of [`Groups`](crate::Groups), for the host on it.
+pub struct Core {
+    index: u16,
+    shared: Arc<Shared>,
+    /// What the stack is to know of it.
+    elsewhere: Option<Box<Elsewhere>>,
+    /// The place of the connection that is looked at next, while groups are given away.
+    giving: Option<u32>,
+    /// Who got groups the last time.
+    receivers: Vec<u16>,
+    /// The port leads those elsewhere, of which the receivers are not told yet.
+    is_led: bool,
+    /// Groups of which segments may still come by their old core, and that.
+    awaited: BTreeMap<u16, u16>,
+    /// Segments of such groups that came by the own ring.
+    waiting: Vec<Arrival>,
+    mail: VecDeque<Mail>,
+    passed_on: u64,
+    refused: u64,
+    lost: u64,
+}
+
+impl fmt::Debug for Core {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Core").field("index", &self.index).finish_non_exhaustive()
+    }
+}
+
+impl Core {
+    pub(crate) fn new(index: u16, shared: Arc<Shared>, table: FlowTable) -> Core {
+        Core {
+            index,
+            shared,
+            elsewhere: Some(Box::new(Elsewhere::new(index, table))),
+            giving: None,
+            receivers: Vec::new(),
+            is_led: false,
+            awaited: BTreeMap::new(),
+            waiting: Vec::new(),
+            mail: VecDeque::new(),
+            passed_on: 0,
+            refused: 0,
+            lost: 0,
+        }
+    }
+
+    fn mailbox(&self) -> &Mailbox {
+        &self.shared.mailboxes[usize::from(self.index)]
+    }
+
+    /// What ends the sleep of the host's thread.
+    pub(super) fn wakeup(&self) -> Arc<Wakeup> {
+        self.mailbox().wakeup()
+    }
+
+    /// Whether segments may have to wait for others.
+    #[inline]
+    pub(super) fn awaits(&self) -> bool {
+        !self.awaited.is_empty()
+    }
+
+    /// Whether there is something to do at once.
+    pub(super) fn is_busy(&self) -> bool {
+        self.mailbox().is_filled() || self.giving.is_some() || self.is_led
+    }
+
+    /// Buffers that may be kept beside those of the stack: here, or by another core's mailbox.
+    pub(super) const BUFFERS: usize = 2 * SEGMENTS;
+
+    /// What was counted, of which only the first is a loss.
+    pub(super) fn counters(&self) -> [Counter; 3] {
+        [
+            Counter::of_loss(Reason::RxTcpMailbox, self.lost),
+            Counter::of(
+                "tcp_passed_on",
+                self.passed_on,
+                "segments came to another core than their connection's, and were passed on",
+            ),
+            Counter::of(
+                "tcp_move_refused",
+                self.refused,
+                "connections were reset because the core that they moved to had no room for them",
+            ),
+        ]
+    }
+
+    /// Tells another core something.
+    fn tell(&self, core: u16, mail: Mail) {
+        self.shared.mailboxes[usize::from(core)].put(mail);
+    }
+
+    /// Has done what it was told.
+    fn done(&self) {
+        // Who was late the last time is not counted: zero stays zero.
+        let less = |busy: usize| busy.checked_sub(1);
+        let _ = self.shared.busy.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
+    }
+
+    /// Gives groups to other cores: who gets them knows first.
+    fn begin_giving(&mut self, gifts: &[(u16, u16)], owners: &mut [u16]) {
+        self.receivers = gifts.iter().map(|(_, to)| *to).collect();
+        self.receivers.sort_unstable();
+        self.receivers.dedup();
+        for to in &self.receivers {
+            let to_it = gifts.iter().filter(|(_, receiver)| receiver == to);
+            self.tell(*to, Mail::Take(to_it.map(|(group, _)| *group).collect(), self.index));
+        }
+        gifts.iter().for_each(|(group, to)| owners[usize::from(*group)] = *to);
+        self.giving = Some(0);
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        self.mailbox().close();
+    }
+}
+
+impl Host {
+    /// Lets its connections move between this core and others; false when those of its
+    /// application cannot ([`Service::can_move`](crate::Service::can_move)).
+    pub fn share(&mut self, mut core: Core) -> bool {
+        let can = self.service.can_move();
+        if can {
+            self.stack.elsewhere = core.elsewhere.take();
+            self.core = Some(Box::new(core));
+        }
+        can
+    }
+
+    /// Takes what other cores told, in order.
+    pub(super) fn take_mail(&mut self, now_ns: i64, pool: &mut Pool) {
+        if !self.core.as_ref().is_some_and(|core| core.mailbox().is_filled()) {
+            return;
+        }
+        let Some(mut core) = self.core.take() else { return };
+        let mut mail = std::mem::take(&mut core.mail);
+        core.mailbox().take(&mut mail);
+        let mut io = Io { now_ns, pool, out: &mut self.segments };
+        for mail in mail.drain(..) {
+            match mail {
+                Mail::Segment(arrival) => self.stack.receive_arrival(arrival, &mut io),
+                Mail::Connection(moved, kept) => {
+                    core.refused +=
+                        u64::from(!put(moved, kept, &mut self.stack, &mut *self.service, &mut io));
+                }
+                Mail::Take(groups, from) => {
+                    // The other core may have sent some to those who connect.
+                    self.stack.expect_cookies(now_ns);
+                    for group in groups {
+                        self.stack.own(group);
+                        core.awaited.insert(group, from);
+                    }
+                }
+                Mail::Give(gifts) => {
+                    if let Some(elsewhere) = &mut self.stack.elsewhere {
+                        core.begin_giving(&gifts, &mut elsewhere.owners);
+                    }
+                }
+                Mail::Led => core.is_led = true,
+                Mail::Drained(from) => {
+                    core.awaited.retain(|_, giver| *giver != from);
+                    let waiting = std::mem::take(&mut core.waiting);
+                    self.arrivals.extend(waiting);
+                    self.stack.receive_batch(&mut self.arrivals, &mut io);
+                }
+            }
+        }
+        core.mail = mail;
+        self.core = Some(core);
+    }
+
+    /// Has segments of the batch wait whose group may have others on their way by its old core.
+    #[cold]
+    pub(super) fn hold_back(&mut self) {
+        let (Some(core), Some(elsewhere)) = (&mut self.core, &self.stack.elsewhere) else { return };
+        let (waiting, awaited) = (&mut core.waiting, &core.awaited);
+        let is_awaited =
+            |arrival: &Arrival| arrival.key().is_some_and(|key| awaited.contains_key(&elsewhere.group(&key)));
+        for arrival in std::mem::take(&mut self.arrivals) {
+            // Beyond the limit they may overtake others, and are not lost.
+            match waiting.len() < SEGMENTS && is_awaited(&arrival) {
+                true => waiting.push(arrival),
+                false => self.arrivals.push(arrival),
+            }
+        }
+    }
+
+    /// Passes segments of other cores on, and hands connections over. `is_empty` says whether the
+    /// ring had nothing left.
+    pub(super) fn serve_cores(&mut self, is_empty: bool, pool: &mut Pool) {
+        let (Some(core), Some(elsewhere)) = (&mut self.core, &mut self.stack.elsewhere) else { return };
+        for (owner, arrival) in elsewhere.strays.drain(..) {
+            match core.shared.mailboxes[usize::from(owner)].put_segment(arrival) {
+                None => core.passed_on += 1,
+                Some(arrival) => {
+                    core.lost += 1;
+                    arrival.free(pool);
+                }
+            }
+        }
+        if let Some(place) = core.giving {
+            self.give(place);
+        } else if core.is_led && is_empty {
+            core.is_led = false;
+            core.receivers.iter().for_each(|to| core.tell(*to, Mail::Drained(core.index)));
+            core.done();
+        }
+    }
+
+    /// Hands some connections over, from a place on.
+    #[cold]
+    fn give(&mut self, place: u32) {
+        let Some(core) = &mut self.core else { return };
+        let end = self.stack.places() as u32;
+        let stop = end.min(place + EACH_TURN);
+        for index in place..stop {
+            let Some((id, to)) = self.stack.leaving(index) else { continue };
+            let Some(moved) = self.stack.take(id) else {
+                // The application has not seen all events of it.
+                core.giving = Some(index);
+                return;
+            };
+            core.tell(to, Mail::Connection(moved, self.service.give(id)));
+        }
+        core.giving = (stop < end).then_some(stop);
+        if core.giving.is_none() {
+            core.done();
+        }
+    }
+}
+
+/// Puts a connection of another core into the stack; whether there was room for it.
+fn put(
+    moved: Moved,
+    kept: Option<Kept>,
+    stack: &mut crate::Stack,
+    service: &mut dyn crate::Service,
+    io: &mut Io,
+) -> bool {
+    let id = stack.put(moved, io).map_err(|moved| stack.refuse(moved, io)).ok();
+    if let Some(kept) = kept {
+        service.take(id, kept, stack, io);
+    }
+    id.is_some()
+}
