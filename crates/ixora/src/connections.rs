@@ -1,6 +1,8 @@
-//! `ixora tcp`: the connections of a server that runs, asked by its control socket.
+//! `ixora tcp`: the connections of a server that runs, asked by its control socket, and which cores
+//! they are on.
 
 mod answer;
+mod cores;
 mod listing;
 mod metrics;
 mod show;
@@ -10,6 +12,7 @@ use clap::Subcommand;
 
 use crate::{Failure, control_socket};
 pub use answer::Asking;
+pub use cores::Spreading;
 
 /// What starts a server that can be asked.
 const START: &str = "ixora serve SERVICE";
@@ -21,6 +24,8 @@ pub enum Tcp {
     Show(control_socket::Show),
     /// Who moves most, once a second.
     Top(top::Top),
+    /// Serve by more or fewer cores: connections move between them while they are served.
+    Cores(cores::Cores),
 }
 
 /// Does it.
@@ -28,5 +33,6 @@ pub fn run(what: &Tcp) -> Result<(), Failure> {
     match what {
         Tcp::Show(arguments) => show::run(arguments),
         Tcp::Top(arguments) => top::run(arguments),
+        Tcp::Cores(arguments) => cores::run(arguments),
     }
 }

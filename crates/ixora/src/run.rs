@@ -98,7 +98,7 @@ pub fn measure(
 /// What a run does while its threads do.
 pub struct Watch<'a> {
     /// Is shown the ports many times a second.
-    pub look: &'a dyn Fn(&Ports),
+    pub look: &'a dyn Fn(&mut Ports),
     /// Whether the run goes on while an interface is down that somebody took down.
     pub outlives_down: bool,
 }

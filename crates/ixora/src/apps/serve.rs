@@ -23,7 +23,7 @@ use wire::ip::port;
 
 use crate::cli::PortOptions;
 use crate::cli::serve::{self, HostAddress, Serve, ServeOptions};
-use crate::connections::Asking;
+use crate::connections::{Asking, Spreading};
 use crate::{Failure, open, run, signal};
 
 /// Packets that a host's connections may keep, for each thread.
@@ -107,6 +107,7 @@ pub fn serve(
     let tcp = host_options(options, Offload::from(&ports.list[0].capabilities()));
     let mut pollers: Vec<Box<dyn Poller>> = Vec::new();
     let mut watches = Vec::new();
+    let mut spreading = Spreading::new(&*ports.list[0], options.open.rx_queues)?;
     for n in 0..options.open.rx_queues {
         let queues = (ports.rx(0, n)?, ports.tx(0, n)?);
         let Application { service, datagrams } = application();
@@ -118,11 +119,14 @@ pub fn serve(
         }
         host.report_to(report);
         configuration.iter().for_each(|configuration| host.configure_by(configuration, n == 0));
+        if arguments.control.is_some() {
+            spreading.share(&mut host, n);
+        }
         watches.push(host.watch());
         pollers.push(Box::new(host));
     }
     drop(neighbors); // the hosts have it: what waits in it comes back when they end
-    let asking = Asking::new(arguments.control.as_deref(), arguments.metrics.place, watches)?;
+    let asking = Asking::new(arguments.control.as_deref(), arguments.metrics.place, watches, spreading)?;
     run_asked(ports, pollers, options, stop, report, (asking, configuration))
 }
 
@@ -150,7 +154,12 @@ fn run_asked(
             let ended = &ended;
             scope.spawn(move || tell_addresses(&configuration, ended));
         }
-        let outcome = run::measure("serve", runtime, &mut ports, options, confinement);
+        let look = |ports: &mut open::Ports| {
+            let asked = asking.as_ref().zip(ports.list.first_mut());
+            asked.into_iter().for_each(|(asking, port)| asking.serve(&mut **port));
+        };
+        let watch = run::Watch { look: &look, ..run::Watch::default() };
+        let outcome = run::measure_watched("serve", runtime, &mut ports, options, confinement, &watch);
         ended.store(true, Ordering::Relaxed);
         outcome
     });

@@ -144,7 +144,8 @@ Examples:
   ixora tcp show /run/http.sock                           its connections, as `ss -ti` tells them
   ixora tcp show /run/http.sock --json | jq '.connections[] | select(.lost > 0)'
   ixora tcp show /run/http.sock --metrics                 as Prometheus reads it
-  ixora tcp top /run/http.sock                            who moves most, once a second";
+  ixora tcp top /run/http.sock                            who moves most, once a second
+  ixora tcp cores /run/http.sock 2                        serve by two of its queues from now on";
 
 pub const TOP: &str = "\
 Examples:

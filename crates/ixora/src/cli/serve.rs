@@ -79,7 +79,7 @@ pub struct ServeOptions {
     /// The TCP port to listen on, if not the service's own.
     #[arg(long)]
     pub listen: Option<u16>,
-    /// Listen at this path for `ixora tcp show` and `ixora tcp top`.
+    /// Listen at this path for `ixora tcp show`, `tcp top` and `tcp cores`.
     #[arg(long, value_name = "SOCKET")]
     pub control: Option<PathBuf>,
     #[command(flatten)]

@@ -8,9 +8,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use port::Port;
 use serde_json::json;
 use tcp::{Shown, Watch};
 
+use super::cores::Spreading;
 use super::listing::Listing;
 use super::metrics;
 use crate::Failure;
@@ -30,6 +32,7 @@ pub struct Asking {
     control: Option<Control>,
     metrics: Option<Mutex<Metrics>>,
     watches: Vec<Watch>,
+    spreading: Spreading,
 }
 
 /// The socket, and what is asked by it.
@@ -54,11 +57,12 @@ impl Asking {
         path: Option<&Path>,
         port: Option<Place>,
         watches: Vec<Watch>,
+        spreading: Spreading,
     ) -> Result<Option<Asking>, Failure> {
         let metrics = Metrics::open(port, metrics::CLIENTS)?;
         let control = path.map(Control::new).transpose()?;
         let is_asked = control.is_some() || metrics.is_some();
-        Ok(is_asked.then(|| Asking { control, metrics: metrics.map(Mutex::new), watches }))
+        Ok(is_asked.then(|| Asking { control, metrics: metrics.map(Mutex::new), watches, spreading }))
     }
 
     /// What listens at the path.
@@ -99,9 +103,24 @@ impl Asking {
                 serde_json::to_string_pretty(&Listing::new(&shown, limit)).unwrap_or_default()
             }),
             ["metrics"] => self.metrics(ended),
-            _ => Err("ask for show LIMIT, or metrics".to_owned()),
+            ["cores"] => self.spread(None, ended),
+            ["cores", cores] => match cores.parse() {
+                Ok(cores) => self.spread(Some(cores), ended),
+                Err(_) => Err(format!("{cores} is no number of cores")),
+            },
+            _ => Err("ask for show LIMIT, metrics, or cores [N]".to_owned()),
         };
         answer.unwrap_or_else(|error| json!({ "error": error }).to_string())
+    }
+
+    fn spread(&self, cores: Option<usize>, ended: &AtomicBool) -> Result<String, String> {
+        let spread = self.spreading.ask(cores, ended)?;
+        Ok(serde_json::to_string(&spread).unwrap_or_default())
+    }
+
+    /// Does what only the thread that has the port can do, if it was asked for.
+    pub fn serve(&self, port: &mut dyn Port) {
+        self.spreading.serve(port);
     }
 
     /// What all hosts show, and how many connections were asked for.

@@ -149,6 +149,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("-p 7777 ", "takes a port of this machine that another program may have"),
     ("-p 0.0.0.0:", "takes a port of this machine that another program may have"),
     ("ixora tcp show", "needs a server that runs; serve.rs has one"),
+    ("ixora tcp cores", "needs a server that runs; serve.rs has one"),
     ("ixora bench", "measures for minutes; bench.rs runs short ones"),
     ("overlay run", "needs a configuration of the reader's; overlay.rs has one"),
     ("overlay show", "needs an overlay that runs; overlay.rs has one"),

@@ -76,6 +76,84 @@ fn a_load_of_several_queues_has_its_answers_at_each() {
     assert_eq!(running.wait(20).code(), Some(0));
 }
 
+/// Connections move between cores under load, and each byte of each answer is as it must be.
+#[test]
+fn cores_come_and_go_while_connections_are_served() {
+    for (model, service, load) in [
+        ("82599", "echo", "echo --size 3000"),
+        ("xl710", "http --size 3000", "http"),
+        ("82599", "memcached", "memcached --keys 200 --update 0.5"),
+    ] {
+        let place = tempfile::tempdir().expect("a directory");
+        let [server, client, control] = ["server", "client", "control"].map(|name| place.path().join(name));
+        let port = |own: &Path, other: &Path| {
+            format!("--port model:{model},wire=unix:{},remote={}", own.display(), other.display())
+        };
+        let words = format!(
+            "serve {service} {} --addr 10.0.0.2/24 --queues 4 --threads 2 --control {} --json",
+            port(&server, &client),
+            control.display()
+        );
+        let running = start(place.path(), &words);
+        until("sockets", || server.exists() && control.exists());
+        let cores = |words: &str| {
+            let done = run(place.path(), &format!("tcp cores {}{words} --json", control.display()));
+            assert_eq!(done.code(), Some(0), "{service}: {done:#?}");
+            done.json()
+        };
+        let before = cores("");
+        assert_eq!((&before["cores"], &before["most"], &before["moved"]), (&4.into(), &4.into(), &0.into()));
+        let ends = format!("{} --addr 10.0.0.1/24 --to 10.0.0.2", port(&client, &server));
+        let words = format!("load {load} {ends} --connections 40 --depth 2 --rate max --duration 10s --json");
+        let loading = start(place.path(), &words);
+        until("connections", || {
+            let done = run(place.path(), &format!("tcp show {} --json", control.display()));
+            done.json()["connections"].as_array().is_some_and(|all| all.len() >= 40)
+        });
+        for count in [1, 3, 2, 4, 1, 4] {
+            let now = cores(&format!(" {count}"));
+            assert_eq!(now["cores"], count, "{service}: {now:#}");
+            assert!(now["moved"].as_u64() > Some(0), "{service}: {now:#}");
+            let groups = now["groups"].as_array().expect("a list");
+            assert_eq!(groups.iter().filter(|groups| **groups != 0).count(), count);
+        }
+        let done = loading.wait(60);
+        assert_eq!(done.code(), Some(0), "{service}: {done:#?}");
+        let figures = &done.json()["load"];
+        let (connections, whole) = (&figures["connections"], &figures["whole"]);
+        assert_eq!((connections, whole), (&40.into(), &true.into()), "{service}: {figures:#}");
+        for step in figures["steps"].as_array().expect("a list") {
+            assert!(step["answers"].as_u64() > Some(100) && step["wrong"] == 0, "{service}: {step:#}");
+            assert_eq!(step["unanswered"], 0, "{service}: {step:#}");
+        }
+        let wrong = run(place.path(), &format!("tcp cores {} 5", control.display()));
+        assert!(wrong.stderr.contains("there are 1 to 4 cores"), "{wrong:#?}");
+        running.signal(Signal::TERM);
+        let done = running.wait(20);
+        assert_eq!(done.code(), Some(0), "{service}: {done:#?}");
+        let summary = done.json();
+        let counted = |name: &str| summary["notes"][name].as_u64().unwrap_or_default();
+        assert!(counted("tcp_moved_here") > 10, "{service}: {summary:#}");
+        assert_eq!(counted("tcp_moved_here"), counted("tcp_moved_away"), "{service}");
+        assert_eq!(counted("tcp_move_refused"), 0, "{service}");
+        assert_eq!(counted("tcp_resets_sent"), 0, "{service}: {summary:#}");
+    }
+}
+
+/// A port that cannot lead flows elsewhere, and a server with one queue, say so.
+#[test]
+fn who_cannot_move_connections_says_why() {
+    let place = tempfile::tempdir().expect("a directory");
+    let control = place.path().join("control");
+    let words = format!("serve echo --port model:82599 --addr 10.0.0.2/24 --control {}", control.display());
+    let running = start(place.path(), &words);
+    until("a socket", || control.exists());
+    let done = run(place.path(), &format!("tcp cores {} 1", control.display()));
+    assert!(done.code() == Some(1) && done.stderr.contains("one pair of queues"), "{done:#?}");
+    running.signal(Signal::TERM);
+    assert_eq!(running.wait(20).code(), Some(0));
+}
+
 #[test]
 fn an_interrupt_ends_the_demo_with_its_figures() {
     let place = tempfile::tempdir().expect("a directory");

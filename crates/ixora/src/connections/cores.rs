@@ -1,0 +1,147 @@
+//! `ixora tcp cores`: over how many cores a server spreads its connections, while it runs. The
+//! thread that has the port does it, for whoever asks.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use port::{Feature, Port};
+use serde::{Deserialize, Serialize};
+use tcp::{Groups, Host};
+
+use super::START;
+use crate::{Failure, control_socket};
+
+/// How long a core may take for its part; it has two of them.
+const LIMIT: Duration = Duration::from_secs(3);
+/// How long all may take together.
+const ALL: Duration = Duration::from_secs(8);
+/// How often it is looked whether the run has ended.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// What is asked for.
+#[derive(Args, Debug)]
+pub struct Cores {
+    /// The socket that the server listens at, its `--control`.
+    pub control: PathBuf,
+    /// Serve by the hosts of so many queues from now on; without it nothing is changed.
+    pub cores: Option<usize>,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How connections are spread.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Spread {
+    /// Cores that have connections.
+    pub cores: usize,
+    /// Cores that there are.
+    pub most: usize,
+    /// Flow groups that each of them has.
+    pub groups: Vec<usize>,
+    /// Flow groups that moved because of this request.
+    pub moved: usize,
+}
+
+impl Spread {
+    fn new(groups: &Groups, most: usize, moved: usize) -> Spread {
+        let count = |core| groups.owners().iter().filter(|owner| usize::from(**owner) == core).count();
+        Spread { cores: groups.cores(), most, groups: (0..most).map(count).collect(), moved }
+    }
+}
+
+/// A request, and where its answer goes.
+type Asked = (Option<usize>, SyncSender<Result<Spread, String>>);
+
+/// The flow groups of a server's hosts.
+pub struct Spreading {
+    /// Why connections stay where they are, if they do.
+    groups: Result<Mutex<Groups>, String>,
+    hosts: usize,
+    asked: Mutex<Option<Asked>>,
+}
+
+impl Spreading {
+    /// The groups of a port with a host on each of so many queues.
+    pub fn new(port: &dyn Port, hosts: usize) -> Result<Spreading, Failure> {
+        let table = port.flows().filter(|_| port.capabilities().has(Feature::RssTable));
+        let groups = match table {
+            _ if hosts == 1 => Err("it has one pair of queues: start it with --queues".to_owned()),
+            None => Err(format!(
+                "{} cannot change which queue a flow comes to (`rss-table` of `ixora info`)",
+                port.name()
+            )),
+            Some(table) => {
+                let groups = Groups::new(table, hosts);
+                let failed = |error| Failure::new(format!("cannot make mailboxes: {error}"));
+                Ok(Mutex::new(groups.map_err(failed)?))
+            }
+        };
+        Ok(Spreading { groups, hosts, asked: Mutex::default() })
+    }
+
+    /// Has the host on a queue take part.
+    pub fn share(&mut self, host: &mut Host, queue: usize) {
+        let Ok(groups) = &self.groups else { return };
+        if !host.share(held(groups).core(queue)) {
+            self.groups = Err("connections of this service stay on their core".to_owned());
+        }
+    }
+
+    /// Does what somebody asked for, if anybody did.
+    pub fn serve(&self, port: &mut dyn Port) {
+        let Some((cores, say)) = held(&self.asked).take() else { return };
+        // Who is gone hears nothing.
+        let _ = say.try_send(self.spread(cores, port));
+    }
+
+    fn spread(&self, cores: Option<usize>, port: &mut dyn Port) -> Result<Spread, String> {
+        let mut groups = held(self.groups.as_ref().map_err(Clone::clone)?);
+        let lead = |changes: &[(usize, usize)]| port.set_flow_queues(changes);
+        let moved = cores.map(|cores| groups.spread(cores, LIMIT, lead)).transpose();
+        moved.map(|moved| Spread::new(&groups, self.hosts, moved.unwrap_or(0))).map_err(|it| it.to_string())
+    }
+
+    /// Asks for so many cores, or only how it is.
+    pub fn ask(&self, cores: Option<usize>, ended: &AtomicBool) -> Result<Spread, String> {
+        let (say, hear) = sync_channel(1);
+        *held(&self.asked) = Some((cores, say));
+        let end = Instant::now() + ALL;
+        while Instant::now() < end && !ended.load(Ordering::Relaxed) {
+            match hear.recv_timeout(LOOK) {
+                Ok(answer) => return answer,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        Err("the server did not do it in time".to_owned())
+    }
+}
+
+fn held<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Asks, and prints the answer.
+pub fn run(arguments: &Cores) -> Result<(), Failure> {
+    let request = arguments.cores.map_or("cores".to_owned(), |cores| format!("cores {cores}"));
+    let answer = control_socket::ask(&arguments.control, &request, START)?;
+    let spread: Spread = serde_json::from_str(&answer).map_err(|_| {
+        let answer: serde_json::Value = serde_json::from_str(&answer).unwrap_or_default();
+        let why = answer["error"].as_str().unwrap_or("it is no server of ixora's, or of another version");
+        Failure::new(format!("{}: {why}", arguments.control.display()))
+    })?;
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&spread).unwrap_or_default());
+        return Ok(());
+    }
+    println!("{} of {} cores serve, {} flow groups moved", spread.cores, spread.most, spread.moved);
+    for (core, groups) in spread.groups.iter().enumerate() {
+        println!("  core {core:<3} {groups:>4} flow groups");
+    }
+    Ok(())
+}
