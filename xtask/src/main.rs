@@ -96,7 +96,8 @@ enum Chore {
         arguments: Vec<String>,
     },
     /// Sort the configurations in folders of others, such as `conf` of Click and FastClick:
-    /// which load, want ports or variables, or lack an element.
+    /// which load, want ports or variables, or lack an element. Fails where one is wrong
+    /// otherwise.
     Configurations {
         /// The folders.
         #[arg(required = true)]
