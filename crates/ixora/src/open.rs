@@ -398,6 +398,17 @@ pub fn check_name(name: &str) -> Result<(), Failure> {
     Wanted::parse(name).map(drop)
 }
 
+/// Whether a port is there, as far as that can be seen without opening it.
+///
+/// # Errors
+/// How ports are written, or what is missing.
+pub fn look_for(name: &str) -> Result<(), Failure> {
+    match Wanted::parse(name)? {
+        Wanted::Port(name) => Ok(name.look_for()?),
+        Wanted::Model(..) => Ok(()),
+    }
+}
+
 /// What to write instead of a name that is no port's: an interface of Linux's may be meant.
 fn instead_of(name: &str) -> String {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'@');

@@ -107,7 +107,7 @@ fn inspect(click: &Click, sources: Vec<Source>) -> Inspection {
     let opened = plan.as_ref().map_or(Ok(()), |plan| router_ports.open(&plan.elements));
     let uses = if plan.is_some() && opened.is_ok() { router_ports.uses() } else { vec![] };
     if let Some(plan) = plan.as_ref().filter(|_| !click.compat) {
-        problems.list.extend(lint::ports(plan, &uses));
+        problems.list.extend(lint::ports(plan, &uses, click.check));
         // What elements say of one port and what they say of another does not fit together.
         let place = plan.elements.first().map_or_else(|| Place::nowhere("ports"), |e| e.place.clone());
         problems.list.extend(opened.err().map(|message| Problem::error(&place, message)));

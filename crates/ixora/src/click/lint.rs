@@ -1,5 +1,5 @@
-//! What `--check` finds that no element complains of: variables that nothing sets, and
-//! names of ports that are none. Both are right in Click's language.
+//! What `--check` finds that no element complains of: variables that nothing sets, names of
+//! ports that are none, and ports that are not there. All are right in Click's language.
 
 use element::io::router_ports::Use;
 use graph::lang::{Declared, Flat, Problem, args};
@@ -44,8 +44,9 @@ pub fn unset(flat: &Flat) -> Vec<Problem> {
     flat.elements.iter().flat_map(of_element).collect()
 }
 
-/// Names of ports that are none, once for each; not those that are variables.
-pub fn ports(plan: &Plan, uses: &[Use]) -> Vec<Problem> {
+/// Names of ports that are none, once for each; not those that are variables. With `look_for`
+/// ports that are not there as well: a picture of another machine's router needs none.
+pub fn ports(plan: &Plan, uses: &[Use], look_for: bool) -> Vec<Problem> {
     let mut seen: Vec<&str> = vec![];
     let mut problems = vec![];
     for one in uses {
@@ -53,7 +54,8 @@ pub fn ports(plan: &Plan, uses: &[Use]) -> Vec<Problem> {
             continue;
         }
         seen.push(&one.port);
-        if let Err(failure) = open::check_name(&one.port) {
+        let found = if look_for { open::look_for(&one.port) } else { open::check_name(&one.port) };
+        if let Err(failure) = found {
             problems.push(about(&plan.elements[one.element], failure.said()));
         }
     }

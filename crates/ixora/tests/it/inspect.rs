@@ -39,12 +39,38 @@ fn check_tells_all_that_is_wrong_and_opens_nothing() {
         assert!(said.contains(part), "{part}: {said}");
     }
     assert_eq!(text(&out.stdout), "config: 3 errors, 0 warnings\n");
-    let port = "FromDevice(af_packet:nothing0) -> ToDevice(0000:ff:1f.7);";
+    // Interfaces that are made, or are there; each would take a privilege to open.
+    let port = "FromDevice(\"tap:nothing0,gso\") -> q :: Queue -> ToDevice(\"af_xdp:lo,generic,copy\");
+        FromDevice(model:82599) -> Discard;";
     let out = click(&["--check", "-e", port]);
     assert_eq!(
         (out.status.code(), text(&out.stdout)),
-        (Some(0), "config: no problems; 2 elements, 1 connection\n".into())
+        (Some(0), "config: no problems; 5 elements, 3 connections\n".into()),
+        "{}",
+        text(&out.stderr)
     );
+}
+
+#[test]
+fn check_tells_of_ports_that_are_not_there() {
+    for (port, missing) in [
+        ("af_packet:nothing0", "there is no interface nothing0"),
+        ("\"af_xdp:nothing0,generic,copy\"", "there is no interface nothing0"),
+        ("0000:ff:1f.7", "no PCI device 0000:ff:1f.7"),
+        ("vfio-user:/nowhere/nic.sock", "there is no such socket"),
+        ("\"vhost-user:/nowhere/nic.sock,allow-unsealed\"", "there is no such socket"),
+    ] {
+        let config = format!("Idle -> Discard; FromDevice({port}) -> Queue -> ToDevice({port});");
+        let out = click(&["--check", "--json", "-e", &config]);
+        let (found, status) = (json(&out), out.status.code());
+        let problems = found["problems"].as_array().expect("a list");
+        assert_eq!((status, &found["errors"], problems.len()), (Some(1), &1.into(), 1), "{found:#}");
+        let message = problems[0]["message"].as_str().expect("a message");
+        assert!(message.contains(missing), "{port}: {message}");
+        assert_eq!((&problems[0]["line"], &problems[0]["column"]), (&1.into(), &18.into()), "{found:#}");
+        // A picture of another machine's router is drawn here all the same.
+        assert_eq!(click(&["--dot", "-e", &config]).status.code(), Some(0));
+    }
 }
 
 /// What is wrong with one argument is told once, whatever stands behind it, and with it that

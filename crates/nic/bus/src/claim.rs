@@ -30,10 +30,7 @@ pub(crate) struct Claim {
 
 impl Claim {
     pub(crate) fn take(root: &Path, address: Address) -> Result<Claim> {
-        let directory = root.join("bus/pci/devices").join(address.to_string());
-        if !directory.exists() {
-            return Err(Error::NoDevice { address, path: directory.display().to_string() });
-        }
+        let directory = directory_of(root, address)?;
         scan::refuse_interface_in_use(&directory, address)?;
         refuse_translation(&directory, address)?;
         let config = lock(&directory, address)?;
@@ -51,6 +48,18 @@ impl Claim {
     /// Opens a file of the device's directory for reading and writing.
     pub(crate) fn open(&self, name: &str) -> Result<File> {
         open(&self.directory, name)
+    }
+}
+
+/// The device's directory in the sysfs tree at `root`.
+///
+/// # Errors
+/// [`Error::NoDevice`] when there is none.
+pub(crate) fn directory_of(root: &Path, address: Address) -> Result<PathBuf> {
+    let directory = root.join("bus/pci/devices").join(address.to_string());
+    match directory.exists() {
+        true => Ok(directory),
+        false => Err(Error::NoDevice { address, path: directory.display().to_string() }),
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::{Address, Backend, Bar, Result, Trust, sysfs::Sysfs, vfio::Vfio, vfio_user};
+use crate::{Address, Backend, Bar, Result, Trust, claim, sysfs::Sysfs, vfio::Vfio, vfio_user};
 
 const COMMAND: u16 = 0x04;
 const COMMAND_IO: u16 = 1 << 0;
@@ -38,6 +38,14 @@ impl Pci {
             return Ok(Pci(Arc::new(Vfio::open(address)?)));
         }
         Ok(Pci(Arc::new(Sysfs::open(address)?)))
+    }
+
+    /// Whether a local device is there; it is not touched.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`](crate::Error::NoDevice) when it is not.
+    pub fn look_for(address: Address) -> Result<()> {
+        claim::directory_of(Path::new("/sys"), address).map(drop)
     }
 
     /// Connects to a device served over vfio-user by a process that is not trusted.

@@ -21,6 +21,7 @@ use vfio_bindings::bindings::vfio::{
     VFIO_PCI_CONFIG_REGION_INDEX, VFIO_PCI_MSIX_IRQ_INDEX, VFIO_REGION_INFO_FLAG_MMAP,
 };
 
+use crate::claim;
 use crate::scan::link_name;
 use crate::vfio_user::message::{REGION_INFO, Region, decode_region};
 use crate::{Address, Addressing, Backend, BarLayout, BarMapping, DmaRange, Error, Kind, Mapping, Result};
@@ -69,10 +70,7 @@ impl Vfio {
 
     /// Opens the device with sysfs at `sys` and VFIO's files in `dev`.
     pub fn open_in(sys: &Path, dev: &Path, address: Address) -> Result<Vfio> {
-        let directory = sys.join("bus/pci/devices").join(address.to_string());
-        if !directory.exists() {
-            return Err(Error::NoDevice { address, path: directory.display().to_string() });
-        }
+        let directory = claim::directory_of(sys, address)?;
         let number = container::group_number(&directory, address)?;
         let container = Container::shared(dev)?;
         let group = container.group(dev, &directory, number, address)?;

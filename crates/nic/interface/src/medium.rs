@@ -87,6 +87,21 @@ impl Medium {
         }
     }
 
+    /// Whether what is to be opened this way is there; nothing is opened. A TAP interface that
+    /// is not there is made.
+    ///
+    /// # Errors
+    /// As [`open`](Medium::open) says it.
+    pub fn look_for(self, interface: &str) -> Result<()> {
+        let name = interface.split(',').next().unwrap_or(interface);
+        match self {
+            Medium::Tap => Ok(()),
+            Medium::AfXdp | Medium::AfPacket => {
+                Interface::open(&format!("{}:{interface}", self.prefix()), name).map(drop)
+            }
+        }
+    }
+
     /// The most queues that an interface can be opened with.
     pub fn most_queues(self, interface: &str) -> usize {
         let name = interface.split(',').next().unwrap_or(interface);

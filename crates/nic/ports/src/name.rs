@@ -133,11 +133,38 @@ impl Name {
         })
     }
 
+    /// Whether it is there; nothing is opened or taken. What is made when it is opened counts
+    /// as there.
+    ///
+    /// # Errors
+    /// What is missing, as [`find`](Name::find) and opening say it.
+    pub fn look_for(&self) -> Result<()> {
+        match self {
+            Name::Pci(address) => {
+                Pci::look_for(*address).map_err(|error| port::Error::from(driver::Error::from(error)))
+            }
+            Name::VfioUser(path, _) => served("vfio-user", path),
+            Name::VhostUser(path, _) => served("vhost-user", path),
+            Name::Interface(medium, interface) => medium.look_for(interface),
+        }
+    }
+
     /// The most queues that it can be opened with, as far as that is known before.
     pub fn most_queues(&self) -> Option<usize> {
         match self {
             Name::Interface(medium, interface) => Some(medium.most_queues(interface)),
             _ => None,
+        }
+    }
+}
+
+/// Whether there is a socket to connect to.
+fn served(prefix: &str, path: &Path) -> Result<()> {
+    match path.exists() {
+        true => Ok(()),
+        false => {
+            let (port, what) = (format!("{prefix}:{}", path.display()), "there is no such socket".to_owned());
+            Err(port::Error::setup(&port, what, "start the process that serves it first"))
         }
     }
 }
