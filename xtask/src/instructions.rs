@@ -1,7 +1,9 @@
 //! The instructions that the driver, the router and the overlay spend on a packet, and a server on
-//! a request over TCP, counted by callgrind: the same every time on one compiler, so a regression of the hot path
-//! fails the test command where a timed test would only flicker.
+//! a request over TCP, and those that a configuration takes for each of its elements, counted by
+//! callgrind: the same every time on one compiler, so a regression of the hot path fails the test
+//! command where a timed test would only flicker.
 
+use std::fmt::Write;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -19,6 +21,12 @@ const OVERLAY: [(&str, [f64; 2]); 2] = [("ipip", [367.0, 624.0]), ("vxlan", [572
 /// Of an echo over TCP by connections, one request under way on each: driver, stack and echo. From
 /// 513 connections on the stack reads ahead.
 const TCP: [(&str, f64); 3] = [("1", 4390.0), ("64", 3850.0), ("1024", 4035.0)];
+
+/// Of a configuration that is read, made and checked (`ixora click --check`), for each of its
+/// elements, which have names. A million of them are to load in three seconds.
+const LOADING: f64 = 19_100.0;
+/// How many elements it has: at fifty times the instructions in a row something is quadratic.
+const ELEMENTS: usize = 20_000;
 
 /// Counts, and compares with the limits.
 pub fn check() -> Result<(), Failure> {
@@ -45,7 +53,50 @@ pub fn check() -> Result<(), Failure> {
     for (connections, limit) in TCP {
         compare(&report, ("connections", connections), "instructions_per_request", limit)?;
     }
-    Ok(())
+    within("instructions to load an element", loading()?, LOADING)
+}
+
+/// A configuration of elements one behind the other that are declared by their names first.
+fn named_elements() -> String {
+    let mut text = "s :: InfiniteSource(LIMIT 1, STOP true);\n".to_owned();
+    for n in 0..ELEMENTS {
+        let _ = writeln!(text, "c{n} :: Counter;"); // a String takes all
+    }
+    text.push('s');
+    for n in 0..ELEMENTS {
+        let _ = write!(text, " -> c{n}");
+    }
+    text + " -> Discard;\n"
+}
+
+/// The instructions of looking at a configuration, for each of its elements.
+fn loading() -> Result<f64, Failure> {
+    let place = |name: &str| target().join(name);
+    let (file, output) = (place("instructions-loading.click"), place("instructions-loading.callgrind"));
+    std::fs::write(&file, named_elements()).map_err(|e| format!("{}: {e}", file.display()))?;
+    let mut command = Command::new("valgrind");
+    command
+        .args(["--tool=callgrind", "--quiet"])
+        .arg(format!("--callgrind-out-file={}", output.display()))
+        .arg(target().join("release/ixora"))
+        .args(["click", "--check"])
+        .arg(&file);
+    run("instructions to load a configuration", &mut command)?;
+    let profile = std::fs::read_to_string(&output).map_err(|e| format!("{}: {e}", output.display()))?;
+    let total = profile.lines().find_map(|line| line.strip_prefix("totals: ")?.trim().parse::<f64>().ok());
+    total.map(|total| total / ELEMENTS as f64).ok_or_else(|| "callgrind counted nothing".to_owned())
+}
+
+/// Holds what was counted against a limit.
+fn within(what: &str, count: f64, limit: f64) -> Result<(), Failure> {
+    if count <= limit {
+        println!("{what}: {count:.1} of {limit} allowed");
+        return Ok(());
+    }
+    Err(format!(
+        "{what}: {count:.1}, {limit} are allowed: see what changed, or raise the limit in \
+         xtask/src/instructions.rs and say why"
+    ))
 }
 
 /// Runs a benchmark with some arguments, counting: its report.
@@ -69,14 +120,7 @@ fn compare(report: &Value, (column, row): (&str, &str), counted: &str, limit: f6
     let is = |found: &Value| found[column] == row || is_number(&found[column]);
     let mut rows = report["rows"].as_array().into_iter().flatten().filter(|found| is(found));
     match rows.next().and_then(|row| row[counted].as_f64()) {
-        Some(count) if count <= limit => {
-            println!("{column} {row}, {counted}: {count:.1} of {limit} allowed");
-            Ok(())
-        }
-        Some(count) => Err(format!(
-            "{column} {row} takes {count:.1} ({counted}), {limit} are allowed: see what changed with \
-             `ixora bench --instructions`, or raise the limit in xtask/src/instructions.rs and say why"
-        )),
+        Some(count) => within(&format!("{column} {row}, {counted}"), count, limit),
         None => Err(format!("the benchmark counted no {counted} for {row}")),
     }
 }

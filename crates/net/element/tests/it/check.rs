@@ -123,12 +123,13 @@ fn of_an_argument_that_is_there_twice_the_last_counts() {
     }
 }
 
+/// No stack holds a call for each. How long it takes is counted by `cargo xtask instructions`.
 #[test]
-fn a_million_elements_are_looked_at_in_time() {
+fn a_hundred_thousand_elements_in_a_row_are_looked_at() {
     let config = format!("InfiniteSource {} -> DecIPTTL -> Discard;", "-> Null ".repeat(100_000));
-    let start = std::time::Instant::now();
-    assert_eq!(check(&config).1.len(), 1);
-    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+    let (_, problems) = check(&config);
+    assert_eq!(problems.len(), 1, "{:?}", problems.iter().take(3).map(|p| &p.message).collect::<Vec<_>>());
+    assert!(problems[0].message.contains("needs the network header"), "{:?}", problems[0].message);
 }
 
 #[test]

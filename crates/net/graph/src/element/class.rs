@@ -1,7 +1,7 @@
 //! Classes of elements: what each is called, takes, does and counts, in one table
 //! from which configuration errors, documentation and completion are made.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use port::Reason;
@@ -268,8 +268,11 @@ impl Class {
 
     /// The handlers of an element that others of the class may not have: names and rows.
     pub fn further_handlers(&self, element: &mut dyn Element) -> Vec<(String, usize)> {
-        let names = |row| self.handlers.own_names(row, element).into_iter().map(move |name| (name, row));
-        (0..self.handlers.len()).flat_map(names).collect()
+        let mut further = vec![];
+        for row in (0..self.handlers.len()).filter(|&row| self.handlers.common(row).is_none()) {
+            further.extend(self.handlers.own_names(row, element).into_iter().map(|name| (name, row)));
+        }
+        further
     }
 
     /// The row of a handler that all elements of the class have.
@@ -287,7 +290,7 @@ impl std::fmt::Debug for Class {
 /// All classes a configuration can use, by name.
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
-    classes: BTreeMap<&'static str, &'static Class>,
+    classes: HashMap<&'static str, &'static Class>,
     chains: Vec<&'static Chain>,
 }
 
@@ -338,12 +341,14 @@ impl Registry {
 
     /// All names, in order.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.classes.keys().copied()
+        self.iter().map(|(name, _)| name)
     }
 
     /// All classes, in order of their names in configurations.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &'static Class)> {
-        self.classes.iter().map(|(name, class)| (*name, *class))
+        let mut all: Vec<_> = self.classes.iter().map(|(name, class)| (*name, *class)).collect();
+        all.sort_unstable_by_key(|(name, _)| *name);
+        all.into_iter()
     }
 }
 

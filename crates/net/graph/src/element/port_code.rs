@@ -4,7 +4,7 @@
 /// `#/#` each to the one of its number, `xy/x` the first only, `#/[^#]` each to all
 /// but the one of its number. The last part of a side stands for all further ports.
 pub fn joins(code: &str, input: usize, inputs: usize, output: usize, outputs: usize) -> bool {
-    let (left, right) = code.split_once('/').unwrap_or((code, code));
+    let (left, right) = sides(code);
     if input >= inputs || output >= outputs {
         return false;
     }
@@ -50,9 +50,18 @@ fn meet(from: &str, input: usize, to: &str, output: usize) -> bool {
 /// The letter of a processing code (`a/ah`, `h`, `h/l`) for a port: `h` push, `l`
 /// pull, `a` agnostic.
 pub fn processing(code: &str, output: bool, port: usize) -> char {
-    let (inputs, outputs) = code.split_once('/').unwrap_or((code, code));
-    let side = if output { outputs } else { inputs };
-    side.chars().nth(port).or_else(|| side.chars().last()).unwrap_or('a')
+    let (inputs, outputs) = sides(code);
+    let side = if output { outputs } else { inputs }.as_bytes();
+    side.get(port).or(side.last()).map_or('a', |&letter| char::from(letter))
+}
+
+/// A code's two sides, which are the same where there is one. By bytes, as all codes are
+/// ASCII: they are read for each port of each element.
+fn sides(code: &str) -> (&str, &str) {
+    match code.bytes().position(|byte| byte == b'/') {
+        Some(at) => (&code[..at], &code[at + 1..]),
+        None => (code, code),
+    }
 }
 
 /// How many ports a class has at the least and the most, for each side.
@@ -66,7 +75,7 @@ pub struct Count {
 
 /// Reads a port count code: `1/1`, `0/-`, `1-2/1`, `-/=`, `1/=+` (at least one more).
 pub fn count(code: &str, inputs: usize) -> Count {
-    let (left, right) = code.split_once('/').unwrap_or((code, code));
+    let (left, right) = sides(code);
     let outputs = match right.strip_prefix('=') {
         Some(pluses) => (inputs + pluses.len(), if pluses.is_empty() { inputs } else { usize::MAX }),
         None => range(right),
@@ -75,6 +84,11 @@ pub fn count(code: &str, inputs: usize) -> Count {
 }
 
 fn range(code: &str) -> (usize, usize) {
+    // Most have one digit.
+    if let [digit @ b'0'..=b'9'] = code.as_bytes() {
+        let n = usize::from(digit - b'0');
+        return (n, n);
+    }
     match code.split_once('-') {
         None => {
             let n = code.parse().unwrap_or(0);

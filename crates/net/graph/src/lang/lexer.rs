@@ -209,26 +209,30 @@ impl<'a> Lexer<'a> {
     fn classify(&self) -> (Kind, usize) {
         let rest = &self.text[self.at..];
         let bytes = rest.as_bytes();
-        let Some(first) = rest.chars().next() else { return (Kind::End, 0) };
-        if first.is_ascii() && args::is_name_byte(bytes[0]) {
-            let len = name_len(bytes);
-            return (keyword(&rest[..len]), len);
+        let kind = match bytes {
+            [] => return (Kind::End, 0),
+            [first, ..] if args::is_name_byte(*first) => {
+                let len = name_len(bytes);
+                return (keyword(&rest[..len]), len);
+            }
+            [b'-', b'>', ..] => Some(Kind::Arrow),
+            [b'=', b'>', ..] => Some(Kind::DoubleArrow),
+            [b':', b':', ..] => Some(Kind::Colons),
+            [b'|', b'|', ..] => Some(Kind::Bars),
+            [b'.', b'.', b'.', ..] => return (Kind::Dots, 3),
+            _ => None,
+        };
+        if let Some(kind) = kind {
+            return (kind, 2);
         }
-        if first == '$' {
+        if bytes[0] == b'$' {
             let len = bytes[1..].iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
             if len > 0 {
                 return (Kind::Variable, 1 + len);
             }
         }
-        let symbols = [
-            ("->", Kind::Arrow),
-            ("=>", Kind::DoubleArrow),
-            ("::", Kind::Colons),
-            ("||", Kind::Bars),
-            ("...", Kind::Dots),
-        ];
-        let found = symbols.into_iter().find(|(text, _)| rest.starts_with(text));
-        found.map_or((Kind::Char(first), first.len_utf8()), |(text, kind)| (kind, text.len()))
+        let first = rest.chars().next().unwrap_or(char::REPLACEMENT_CHARACTER);
+        (Kind::Char(first), first.len_utf8())
     }
 
     /// Past white space, comments and line directives.
@@ -359,6 +363,10 @@ fn name_len(bytes: &[u8]) -> usize {
 }
 
 fn keyword(name: &str) -> Kind {
+    // The shortest has six letters.
+    if name.len() < 6 {
+        return Kind::Name;
+    }
     match name {
         "elementclass" => Kind::ElementClass,
         "require" => Kind::Require,

@@ -61,10 +61,16 @@ impl<'o> Classes<'o> {
         Classes { list, scopes: vec![HashMap::new()], plain: HashMap::new(), options }
     }
 
+    /// What the name of an element means here as a class's. Elements are not named as the
+    /// program's classes are, so these are not asked.
+    pub fn lookup_element(&self, name: &str) -> Option<ClassId> {
+        let defined = self.scopes.iter().rev().find_map(|s| s.get(name));
+        defined.or_else(|| self.plain.get(name)).copied()
+    }
+
     /// What a name means here.
     pub fn lookup(&mut self, name: &str) -> Option<ClassId> {
-        let defined = self.scopes.iter().rev().find_map(|s| s.get(name));
-        if let Some(&id) = defined.or_else(|| self.plain.get(name)) {
+        if let Some(id) = self.lookup_element(name) {
             return Some(id);
         }
         if name == "Error" {

@@ -30,7 +30,7 @@ struct Pending<'a> {
     config_place: Option<Place>,
     place: Place,
     ports: [Option<Ports>; 2],
-    /// The element, where it is known already: a group.
+    /// The element, where there is one of the name, or a group was made.
     element: Option<u32>,
 }
 
@@ -122,7 +122,12 @@ fn prepare<'a>(reader: &mut Reader<'_>, item: Item<'a>, first: bool) -> Pending<
     match item.what {
         What::Name(name) => {
             pending.name = Cow::Borrowed(name);
-            pending.class = reader.classes.lookup(name);
+            // Mostly it is an element's: what a configuration has a million of.
+            pending.element = body(reader).find(name);
+            pending.class = match pending.element {
+                Some(_) => reader.classes.lookup_element(name),
+                None => reader.classes.lookup(name),
+            };
         }
         What::Implicit => {
             pending.name = SIDES[usize::from(!first)].into();
@@ -264,8 +269,8 @@ fn declare(reader: &mut Reader<'_>, item: Pending<'_>) -> Option<u32> {
             (name, ClassId::ERROR)
         }
     };
-    let digits = |component: &str| component.bytes().all(|b| b.is_ascii_digit());
-    if item.class.is_none() && item.name.split('/').any(digits) {
+    let digits = |component: &[u8]| component.iter().all(u8::is_ascii_digit);
+    if item.class.is_none() && item.name.as_bytes().split(|&byte| byte == b'/').any(digits) {
         let problem =
             Problem::error(&item.place, format!("element name '{}' has all-digit component", item.name));
         reader.problem(problem.expected("a letter, '_' or '@' between slashes"));
