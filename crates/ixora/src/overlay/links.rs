@@ -73,7 +73,7 @@ fn look(changes: &AtomicU64, up: bool) {
 }
 
 const fn is_up(changes: u64) -> bool {
-    changes % 2 == 0
+    changes.is_multiple_of(2)
 }
 
 fn sentence(name: &str, up: bool, changes: u64) -> String {
