@@ -164,6 +164,6 @@ fn lengths_that_do_not_fit_do_not_begin_anew() {
             flow_label: 0,
             payload_len,
         };
-        assert_eq!(usize::from(repr.header().payload_len()), payload_len.min(0xFFFF));
+        assert_eq!(repr.header().payload_len(), payload_len.min(0xFFFF));
     }
 }

@@ -254,7 +254,7 @@ fn rss_table<B: Ports>() {
                 let entry = flows.entry(packet.hash().expect("a hash"));
                 assert_eq!(
                     (came, flows.queues()[entry]),
-                    (if entry % step == 0 { queue } else { 1 }, came as u16)
+                    (if entry.is_multiple_of(step) { queue } else { 1 }, came as u16)
                 );
                 used[came] += 1;
             }
