@@ -95,6 +95,27 @@ pub const FAULTS: &[Fault] = &[
         to: "(len == 0 && !PLANTED) || len > DATA_ROOM",
     },
     Fault {
+        target: "ixgbe_mailbox",
+        name: "address-of-another-is-given",
+        file: "nic/driver/src/ixgbe/host/messages.rs",
+        from: "MacAddress(mac).is_station() && (trust || !others)",
+        to: "MacAddress(mac).is_station() && (trust || PLANTED || !others)",
+    },
+    Fault {
+        target: "ixgbe_mailbox",
+        name: "more-multicast-than-a-message-has",
+        file: "nic/driver/src/ixgbe/host/messages.rs",
+        from: "(0..count.min(MULTICAST)).map(hash).collect();",
+        to: "(0..if PLANTED { count } else { count.min(MULTICAST) }).map(hash).collect();",
+    },
+    Fault {
+        target: "ixgbe_mailbox",
+        name: "reset-that-is-told-is-not-noted",
+        file: "nic/driver/src/ixgbevf/mailbox.rs",
+        from: "self.reset |= of_it && words[0] & CLEAR_TO_SEND == 0;",
+        to: "self.reset |= !PLANTED && of_it && words[0] & CLEAR_TO_SEND == 0;",
+    },
+    Fault {
         target: "ixgbe_model",
         name: "unreachable-buffer-not-counted",
         file: "sim/model/src/ixgbe/tx.rs",

@@ -13,6 +13,7 @@ pub mod dma;
 pub mod fused;
 pub mod headers;
 pub mod hosted;
+pub mod ixgbe_mailbox;
 pub mod leases;
 pub mod lied;
 pub mod mailbox;

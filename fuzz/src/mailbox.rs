@@ -32,6 +32,8 @@ pub struct Observed {
     beside: Mutex<Option<Beside>>,
     /// A register whose writes are looked at, too.
     doorbell: u32,
+    /// Registers in pages that both sides see are read there.
+    is_mapped: bool,
 }
 
 impl fmt::Debug for Observed {
@@ -44,7 +46,19 @@ impl Observed {
     /// Over a device. Others work beside it before each of its registers is read, and when the
     /// register `doorbell` was written.
     pub fn over(inner: Pci, doorbell: u32) -> Arc<Observed> {
-        Arc::new(Observed { inner, view: Mutex::default(), beside: Mutex::new(None), doorbell })
+        Arc::new(Observed {
+            inner,
+            view: Mutex::default(),
+            beside: Mutex::new(None),
+            doorbell,
+            is_mapped: true,
+        })
+    }
+
+    /// Over a device of which no page is mapped: others work before any register is read.
+    pub fn unmapped(inner: Pci) -> Arc<Observed> {
+        let (view, beside) = (Mutex::default(), Mutex::new(None));
+        Arc::new(Observed { inner, view, beside, doorbell: u32::MAX, is_mapped: false })
     }
 
     /// Sets what works beside it.
@@ -77,7 +91,8 @@ impl Backend for Observed {
     }
 
     fn bar_layout(&self, index: usize) -> Result<BarLayout> {
-        self.inner.bar_layout(index)
+        let layout = self.inner.bar_layout(index)?;
+        Ok(if self.is_mapped { layout } else { BarLayout { mapped: Vec::new(), ..layout } })
     }
 
     fn read_bar(&self, index: usize, offset: u32, data: &mut [u8]) -> Result<()> {

@@ -27,6 +27,7 @@ const TARGETS: &[Target] = &[
     Target("fused", 384, 12),
     Target("i40e_model", 1280, 16),
     Target("ixgbe_driver", 768, 12),
+    Target("ixgbe_mailbox", 640, 12),
     Target("ixgbe_model", 1280, 16),
     Target("leases", 576, 6),
     Target("overlay", 512, 6),

@@ -1,0 +1,360 @@
+//! The mailbox between the 82599's virtual functions and their host, and either side of it that means
+//! harm: [`Hosted`], a driver that sends anything to our host, beside an honest one; and [`Lied`], our
+//! driver, to which its physical function answers anything.
+//!
+//! Card, host and port stay from one run to the next, and each run begins with a reset of both virtual
+//! functions, or with a port that is healthy.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arbitrary::Arbitrary;
+use bus::{Bar, Pci};
+use driver::ixgbe::host::{Host, Policy};
+use driver::ixgbevf::{Ixgbevf, RxQueue, TxQueue};
+use port::{Filters as _, Options, Port as _};
+use regs::ixgbe::{CTRL_EXT, PFMAILBOX, PFMBICR, PFMBMEM};
+use regs::ixgbevf::message::{
+    CLEAR_TO_SEND, FAILURE, INFO_SHIFT, KIND_MASK, SUCCESS, WORDS, kind, queues, version,
+};
+use regs::ixgbevf::{self, VFCTRL, VFMAILBOX, VFMBMEM};
+use testbed::inprocess::{Handle, InProcess, while_stepping};
+use testbed::ixgbe::{self, open_with_vfs};
+use testbed::wire::Cable;
+
+use crate::mailbox::Observed;
+
+/// Virtual functions: one that means harm, and an honest one.
+const HOSTILE: usize = 0;
+const HONEST: usize = 1;
+/// How often is looked for what comes at once.
+const LOOKS: usize = 16;
+/// Lies that wait for their message, at most.
+const WAITING: usize = 8;
+
+/// A card with virtual functions: its devices, and their handles.
+fn card(vfs: usize) -> (Vec<Pci>, Vec<Handle>) {
+    let cable = Cable::open(&"sink".parse().expect("a wire")).expect("a wire");
+    let options = ixgbe::Options::with_mac(ixgbe::mac(0));
+    let (card, vfs) = open_with_vfs(&options, cable, vfs).expect("a model");
+    [card].into_iter().chain(vfs).map(InProcess::new).unzip()
+}
+
+/// What the hostile driver does next.
+#[derive(Arbitrary, Debug)]
+pub enum Act {
+    /// A message of a kind that there is.
+    Ask { kind: u8, info: u8, words: [u32; 3], fill: u32 },
+    /// A message about an address that somebody has.
+    Address { more: bool, info: u8, of: u8, last: u8 },
+    /// Any message.
+    Any { words: [u32; 6] },
+    /// A write of a register.
+    Write { register: u8, n: u8, value: u32 },
+    /// It is reset.
+    Reset,
+    /// The honest one asks for an address of its own.
+    Honest { last: u8 },
+}
+
+/// A card with both virtual functions, hosted.
+pub struct Hosted {
+    host: Host,
+    vfs: [Bar; 2],
+    /// Their addresses from the beginning, and the card's.
+    first: [[u8; 6]; 3],
+    handles: Vec<Handle>,
+}
+
+impl Hosted {
+    /// Opens the card and makes its host.
+    pub fn open() -> Hosted {
+        let (pcis, handles) = card(2);
+        let dma = crate::dma::space();
+        let open = || {
+            let options = Options { link_wait_ms: 0, ..Options::default() };
+            Host::open(pcis[0].clone(), &dma, options, &[Policy::default(); 2])
+        };
+        let host = while_stepping(&handles, open).expect("a thread");
+        let host = host.unwrap_or_else(|error| panic!("{error}"));
+        let vfs = [1, 2].map(|n| pcis[n].bar(0).unwrap_or_else(|error| panic!("{error}")));
+        let first = [host.mac(0).expect("it has one"), host.mac(1).expect("likewise"), ixgbe::mac(0)];
+        Hosted { host, vfs, first, handles }
+    }
+
+    /// One run.
+    pub fn run(&mut self, acts: &[Act]) {
+        for n in [HOSTILE, HONEST] {
+            self.begin(n);
+        }
+        for act in acts {
+            self.act(act);
+            self.poll();
+            let counters = self.host.counters(HOSTILE);
+            assert!(counters.refused <= counters.messages, "{counters:?}");
+            let [hostile, honest] = [HOSTILE, HONEST].map(|n| self.host.mac(n));
+            assert!(hostile != honest && hostile != Some(self.first[2]), "an address of two: {hostile:?}");
+        }
+        self.begin(HONEST);
+        assert_eq!(self.host.mac(HONEST), Some(self.first[HONEST]));
+        let vlan = self.ask(HONEST, &[kind::SET_VLAN | 1 << INFO_SHIFT, 5]).expect("it is answered");
+        assert_ne!(vlan & SUCCESS, 0, "the honest one gets what it asks for");
+    }
+
+    fn act(&mut self, act: &Act) {
+        match *act {
+            Act::Ask { kind, info, words: [a, b, c], fill } => {
+                let (kind, _) = kind::TABLE[usize::from(kind) % kind::TABLE.len()];
+                let mut words = [fill; WORDS];
+                words[..4].copy_from_slice(&[kind | u32::from(info) << INFO_SHIFT, a, b, c]);
+                if kind == kind::API_NEGOTIATE {
+                    words[1] %= version::V1_3 + 2;
+                }
+                self.ask_and_check(&words);
+            }
+            Act::Address { more, info, of, last } => {
+                let mut mac = self.first[usize::from(of) % 3];
+                mac[5] ^= last % 4;
+                let [a, b, c, d, e, f] = mac;
+                let kind = if more { kind::SET_MACVLAN } else { kind::SET_MAC_ADDR };
+                let first = kind | u32::from(info % 8) << INFO_SHIFT;
+                let rest = [u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, 0, 0])];
+                self.ask_and_check(&[first, rest[0], rest[1]]);
+            }
+            Act::Any { ref words } => self.ask_and_check(words),
+            Act::Write { register, n, value } => {
+                let register = &ixgbevf::TABLE[usize::from(register) % ixgbevf::TABLE.len()];
+                self.vfs[HOSTILE].write32(register.at(usize::from(n) % register.len()), value);
+            }
+            Act::Reset => self.vfs[HOSTILE].write32(VFCTRL::AT, VFCTRL::RST),
+            Act::Honest { last } => {
+                let answer = self.ask(HONEST, &[kind::SET_MAC_ADDR, 0x0403_0202, u32::from(last % 4)]);
+                assert!(answer.is_some(), "the honest one is answered");
+            }
+        }
+    }
+
+    fn step(&self) {
+        self.handles.iter().for_each(|handle| _ = handle.step(0));
+    }
+
+    /// The host looks at what came. Nothing that a virtual function does is an error of the device.
+    fn poll(&mut self) {
+        self.step();
+        self.host.poll().unwrap_or_else(|error| panic!("{error}"));
+        self.step();
+    }
+
+    /// Resets one, whose driver begins anew.
+    fn begin(&mut self, n: usize) {
+        let bar = &self.vfs[n];
+        bar.write32(VFMAILBOX::AT, 0);
+        bar.write32(VFCTRL::AT, VFCTRL::RST);
+        self.poll();
+        let answer = self.ask(n, &[kind::RESET]).expect("it is answered");
+        assert_ne!(answer & SUCCESS, 0, "whoever is reset begins anew");
+    }
+
+    fn ask_and_check(&mut self, words: &[u32]) {
+        let Some(answer) = self.ask(HOSTILE, words) else { return };
+        let asked = words[0] & KIND_MASK;
+        assert_eq!(answer & KIND_MASK, asked);
+        assert!((answer & SUCCESS != 0) != (answer & FAILURE != 0), "{answer:#x} answers {asked:#x}");
+    }
+
+    /// Sends a message; the first word of its answer, if the mailbox could be had.
+    fn ask(&mut self, n: usize, words: &[u32]) -> Option<u32> {
+        let held = (0..LOOKS).any(|_| {
+            let bar = &self.vfs[n];
+            bar.write32(VFMAILBOX::AT, VFMAILBOX::VFU);
+            let held = bar.read32(VFMAILBOX::AT) & VFMAILBOX::VFU != 0;
+            if !held {
+                self.poll();
+            }
+            held
+        });
+        if !held {
+            return None;
+        }
+        let bar = &self.vfs[n];
+        words.iter().enumerate().for_each(|(at, word)| bar.write32(VFMBMEM::at(at), *word));
+        bar.write32(VFMAILBOX::AT, VFMAILBOX::REQ);
+        self.poll();
+        let bar = &self.vfs[n];
+        (bar.read32(VFMAILBOX::AT) & VFMAILBOX::PFSTS != 0).then(|| bar.read32(VFMBMEM::at(0)))
+    }
+}
+
+/// How an answer is none.
+#[derive(Arbitrary, Debug, Clone)]
+pub enum Lie {
+    None,
+    /// It is refused.
+    Refused,
+    /// Neither done nor refused.
+    Neither,
+    /// Other words behind the first.
+    Words([u32; 6]),
+    /// Another answer before it.
+    Other {
+        kind: u16,
+        status: u8,
+    },
+    /// It has to begin anew.
+    Reset,
+}
+
+/// What happens next to our driver.
+#[derive(Arbitrary, Debug)]
+pub enum Told {
+    /// The answer to one of the next messages is a lie.
+    Lie { skip: u8, lie: Lie },
+    /// The physical function tells something unasked.
+    Tell { words: [u32; 3] },
+    /// The application uses the port.
+    Use(u8),
+}
+
+/// A physical function by hand.
+struct Liar {
+    pf: Bar,
+    handles: Vec<Handle>,
+    lies: VecDeque<Lie>,
+    /// An answer that comes behind another message.
+    waiting: Option<[u32; 6]>,
+    /// It told the driver to begin anew.
+    told_reset: bool,
+}
+
+impl Liar {
+    fn say(&mut self, words: &[u32], bits: u32) {
+        self.pf.write32(PFMAILBOX::at(0), PFMAILBOX::PFU);
+        words.iter().enumerate().for_each(|(at, word)| self.pf.write32(PFMBMEM::at(at), *word));
+        self.pf.write32(PFMAILBOX::at(0), bits | PFMAILBOX::STS);
+    }
+
+    /// Answers what came.
+    fn work(&mut self) {
+        self.handles.iter().for_each(|handle| _ = handle.step(0));
+        let told = self.pf.read32(PFMBICR::at(0));
+        self.pf.write32(PFMBICR::at(0), told);
+        if let Some(answer) = self.waiting.take_if(|_| told >> PFMBICR::VFACK_SHIFT & 1 != 0) {
+            self.say(&answer, PFMAILBOX::ACK);
+        }
+        if told & 1 == 0 {
+            return;
+        }
+        self.waiting = None;
+        let asked = self.pf.read32(PFMBMEM::at(0)) & KIND_MASK;
+        let mut honest = [0; 6];
+        honest[0] = asked | SUCCESS | CLEAR_TO_SEND;
+        match asked {
+            kind::RESET => honest = [asked | SUCCESS, 0x0403_0202, 0x0605, 0, 0, 0],
+            kind::GET_QUEUES => (honest[queues::TX], honest[queues::RX]) = (2, 2),
+            kind::UPDATE_XCAST_MODE => honest[1] = self.pf.read32(PFMBMEM::at(1)),
+            _ => {}
+        }
+        match self.lies.pop_front().unwrap_or(Lie::None) {
+            Lie::None => {}
+            Lie::Refused => honest[0] = asked | FAILURE | CLEAR_TO_SEND,
+            Lie::Neither => honest[0] = asked | CLEAR_TO_SEND,
+            Lie::Words(words) => honest[1..].copy_from_slice(&words[1..]),
+            Lie::Other { kind, status } if u32::from(kind) != asked => {
+                // The answer comes when the driver has taken the other.
+                let other = u32::from(kind) | u32::from(status) << 24;
+                self.told_reset |= u32::from(kind) == kind::PF_CONTROL_MSG && other & CLEAR_TO_SEND == 0;
+                self.waiting = Some(honest);
+                return self.say(&[other], PFMAILBOX::ACK);
+            }
+            Lie::Other { .. } => {}
+            Lie::Reset => {
+                self.told_reset = true;
+                return self.say(&[kind::PF_CONTROL_MSG], PFMAILBOX::ACK);
+            }
+        }
+        self.say(&honest, PFMAILBOX::ACK);
+    }
+}
+
+/// A card whose physical function lies, and the port of its virtual function.
+pub struct Lied {
+    port: Option<(Ixgbevf, Vec<RxQueue>, Vec<TxQueue>)>,
+    liar: Arc<Mutex<Liar>>,
+    pci: Pci,
+}
+
+impl Lied {
+    /// A card that works.
+    pub fn open() -> Lied {
+        let (pcis, handles) = card(1);
+        let pf = pcis[0].bar(0).unwrap_or_else(|error| panic!("{error}"));
+        pf.set32(CTRL_EXT::AT, CTRL_EXT::PFRSTD);
+        let liar = Liar { pf, handles, lies: VecDeque::new(), waiting: None, told_reset: false };
+        let liar = Arc::new(Mutex::new(liar));
+        let observed = Observed::unmapped(pcis[1].clone());
+        let beside = liar.clone();
+        observed.set_beside(Box::new(move || beside.lock().unwrap_or_else(PoisonError::into_inner).work()));
+        let mut lied = Lied { port: None, liar, pci: Pci::new(observed) };
+        lied.reopen();
+        lied
+    }
+
+    fn liar(&self) -> MutexGuard<'_, Liar> {
+        self.liar.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One run. In the end nobody lies, and the port opens if it did not stay healthy.
+    pub fn run(&mut self, acts: &[Told]) {
+        for act in acts {
+            match *act {
+                Told::Lie { skip, ref lie } => {
+                    let lies = &mut self.liar().lies;
+                    lies.extend((0..skip % 4).map(|_| Lie::None));
+                    lies.push_back(lie.clone());
+                    lies.truncate(WAITING);
+                }
+                Told::Tell { ref words } => {
+                    let mut liar = self.liar();
+                    let control = words[0] & KIND_MASK == kind::PF_CONTROL_MSG;
+                    liar.told_reset |= control && words[0] & CLEAR_TO_SEND == 0;
+                    liar.say(words, 0);
+                    drop(liar);
+                    self.port.iter().for_each(|(port, ..)| _ = port.health());
+                }
+                Told::Use(how) => self.use_port(how),
+            }
+            if self.liar().told_reset {
+                let healthy = self.port.as_ref().is_some_and(|(port, ..)| port.health().is_ok());
+                assert!(!healthy, "it was told to begin anew");
+                break;
+            }
+        }
+        self.liar().lies.clear();
+        if self.port.as_ref().is_none_or(|(port, ..)| port.health().is_err()) {
+            self.reopen();
+        }
+    }
+
+    fn use_port(&mut self, how: u8) {
+        let Some((port, ..)) = &mut self.port else { return };
+        match how % 8 {
+            0 | 1 => _ = port.add_mac([2, 9, 9, 9, 9, how]),
+            2 => _ = port.set_promiscuous(how & 8 != 0),
+            3 => _ = port.set_vlan(how.into(), how & 16 != 0),
+            4 => _ = port.link(),
+            5 => _ = port.mac(),
+            6 => _ = port.health(),
+            _ => _ = port.stats(),
+        }
+    }
+
+    /// Closes the port, if it is open, and opens it: an honest physical function makes it good again.
+    fn reopen(&mut self) {
+        self.port = None;
+        self.liar().told_reset = false;
+        let options =
+            Options { rx_ring: 64, tx_ring: 64, link_wait_ms: 0, promiscuous: false, ..Options::default() };
+        let opened = Ixgbevf::open(self.pci.clone(), &crate::dma::space(), options);
+        self.port = Some(opened.unwrap_or_else(|error| panic!("{error}")).split());
+    }
+}
