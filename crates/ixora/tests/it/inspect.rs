@@ -104,7 +104,7 @@ fn check_tells_of_variables_and_ports() {
         assert!(said.contains(part), "{part}: {said}");
     }
     assert!(!said.contains("'$b'") && said.matches("P0' is").count() == 1, "{said}");
-    let (code, said) = text_of(&config.replace(".9", ".1"), &["b=5", "n=x", "P0=model:82599"]);
+    let (code, said) = text_of(&config.replace("0000:ff:1f.9", "$P0"), &["b=5", "n=x", "P0=model:82599"]);
     assert_eq!((code, said.as_str()), (Some(0), ""));
     // A script's variables are its own.
     assert_eq!(text_of("Script(set x 5, print $x)", &[]).0, Some(0));

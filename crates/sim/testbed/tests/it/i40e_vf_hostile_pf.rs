@@ -16,7 +16,7 @@ use driver::iavf::{Fault, Iavf};
 use memory::{Backing, Batch, Dma, Pool};
 use port::{Filters as _, Options, Port as _, RxQueue as _, TxQueue as _};
 use regs::i40e::admin::{BUFFER, opcode};
-use regs::i40e::{VFGEN_RSTAT1, VPGEN_VFRSTAT, VPGEN_VFRTRIG, reset_state};
+use regs::i40e::{GLGEN_VFLRSTAT, VFGEN_RSTAT1, VPGEN_VFRSTAT, VPGEN_VFRTRIG, reset_state};
 use regs::virtchnl::message::{Counters, Event, Resources, Version};
 use regs::virtchnl::{self, capability, event, op, status};
 use testbed::fault::Random;
@@ -87,8 +87,14 @@ impl HostilePf {
         (0..len).map(|_| self.random.next() as u8).collect()
     }
 
-    /// Answers what came, if anything did.
+    /// Lets the virtual function work again after a reset by the bus, and answers what came, if anything
+    /// did.
     fn step(&mut self) {
+        let resets = GLGEN_VFLRSTAT::at(0);
+        if self.raw.bar.read32(resets) & 1 != 0 {
+            self.raw.bar.write32(resets, 1);
+            self.reset();
+        }
         let Some((event, _)) = self.raw.event() else { return };
         if event.opcode != opcode::SEND_MSG_TO_PF {
             return;
@@ -258,7 +264,8 @@ impl Scene {
     }
 
     fn honest(&mut self) {
-        assert!(self.run(Reaction::Honest, 0).is_none(), "it works when it answers honestly");
+        let error = self.run(Reaction::Honest, 0);
+        assert!(error.is_none(), "it works when it answers honestly: {error:?}");
     }
 }
 
