@@ -27,6 +27,9 @@ const EXPLAINED: &[(&str, &str)] = &[
     ("FilterChangedWhileReceiving", "FCTRL"),
     // Bits 12 and 13, pause frames on the 82598: the driver shares the code.
     ("ReservedBitsWritten", "FCTRL"),
+    // The threshold of packet buffers that are not used is their size, nothing, less 24 KiB: all high
+    // bits. These buffers send no pause frames.
+    ("ReservedBitsWritten", "FCRTH"),
     // 4.6.3.1 has interrupts masked once more after a reset. The driver does so
     // only before; the reset itself leaves none enabled.
     ("InterruptsBeforeReset", "RXCTRL"),
