@@ -27,6 +27,8 @@ const EXPLAINED: &[(&str, &str)] = &[
     ("FilterChangedWhileReceiving", "FCTRL"),
     // Bits 12 and 13, pause frames on the 82598: the driver shares the code.
     ("ReservedBitsWritten", "FCTRL"),
+    // Bit 24, the hash of UDP behind extension headers of IPv6, which the 82599 does not have.
+    ("ReservedBitsWritten", "MRQC"),
     // The threshold of packet buffers that are not used is their size, nothing, less 24 KiB: all high
     // bits. These buffers send no pause frames.
     ("ReservedBitsWritten", "FCRTH"),
