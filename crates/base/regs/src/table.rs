@@ -95,6 +95,14 @@ macro_rules! registers {
             }
 
             registers!(@place $name $offset $($count)?);
+
+            // Whoever sets a field keeps the reserved bits zero.
+            const _: () = {
+                $(assert!(
+                    $crate::table::is_free(&$name::REGISTER, stringify!($field), $name::$field),
+                    concat!(stringify!($name), "::", stringify!($field), " is reserved")
+                );)*
+            };
         )*
 
         registers!(@ids [$($ids)?] $($name)*);
@@ -233,6 +241,12 @@ pub(crate) const fn row_of(tables: &[&[Register]], register: &Register) -> u16 {
         (row, n) = (row + 1, n + 1);
     }
     panic!("the register is in no table of the map")
+}
+
+/// Whether a field has no reserved bits; one that tells how far another is shifted has no bits.
+pub(crate) const fn is_free(register: &Register, field: &str, bits: u32) -> bool {
+    let is_shift = matches!(field.as_bytes(), [.., b'_', b'S', b'H', b'I', b'F', b'T']);
+    is_shift || bits & register.reserved == 0
 }
 
 const fn same(one: &[u8], other: &[u8]) -> bool {

@@ -54,7 +54,7 @@ registers! {
     APAE @ 0x04250, RW, "8.2.3.22", "Auto-scan PHY address enable (82598)" {}
     ARD @ 0x04254, RO, "8.2.3.22", "Auto-scan read data (82598)" {}
     AIS @ 0x04258, RO, "8.2.3.22", "Auto-scan interrupt status (82598)" {}
-    MSCA @ 0x0425C, RW reserved 1 << 31, "8.2.3.22.11", "MDI single command and address" {
+    MSCA @ 0x0425C, RW, "8.2.3.22.11", "MDI single command and address" {
         NP_ADDR_MASK = 0xFFFF;
         DEV_TYPE_SHIFT = 16;
         PHY_ADDR_SHIFT = 21;
