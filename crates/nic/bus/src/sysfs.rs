@@ -5,7 +5,7 @@
 //! The kernel's driver is off the device while it is open (`claim.rs`). Not
 //! here: interrupts, which need VFIO.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -20,6 +20,9 @@ const IORESOURCE_IO: u64 = 0x100;
 #[derive(Debug)]
 pub struct Sysfs {
     bars: Vec<Option<Resource>>,
+    /// Where it is reset, if it can be, and by this user. Open from the beginning: a process that gave
+    /// up its privileges could not open it in the end.
+    reset: Option<File>,
     claim: Claim, // last: the device goes back when all else is closed
 }
 
@@ -43,7 +46,8 @@ impl Sysfs {
             .map_err(|error| Error::os(format!("{address}: reading `resource`"), error))?;
         let bars = table.lines().take(6).enumerate();
         let bars = bars.map(|(index, line)| open_bar(&claim, index, line)).collect::<Result<_>>()?;
-        Ok(Sysfs { bars, claim })
+        let reset = OpenOptions::new().write(true).open(claim.directory.join("reset")).ok();
+        Ok(Sysfs { bars, reset, claim })
     }
 
     fn bar(&self, index: usize) -> Result<&Resource> {
@@ -112,11 +116,8 @@ impl Backend for Sysfs {
     }
 
     fn reset(&self) -> Result<()> {
-        let path = self.claim.directory.join("reset");
-        if !path.exists() {
-            return Err(Error::no_reset(self.name()));
-        }
-        self.done("resetting", fs::write(path, "1"))
+        let file = self.reset.as_ref().ok_or_else(|| Error::no_reset(self.name()))?;
+        self.done("resetting", file.write_all_at(b"1", 0))
     }
 
     fn numa_node(&self) -> Option<u32> {

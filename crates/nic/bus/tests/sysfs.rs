@@ -171,10 +171,21 @@ fn what_sysfs_can_and_cannot() {
     let event = fs::File::open("/dev/null").unwrap();
     let error = sysfs.set_interrupt(0, Some(event.as_fd())).unwrap_err().to_string();
     assert!(error.contains("bind the device to vfio-pci, or poll"), "{error}");
-    fs::remove_file(tree.device.join("reset")).unwrap();
-    assert!(matches!(sysfs.reset(), Err(Error::Unsupported { .. })));
     fs::write(tree.device.join("numa_node"), "-1\n").unwrap();
     assert_eq!(sysfs.numa_node(), None);
+}
+
+#[test]
+fn a_reset_opens_nothing() {
+    let tree = Tree::new();
+    let sysfs = tree.open().unwrap();
+    // As for a confined program: there is nothing by this name any more.
+    fs::rename(tree.device.join("reset"), tree.device.join("moved")).unwrap();
+    sysfs.reset().unwrap();
+    assert_eq!(fs::read(tree.device.join("moved")).unwrap(), b"1");
+    drop(sysfs);
+    let sysfs = tree.open().unwrap();
+    assert!(matches!(sysfs.reset(), Err(Error::Unsupported { .. })), "a device without the file");
 }
 
 #[test]
