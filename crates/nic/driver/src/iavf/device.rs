@@ -137,13 +137,13 @@ impl intel::Chip for Chip {
         })
     }
 
-    /// As the physical function tells them; what it told last while it does not.
     fn set_flow_queues(&self, _: &[(usize, usize)], table: &FlowTable) -> Result<()> {
         let vsi = self.resources()?.vsi;
         let bytes = table.queues().iter().map(|queue| *queue as u8).collect();
         self.ask(op::CONFIG_RSS_LUT, &Rss { vsi, bytes }.encode()).map(|_| ())
     }
 
+    /// As the physical function tells them; what it told last while it does not.
     fn counters(&self) -> Vec<Counter> {
         let told = self.read_counters();
         let mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
@@ -304,7 +304,8 @@ impl Drop for Chip {
         if self.pci.health().is_err() || !running {
             return;
         }
-        // A physical function that does not answer has the bus for a second (a function level reset).
+        // What a physical function that does not answer has not reset, the bus resets (a function
+        // level reset).
         if !self.reset_in_the_end() && self.pci.reset().is_err() {
             tracing::error!(
                 port = self.name,
