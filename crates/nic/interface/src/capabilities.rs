@@ -2,8 +2,8 @@
 //! for who lacks some.
 //!
 //! `setcap` gives a file exactly what it is told, and takes what it had before. So the
-//! message names all that the port needs at any step, and what the process has already
-//! for another one: a second message never undoes what the first one advised.
+//! message names all that the port needs at any step, and of those that interfaces need what
+//! the process has already: a second message never undoes what the first one advised.
 
 use rustix::thread::{CapabilitySet, capabilities};
 
@@ -24,7 +24,7 @@ pub(crate) fn lacking(port: &str, what: &str, missing: CapabilitySet, all: Capab
     Error::setup(port, format!("{what} needs {}", names(missing).join(" and ")), granting(all))
 }
 
-/// How the user is given `all`, and keeps what he has.
+/// How the user is given `all`, and keeps what he has of those that interfaces need.
 pub(crate) fn granting(all: CapabilitySet) -> String {
     // Of what he has, only what ports of this crate use: root's set is not for a file.
     let has = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.permitted);
