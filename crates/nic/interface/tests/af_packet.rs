@@ -246,6 +246,34 @@ fn a_sleeper_is_woken() {
     });
 }
 
+/// An interface that was taken down leaves an error on its socket, which would wake whoever sleeps at
+/// once, for ever.
+#[test]
+fn an_interface_that_was_down_keeps_no_sleeper_awake() {
+    in_namespace(|| {
+        let (mut a, mut b) = ends(&Options::default());
+        let poll = |b: &mut End, ms: i64| {
+            let fd = b.rx[0].arm().expect("it can wake");
+            let mut fds = [rustix::event::PollFd::from_borrowed_fd(fd, rustix::event::PollFlags::IN)];
+            let time = rustix::event::Timespec { tv_sec: 0, tv_nsec: ms * 1_000_000 };
+            rustix::event::poll(&mut fds, Some(&time)).expect("poll");
+            fds[0].revents()
+        };
+        ip("link set v1 down");
+        assert!(poll(&mut b, 900).contains(rustix::event::PollFlags::ERR));
+        ip("link set v1 up");
+        assert!(poll(&mut b, 0).contains(rustix::event::PollFlags::ERR), "it stays");
+        until("an empty ring", || b.receive(0).is_empty());
+        b.rx[0].disarm();
+        assert_eq!(poll(&mut b, 0), rustix::event::PollFlags::empty());
+        until("the carrier", || a.port.link().up && b.port.link().up);
+        a.send(0, &[frame(1, 0, 60)]);
+        assert_eq!(b.expect(1), [frame(1, 0, 60)]);
+        a.end();
+        b.end();
+    });
+}
+
 #[test]
 fn what_cannot_be_opened_says_why() {
     in_namespace(|| {
