@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bus::{Bar, order};
 use memory::{Dma, Region};
@@ -22,6 +22,8 @@ const SIZE: u32 = 32;
 const LIMIT: Duration = Duration::from_millis(250);
 /// How often the answer is looked for.
 const PAUSE: Duration = Duration::from_micros(10);
+/// How long the firmware's head may take to follow a descriptor that it wrote.
+const DOUBT: Duration = Duration::from_millis(5);
 
 /// Where the parts lie in the queues' memory: both rings, a buffer for commands, one for each
 /// event.
@@ -81,12 +83,13 @@ impl Ring {
     }
 }
 
-/// What there is at the descriptor of the next event.
-enum Look {
-    Event(Descriptor),
-    /// It was written, and what was written is gone.
-    Lost,
-    Nothing,
+/// Whether the descriptor of the next event says that it is written, and the firmware's head does not.
+#[derive(Clone, Copy)]
+enum Doubt {
+    None,
+    Since(Instant),
+    /// It was counted.
+    Counted,
 }
 
 /// Both queues, enabled.
@@ -102,9 +105,7 @@ pub(crate) struct AdminQueue {
     /// The descriptor of the next command, and of the next event.
     next: u32,
     next_event: u32,
-    /// How many times in a row the descriptor of the next event said that it is written, and the
-    /// firmware's head did not.
-    doubted: u32,
+    doubted: Doubt,
     /// Descriptors of events that were not as the firmware leaves them.
     forged: u64,
     /// A command was not answered: its memory is still the firmware's.
@@ -126,7 +127,7 @@ impl AdminQueue {
             region,
             next: 0,
             next_event: 0,
-            doubted: 0,
+            doubted: Doubt::None,
             forged: 0,
             stuck: false,
         };
@@ -265,51 +266,54 @@ impl AdminQueue {
 
     /// Gives the events that came to `take`, with the bytes of their buffers, and their descriptors
     /// back: as many as there are descriptors at most, however fast they come.
+    ///
+    /// The firmware's head tells how many there are, not the flags in memory: one that the firmware
+    /// did not set would put the driver ahead of it, one that was cleared would keep it behind, and it
+    /// would miss each event from then on.
     pub fn events(&mut self, mut take: impl FnMut(&Descriptor, Vec<u8>)) {
+        // Whatever was written before the head went on is seen after the head was read.
+        let head = self.bar.read32(self.registers.receive[HEAD]);
+        // So a device that is gone reads; and one that was reset begins again at zero.
+        if head >= SIZE || head != self.next_event && !self.is_enabled() {
+            return;
+        }
         let mut tail = None;
-        for _ in 0..SIZE {
+        while self.next_event != head {
             let n = self.next_event;
-            match self.look() {
-                Look::Event(event) => {
+            match self.receive.done(n) {
+                Some(event) => {
                     let len = usize::from(event.datalen).min(BUFFER);
                     let words = (0..len.div_ceil(4) as u32).map(|word| self.events.at(n * WORDS + word));
                     let bytes = words.flat_map(|word| word.load(Relaxed).to_le_bytes()).take(len).collect();
                     take(&event, bytes);
                 }
-                Look::Lost => self.forged += 1,
-                Look::Nothing => break,
+                // It was written, and what was written is gone.
+                None => self.forged += 1,
             }
             self.lend(n);
             tail = Some(n);
             self.next_event = (n + 1) % SIZE;
         }
         if let Some(tail) = tail {
+            self.doubted = Doubt::None;
             order::before_doorbell();
             self.bar.write32(self.registers.receive[TAIL], tail);
         }
+        self.doubt();
     }
 
-    /// Looks for the next event. What is in memory alone does not move the driver on: a flag that the
-    /// firmware did not set would put it ahead of the firmware, one that was cleared would keep it
-    /// behind, and it would miss each event from then on. So the firmware's head is asked, but only if
-    /// there is something to ask about.
-    fn look(&mut self) -> Look {
-        let (n, after) = (self.next_event, (self.next_event + 1) % SIZE);
-        if self.receive.done(n).is_none() && self.receive.done(after).is_none() {
-            return Look::Nothing;
-        }
-        // Whatever was written before the head went on is seen after the head was read.
-        let head = self.bar.read32(self.registers.receive[HEAD]);
-        let is_written = head.wrapping_sub(n) % SIZE > 0;
-        let event = self.receive.done(n);
-        self.doubted = if event.is_some() && !is_written { self.doubted.saturating_add(1) } else { 0 };
-        // The head may follow a moment later; if it does not, it is a forgery, counted once.
-        self.forged += u64::from(self.doubted == 2);
-        match event {
-            Some(event) if is_written => Look::Event(event),
-            None if is_written => Look::Lost,
-            _ => Look::Nothing,
-        }
+    /// Counts a descriptor that says that it is written while the firmware's head does not, once, if
+    /// the head does not follow within a moment.
+    fn doubt(&mut self) {
+        self.doubted = match (self.receive.done(self.next_event), self.doubted) {
+            (None, _) => Doubt::None,
+            (Some(_), Doubt::None) => Doubt::Since(Instant::now()),
+            (Some(_), Doubt::Since(begin)) if begin.elapsed() >= DOUBT => {
+                self.forged += 1;
+                Doubt::Counted
+            }
+            (Some(_), doubt) => doubt,
+        };
     }
 
     /// Descriptors of events that were not as the firmware leaves them.

@@ -2,8 +2,10 @@
 //! flags that say that an event is there, and flags that are gone. A driver that believed them would be
 //! ahead of the firmware or behind it, and miss each answer from then on.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::sleep;
+use std::time::Duration;
 
 use crate::common::between::{Between, in_front_of};
 use crate::common::limit::until;
@@ -36,8 +38,8 @@ struct Forger {
     registers: Registers,
     memory: Mutex<View>,
     base: Mutex<[u32; 2]>,
-    /// The next event is taken out of the ring as soon as it is there.
-    steals: AtomicBool,
+    /// So many of the next events are taken out of the ring as soon as they are there.
+    steals: AtomicU32,
 }
 
 impl Between for Forger {
@@ -57,7 +59,9 @@ impl Between for Forger {
         if let Some(half) = self.registers.base.iter().position(|at| *at == offset) {
             self.base.lock().unwrap()[half] = u32::from_le_bytes(data.try_into().unwrap());
         }
-        let steals = offset == self.registers.send && self.steals.swap(false, Ordering::Relaxed);
+        let one_less = |left: u32| left.checked_sub(1);
+        let steals = offset == self.registers.send
+            && self.steals.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok();
         let bar = inner.bar(0)?;
         let before = self.head(&bar);
         inner.write_bar(index, offset, data)?;
@@ -71,7 +75,7 @@ impl Between for Forger {
 
 impl Forger {
     fn in_front_of(pci: Pci, registers: Registers) -> (Pci, Arc<Forger>) {
-        let (base, steals) = (Mutex::default(), AtomicBool::new(false));
+        let (base, steals) = (Mutex::default(), AtomicU32::new(0));
         let forger = Arc::new(Forger { registers, memory: Mutex::default(), base, steals });
         (in_front_of(pci, forger.clone()), forger)
     }
@@ -112,10 +116,15 @@ fn an_event_that_the_firmware_did_not_write_keeps_no_answer_away() {
     let (mut card, forger) = with_forged_vf();
     let mut vf = card.open_vf(0, &options());
     for n in 0..3 {
-        forger.forge(&card.vfs[0]);
+        // The answer that brings the counters is written over the forgery, so that one is made each
+        // time, and the driver sees it for a while before.
         until("the forgery to be counted", || {
-            vf.device.health().unwrap();
-            vf.device.stats().counter("admin_forged") == n + 1
+            forger.forge(&card.vfs[0]);
+            for _ in 0..2 {
+                vf.device.health().unwrap();
+                sleep(Duration::from_millis(10));
+            }
+            vf.device.stats().counter("admin_forged") > n
         });
         vf.device.add_mac([2, 9, 9, 9, 9, n as u8]).expect("it is answered");
     }
@@ -124,14 +133,16 @@ fn an_event_that_the_firmware_did_not_write_keeps_no_answer_away() {
 }
 
 #[test]
-fn an_event_that_is_gone_keeps_no_later_answer_away() {
+fn events_that_are_gone_keep_no_later_answer_away() {
     let (mut card, forger) = with_forged_vf();
     let mut vf = card.open_vf(0, &options());
-    forger.steals.store(true, Ordering::Relaxed);
-    let error = vf.device.add_mac([2, 9, 9, 9, 9, 9]).unwrap_err().to_string();
-    assert!(error.contains("did not answer ADD_ETH_ADDR"), "{error}");
+    forger.steals.store(2, Ordering::Relaxed);
+    for _ in 0..2 {
+        let error = vf.device.add_mac([2, 9, 9, 9, 9, 9]).unwrap_err().to_string();
+        assert!(error.contains("did not answer ADD_ETH_ADDR"), "{error}");
+    }
     vf.device.set_promiscuous(true).expect("the next message is answered");
-    assert_eq!(vf.device.stats().counter("admin_forged"), 1);
+    assert_eq!(vf.device.stats().counter("admin_forged"), 2);
     card.works_on(&mut vf);
     card.finish(vec![vf], &[]);
 }
@@ -148,7 +159,7 @@ fn a_host_hears_its_virtual_functions_whatever_is_forged() {
     for n in 0..3 {
         let pci = card.pcis[0].clone();
         card.host(|_| forger.forge(&pci));
-        until("the forgery to be counted", || card.pf().0.device.stats().counter("admin_forged") == n + 1);
+        until("the forgery to be counted", || card.pf().0.device.stats().counter("admin_forged") > n);
         let mut vf = card.open_vf(0, &options());
         card.works_on(&mut vf);
         drop(vf);
