@@ -13,6 +13,9 @@ use crate::wait::{Late, poll};
 
 /// How long the physical function may take to answer.
 const LIMIT: Duration = Duration::from_secs(2);
+/// How long it may keep the buffer once it kept it for longer than that: long enough to be done with
+/// what it has in hand, too short to hold up whoever sends many messages.
+const SHORT_LIMIT: Duration = Duration::from_millis(1);
 /// How often the answer is looked for.
 const PAUSE: Duration = Duration::from_micros(50);
 
@@ -29,8 +32,8 @@ pub(super) struct Mailbox {
     reset: bool,
     /// A message had no answer: one that comes yet would be taken for another's.
     stuck: bool,
-    /// The physical function kept the buffer so long that a message was not sent: later ones do not
-    /// wait for it again, but are sent if they find it free.
+    /// The physical function kept the buffer so long that a message was not sent: later ones wait a
+    /// moment for it only.
     kept: bool,
 }
 
@@ -135,7 +138,7 @@ impl Mailbox {
 
     /// Takes the buffer for a message, for which the physical function may have to finish first.
     fn hold(&mut self, bar: &Bar, kind: u32) -> Result<()> {
-        let limit = if self.kept { Duration::ZERO } else { LIMIT };
+        let limit = if self.kept { SHORT_LIMIT } else { LIMIT };
         let held = poll(limit, PAUSE, || Ok((self.try_to_hold(bar) || self.reset).then_some(())))?;
         self.kept = held.is_err();
         held.map_err(|Late(waited_ms)| self.no_answer(kind, waited_ms))

@@ -241,10 +241,10 @@ fn a_physical_function_that_keeps_the_buffer_holds_up_nobody_who_asks_how_it_is(
     card.finish(vec![vf], &[]);
 }
 
-/// The physical function keeps the buffer: one message waits for it, later ones look at it once, and what
-/// they ask is answered as soon as it is free.
+/// The physical function keeps the buffer: one message waits for it for long, later ones for a
+/// millisecond, and what they ask is answered as soon as it is free.
 #[test]
-fn a_buffer_that_is_kept_is_waited_for_once() {
+fn a_buffer_that_is_kept_is_waited_for_once_for_long() {
     let mut card = Card::open(&[Policy { trust: true, ..Policy::default() }]);
     let counting = Arc::new(Counting::default());
     card.vfs[0] = in_front_of(card.vfs[0].clone(), counting.clone());
@@ -263,11 +263,14 @@ fn a_buffer_that_is_kept_is_waited_for_once() {
         let (first, tries) = ask(1);
         assert!(first.unwrap_err().to_string().contains("did not answer"));
         assert!(tries > 1, "it was waited for");
-        for n in 2..6 {
+        let later = [2, 3, 4, 5].map(|n| {
             let (later, tries) = ask(n);
             assert!(later.is_err());
-            assert_eq!(tries, 1, "it is not waited for again");
-        }
+            tries
+        });
+        // One try each 50 us at most; a busy machine makes fewer.
+        assert!(later.iter().all(|tries| (1..=21).contains(tries)), "{later:?}");
+        assert!(later.iter().any(|tries| *tries > 1), "none waited at all");
         pf.write32(PFMAILBOX::at(0), 0);
     });
     ask(6).0.expect("it is sent and answered");
