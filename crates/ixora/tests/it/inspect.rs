@@ -297,8 +297,10 @@ fn each_reason_of_elements_is_a_class_s() {
 #[test]
 fn paths_of_the_architecture_are_there() {
     let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    let page = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap_or_default();
-    let quoted = page.split('`').skip(1).step_by(2);
+    let pages = ["ARCHITECTURE.md", "CONTRIBUTING.md"].map(|page| {
+        std::fs::read_to_string(root.join(page)).unwrap_or_else(|error| panic!("{page}: {error}"))
+    });
+    let quoted = pages.iter().flat_map(|page| page.split('`').skip(1).step_by(2));
     let is_path = |word: &&str| {
         let begins = ["crates/", "docs/", "xtask/", "fuzz/"].iter().any(|folder| word.starts_with(folder));
         begins && !word.contains(['<', ' '])
