@@ -303,8 +303,11 @@ impl Lied {
         self.liar.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One run. In the end nobody lies, and the port opens if it did not stay healthy.
+    /// One run. In the end nobody lies, and the port opens anew if it did not stay healthy or had an
+    /// error: one that had no answer sends no more.
     pub fn run(&mut self, acts: &[Told]) {
+        self.liar().waiting = None;
+        let mut has_failed = false;
         for act in acts {
             match *act {
                 Told::Lie { skip, ref lie } => {
@@ -321,7 +324,7 @@ impl Lied {
                     drop(liar);
                     self.port.iter().for_each(|(port, ..)| _ = port.health());
                 }
-                Told::Use(how) => self.use_port(how),
+                Told::Use(how) => has_failed |= self.use_port(how).is_err(),
             }
             if self.liar().told_reset {
                 let healthy = self.port.as_ref().is_some_and(|(port, ..)| port.health().is_ok());
@@ -330,22 +333,23 @@ impl Lied {
             }
         }
         self.liar().lies.clear();
-        if self.port.as_ref().is_none_or(|(port, ..)| port.health().is_err()) {
+        if has_failed || self.port.as_ref().is_none_or(|(port, ..)| port.health().is_err()) {
             self.reopen();
         }
     }
 
-    fn use_port(&mut self, how: u8) {
-        let Some((port, ..)) = &mut self.port else { return };
+    fn use_port(&mut self, how: u8) -> port::Result<()> {
+        let Some((port, ..)) = &mut self.port else { return Ok(()) };
         match how % 8 {
-            0 | 1 => _ = port.add_mac([2, 9, 9, 9, 9, how]),
-            2 => _ = port.set_promiscuous(how & 8 != 0),
-            3 => _ = port.set_vlan(how.into(), how & 16 != 0),
+            0 | 1 => return port.add_mac([2, 9, 9, 9, 9, how]),
+            2 => return port.set_promiscuous(how & 8 != 0),
+            3 => return port.set_vlan(how.into(), how & 16 != 0),
             4 => _ = port.link(),
             5 => _ = port.mac(),
-            6 => _ = port.health(),
+            6 => return port.health(),
             _ => _ = port.stats(),
         }
+        Ok(())
     }
 
     /// Closes the port, if it is open, and opens it: an honest physical function makes it good again.

@@ -52,13 +52,13 @@ struct Party {
 
 const VFIO_USER: Party = Party {
     protocol: &twin::vfio_user::PROTOCOL,
-    client: |stream, [memory, _], patience| _ = honest::vfio_user(stream, memory, patience),
+    client: |stream, [memory, _], timeout| _ = honest::vfio_user(stream, memory, timeout),
     server: |stream| testbed::vfio_user::feed(device(), &stream),
 };
 
 const VHOST_USER: Party = Party {
     protocol: &twin::vhost_user::PROTOCOL,
-    client: |stream, [memory, later], patience| _ = honest::vhost_user(stream, memory, later, patience),
+    client: |stream, [memory, later], timeout| _ = honest::vhost_user(stream, memory, later, timeout),
     server: |stream| testbed::vhost_user::feed_stream(device(), stream).expect("a session"),
 };
 
