@@ -107,7 +107,7 @@ pub fn serve(
     let tcp = host_options(options, Offload::from(&ports.list[0].capabilities()));
     let mut pollers: Vec<Box<dyn Poller>> = Vec::new();
     let mut watches = Vec::new();
-    let mut spreading = Spreading::new(&*ports.list[0], options.open.rx_queues)?;
+    let mut spreading = Spreading::new(&*ports.list[0], options.open.rx_queues, options.open.rx_ring)?;
     for n in 0..options.open.rx_queues {
         let queues = (ports.rx(0, n)?, ports.tx(0, n)?);
         let Application { service, datagrams } = application();

@@ -61,13 +61,15 @@ type Asked = (Option<usize>, SyncSender<Result<Spread, String>>);
 pub struct Spreading {
     /// Why connections stay where they are, if they do.
     groups: Result<Mutex<Groups>, String>,
-    hosts: usize,
+    most: usize,
     asked: Mutex<Option<Asked>>,
 }
 
 impl Spreading {
-    /// The groups of a port with a host on each of so many queues.
-    pub fn new(port: &dyn Port, hosts: usize) -> Result<Spreading, Failure> {
+    /// The groups of a port with a host on each of so many queues, whose receive rings hold so
+    /// many packets. No more hosts take part than the port can spread flows over.
+    pub fn new(port: &dyn Port, hosts: usize, ring: usize) -> Result<Spreading, Failure> {
+        let most = hosts.min(port.capabilities().limits.rss_queues);
         let table = port.flows().filter(|_| port.capabilities().has(Feature::RssTable));
         let groups = match table {
             _ if hosts == 1 => Err("it has one pair of queues: start it with --queues".to_owned()),
@@ -76,18 +78,18 @@ impl Spreading {
                 port.name()
             )),
             Some(table) => {
-                let groups = Groups::new(table, hosts);
+                let groups = Groups::new(table, most, ring);
                 let failed = |error| Failure::new(format!("cannot make mailboxes: {error}"));
                 Ok(Mutex::new(groups.map_err(failed)?))
             }
         };
-        Ok(Spreading { groups, hosts, asked: Mutex::default() })
+        Ok(Spreading { groups, most, asked: Mutex::default() })
     }
 
     /// Has the host on a queue take part.
     pub fn share(&mut self, host: &mut Host, queue: usize) {
         let Ok(groups) = &self.groups else { return };
-        if !host.share(held(groups).core(queue)) {
+        if queue < self.most && !host.share(held(groups).core(queue)) {
             self.groups = Err("connections of this service stay on their core".to_owned());
         }
     }
@@ -103,7 +105,7 @@ impl Spreading {
         let mut groups = held(self.groups.as_ref().map_err(Clone::clone)?);
         let lead = |changes: &[(usize, usize)]| port.set_flow_queues(changes);
         let moved = cores.map(|cores| groups.spread(cores, LIMIT, lead)).transpose();
-        moved.map(|moved| Spread::new(&groups, self.hosts, moved.unwrap_or(0))).map_err(|it| it.to_string())
+        moved.map(|moved| Spread::new(&groups, self.most, moved.unwrap_or(0))).map_err(|it| it.to_string())
     }
 
     /// Asks for so many cores, or only how it is.

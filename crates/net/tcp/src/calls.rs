@@ -81,7 +81,7 @@ impl Stack {
     }
 
     /// Opens a connection from `local`, an address of this host, to a port of another. A port
-    /// of this side is chosen (RFC 6056, section 3.3.3).
+    /// of this side is chosen (RFC 6056, section 3.3.3), of a flow group of this core.
     ///
     /// # Errors
     /// [`Refusal::TooMany`], [`Refusal::NoPort`] and [`Refusal::Addresses`].
@@ -107,7 +107,7 @@ impl Stack {
         let start = (key.seen_hash(self.shared.options.key, 3) as u16).wrapping_add(clock);
         let free = (0..count).find(|n| {
             key.local_port = FIRST_PORT + start.wrapping_add(*n) % count;
-            fits(key.local_port) && self.find(&key).is_none()
+            fits(key.local_port) && self.find(&key).is_none() && self.owner_elsewhere(&key).is_none()
         });
         free.ok_or(Refusal::NoPort)?;
         self.connect_from((local, key.local_port), remote, io)
@@ -117,7 +117,7 @@ impl Stack {
     ///
     /// # Errors
     /// [`Refusal::TooMany`], [`Refusal::Addresses`], and [`Refusal::NoPort`] when there is a
-    /// connection between the two ends.
+    /// connection between the two ends, or another core has its flow group.
     pub fn connect_from(
         &mut self,
         local: (IpAddr, u16),
@@ -126,7 +126,7 @@ impl Stack {
     ) -> Result<Id, Refusal> {
         let key = Key { local: local.0, remote: remote.0, local_port: local.1, remote_port: remote.1 };
         key.addresses().ok_or(Refusal::Addresses)?;
-        if self.find(&key).is_some() {
+        if self.find(&key).is_some() || self.owner_elsewhere(&key).is_some() {
             return Err(Refusal::NoPort);
         }
         let initial = self.initial(&key, io.now_ns);

@@ -141,7 +141,8 @@ pub trait Service: Send {
 
     /// What other threads call when they have something for it: ends the sleep of the host's
     /// thread. [`deadline_ns`](Service::deadline_ns) then says that it wants to be called.
-    /// Asked once.
+    /// Asked before the host runs. One that has it has its connections stay on their core, for a
+    /// host is woken by one wake-up only.
     fn wakeup(&self) -> Option<Arc<Wakeup>> {
         None
     }

@@ -34,6 +34,11 @@ pub enum NotSpread {
     /// A core did not do its part in time: its thread may have ended, or be stuck.
     #[error("a core did not {0} in time: its thread may be stuck")]
     Late(&'static str),
+    /// A core did not do its part of an earlier move, so that it is not known how far it got.
+    #[error(
+        "a core did not {0} when groups were moved before, so that none are any more: restart the server"
+    )]
+    Unknown(&'static str),
     /// The connections have moved, and their packets come by the core that had them before.
     #[error(
         "the connections have moved, but the port leads packets as before, so that they are passed on: {0}"
@@ -55,22 +60,30 @@ pub struct Groups {
     shared: Arc<Shared>,
     table: FlowTable,
     owners: Vec<u16>,
+    /// Of each group the core that the port leads it to.
+    led: Vec<u16>,
+    /// Packets that a core's receive ring holds at most.
+    ring: usize,
+    /// What a core did not do in time: the cores' state is not known since.
+    late: Option<&'static str>,
 }
 
 impl Groups {
-    /// The groups of a port that leads packets like this, of which each queue is a core's.
+    /// The groups of a port that leads packets like this, of which each queue is a core's. Its
+    /// receive rings hold up to `ring` packets; `cores` are no more than its table can name.
     ///
     /// # Errors
     /// When the process has no file descriptors left.
-    pub fn new(table: FlowTable, cores: usize) -> io::Result<Groups> {
+    pub fn new(table: FlowTable, cores: usize, ring: usize) -> io::Result<Groups> {
         let mailboxes = (0..cores).map(|_| Mailbox::new()).collect::<io::Result<_>>()?;
         let shared = Arc::new(Shared { mailboxes, busy: AtomicUsize::new(0) });
-        Ok(Groups { owners: table.queues().to_vec(), table, shared })
+        let owners = table.queues().to_vec();
+        Ok(Groups { led: owners.clone(), owners, table, shared, ring, late: None })
     }
 
     /// The part of the host on a queue, each once.
     pub fn core(&self, queue: usize) -> Core {
-        Core::new(queue as u16, self.shared.clone(), self.table.clone())
+        Core::new(queue as u16, self.shared.clone(), self.table.clone(), self.ring)
     }
 
     /// Of each group its core.
@@ -90,6 +103,9 @@ impl Groups {
     /// moved. `lead` changes the port's table ([`port::Port::set_flow_queues`]). The cores run
     /// meanwhile, each on its thread; none may take longer than `limit` for its part.
     ///
+    /// After [`NotSpread::Port`] another call changes the table to what it should be. After
+    /// [`NotSpread::Late`] every other is refused.
+    ///
     /// # Errors
     /// See [`NotSpread`].
     pub fn spread(
@@ -102,6 +118,9 @@ impl Groups {
         if cores == 0 || cores > most {
             return Err(NotSpread::Cores(most));
         }
+        if let Some(what) = self.late {
+            return Err(NotSpread::Unknown(what));
+        }
         let moves = plan(&self.owners, cores as u16);
         let mut givers: Vec<u16> = moves.iter().map(|it| it.from).collect();
         givers.sort_unstable();
@@ -112,9 +131,15 @@ impl Groups {
         };
         moves.iter().for_each(|it| self.owners[usize::from(it.group)] = it.to);
         self.tell(&givers, limit, "hand its connections over", |giver| Mail::Give(gifts(giver)))?;
-        let changes: Vec<_> = moves.iter().map(|it| (usize::from(it.group), usize::from(it.to))).collect();
+        let changes: Vec<_> = (0..)
+            .zip(self.owners.iter().zip(&self.led))
+            .filter_map(|(group, (owner, led))| (owner != led).then_some((group, usize::from(*owner))))
+            .collect();
         // What waits for the port to be changed waits no longer, whether it was or not.
         let led = if changes.is_empty() { Ok(()) } else { lead(&changes) };
+        if led.is_ok() {
+            self.led.clone_from(&self.owners);
+        }
         self.tell(&givers, limit, "empty its ring", |_| Mail::Led)?;
         led?;
         Ok(moves.len())
@@ -122,18 +147,18 @@ impl Groups {
 
     /// Tells some cores something, and waits until they have done it.
     fn tell(
-        &self,
+        &mut self,
         cores: &[u16],
         limit: Duration,
         what: &'static str,
         mail: impl Fn(u16) -> Mail,
     ) -> Result<(), NotSpread> {
-        // What was late the last time is waited for no longer.
         self.shared.busy.store(cores.len(), Ordering::Release);
         cores.iter().for_each(|core| self.shared.mailboxes[usize::from(*core)].put(mail(*core)));
         let end = Instant::now() + limit;
         while self.shared.busy.load(Ordering::Acquire) > 0 {
             if Instant::now() > end {
+                self.late = Some(what);
                 return Err(NotSpread::Late(what));
             }
             thread::sleep(LOOK);

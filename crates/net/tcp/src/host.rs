@@ -360,7 +360,6 @@ impl Poller for Host {
         let now_ns = now.as_ns();
         self.begin(now, pool);
         self.configure(now_ns, pool);
-        let room = batch.room();
         if self.core.is_some() {
             self.take_mail(now_ns, pool);
         }
@@ -386,7 +385,7 @@ impl Poller for Host {
             self.tx.clean(pool);
         }
         if self.core.is_some() {
-            self.serve_cores(received < room, pool);
+            self.serve_cores(received, pool);
         }
         if self.showing.is_asked() {
             self.show(now_ns);

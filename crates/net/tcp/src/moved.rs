@@ -6,7 +6,7 @@
 //! Nothing is sent or acknowledged because of it. What comes for the connection meanwhile is to
 //! be kept, or is lost as on the wire.
 
-use memory::Pool;
+use memory::{Batch, Pool};
 use port::Reason;
 
 use crate::connection::{Connection, Io, NEVER, Next, State};
@@ -14,6 +14,9 @@ use crate::event::{Event, Id};
 use crate::key::Key;
 use crate::queue::{List, NONE, Node, Nodes};
 use crate::stack::Stack;
+
+/// Buffers that no connection is copied into: with them a receive ring is refilled.
+const RESERVE: usize = Batch::MAX;
 
 /// A connection that is in no stack.
 #[derive(Debug)]
@@ -32,9 +35,13 @@ impl Moved {
         self.connection.key
     }
 
-    /// Has what it keeps in buffers of this pool, as far as there are some.
+    /// Has what it keeps in buffers of this pool, as far as there are some beyond
+    /// a reserve.
     fn copy_to(&mut self, pool: &mut Pool) {
         for node in self.sent.iter_mut().chain(&mut self.early) {
+            if pool.available() <= RESERVE {
+                return;
+            }
             let copied = node.packet().and_then(|packet| {
                 let mut copy = pool.alloc()?;
                 copy.copy_from(packet).ok()?;

@@ -66,15 +66,30 @@ impl Slab {
         Some(index)
     }
 
+    /// Forgets a connection, which is dropped where it is: to take one out copies all of it.
+    pub fn remove(&mut self, index: u32) {
+        let Some(piece) = self.pieces.get_mut(index as usize / PIECE) else { return };
+        let place = &mut piece[index as usize % PIECE];
+        if place.is_some() {
+            *place = None;
+            self.release(index);
+        }
+    }
+
     /// Takes a connection out.
-    pub fn remove(&mut self, index: u32) -> Option<Connection> {
+    pub fn take(&mut self, index: u32) -> Option<Connection> {
         let piece = self.pieces.get_mut(index as usize / PIECE)?;
         let connection = piece[index as usize % PIECE].take()?;
+        self.release(index);
+        Some(connection)
+    }
+
+    /// Has a place used again, for a connection of another generation.
+    fn release(&mut self, index: u32) {
         let generation = &mut self.generations[index as usize];
         *generation = generation.wrapping_add(1);
         self.free.push(index);
         self.len -= 1;
-        Some(connection)
     }
 
     /// The number behind all that connections may have so far.

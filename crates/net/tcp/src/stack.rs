@@ -351,20 +351,27 @@ impl Stack {
 
     /// Forgets a connection.
     pub(crate) fn remove(&mut self, index: u32, io: &mut Io) {
-        if let Some(mut connection) = self.forget(index) {
+        self.unlist(index);
+        if let Some(connection) = self.connections.get_mut(index) {
             connection.clear(&mut self.shared, io.pool);
         }
+        self.connections.remove(index);
+    }
+
+    /// Takes a connection out, with its packets.
+    pub(crate) fn forget(&mut self, index: u32) -> Option<Connection> {
+        self.unlist(index);
+        self.connections.take(index)
     }
 
     /// Takes a connection out of all lists but those of its packets.
-    pub(crate) fn forget(&mut self, index: u32) -> Option<Connection> {
-        let connection = self.connections.remove(index)?;
+    fn unlist(&mut self, index: u32) {
+        let Some(connection) = self.connections.get(index) else { return };
         self.half_open -= u32::from(connection.state == State::SynReceived);
         self.fast_half_open -= u32::from(connection.is_fast_open());
         self.in_time_wait -= u32::from(connection.state == State::TimeWait);
         self.timers.cancel(index as usize);
         self.demux.remove(index);
-        Some(connection)
     }
 
     /// Does what is due.

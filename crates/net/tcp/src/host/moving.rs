@@ -32,8 +32,11 @@ pub struct Core {
     giving: Option<u32>,
     /// Who got groups the last time.
     receivers: Vec<u16>,
-    /// The port leads those elsewhere, of which the receivers are not told yet.
-    is_led: bool,
+    /// The port leads those elsewhere, of which the receivers are not told yet: how many packets
+    /// the ring may still hold of them.
+    draining: Option<usize>,
+    /// Packets that the ring holds at most.
+    ring: usize,
     /// Groups of which segments may still come by their old core, and that.
     awaited: BTreeMap<u16, u16>,
     /// Segments of such groups that came by the own ring.
@@ -51,14 +54,15 @@ impl fmt::Debug for Core {
 }
 
 impl Core {
-    pub(crate) fn new(index: u16, shared: Arc<Shared>, table: FlowTable) -> Core {
+    pub(crate) fn new(index: u16, shared: Arc<Shared>, table: FlowTable, ring: usize) -> Core {
         Core {
             index,
             shared,
             elsewhere: Some(Box::new(Elsewhere::new(index, table))),
             giving: None,
             receivers: Vec::new(),
-            is_led: false,
+            draining: None,
+            ring,
             awaited: BTreeMap::new(),
             waiting: Vec::new(),
             mail: VecDeque::new(),
@@ -70,6 +74,11 @@ impl Core {
 
     fn mailbox(&self) -> &Mailbox {
         &self.shared.mailboxes[usize::from(self.index)]
+    }
+
+    /// Whether others told it something that it has not done.
+    fn has_mail(&self) -> bool {
+        self.mailbox().is_filled() || !self.mail.is_empty()
     }
 
     /// What ends the sleep of the host's thread.
@@ -85,11 +94,12 @@ impl Core {
 
     /// Whether there is something to do at once.
     pub(super) fn is_busy(&self) -> bool {
-        self.mailbox().is_filled() || self.giving.is_some() || self.is_led
+        self.has_mail() || self.giving.is_some() || self.draining.is_some()
     }
 
-    /// Buffers that may be kept beside those of the stack: here, or by another core's mailbox.
-    pub(super) const BUFFERS: usize = 2 * SEGMENTS;
+    /// Buffers that may be kept beside those of the stack: here, by another core's mailbox, or by
+    /// that core when it has taken them out and had no room for replies.
+    pub(super) const BUFFERS: usize = 3 * SEGMENTS;
 
     /// What was counted, of which only the first is a loss.
     pub(super) fn counters(&self) -> [Counter; 3] {
@@ -113,6 +123,25 @@ impl Core {
         self.shared.mailboxes[usize::from(core)].put(mail);
     }
 
+    /// A core has nothing left of the groups that it gave; segments that waited for it alone.
+    fn release(&mut self, from: u16, elsewhere: &Elsewhere) -> Vec<Arrival> {
+        self.awaited.retain(|_, giver| *giver != from);
+        let waiting = std::mem::take(&mut self.waiting);
+        let (still, released) =
+            waiting.into_iter().partition(|arrival| is_awaited(&self.awaited, elsewhere, arrival));
+        self.waiting = still;
+        released
+    }
+
+    /// Counts what the ring gave; whether nothing is left in it of the groups given away. Of a
+    /// ring that is never empty, as under a flood, all has come that was in it when it gave as
+    /// many packets as it holds.
+    fn is_drained(&mut self, received: usize) -> bool {
+        let Some(left) = self.draining else { return false };
+        self.draining = left.checked_sub(received).filter(|left| received > 0 && *left > 0);
+        self.draining.is_none()
+    }
+
     /// Has done what it was told.
     fn done(&self) {
         // Who was late the last time is not counted: zero stays zero.
@@ -134,6 +163,11 @@ impl Core {
     }
 }
 
+/// Whether segments of an arrival's group may still come by another core.
+fn is_awaited(awaited: &BTreeMap<u16, u16>, elsewhere: &Elsewhere, arrival: &Arrival) -> bool {
+    arrival.key().is_some_and(|key| awaited.contains_key(&elsewhere.group(&key)))
+}
+
 impl Drop for Core {
     fn drop(&mut self) {
         self.mailbox().close();
@@ -142,9 +176,10 @@ impl Drop for Core {
 
 impl Host {
     /// Lets its connections move between this core and others; false when those of its
-    /// application cannot ([`Service::can_move`](crate::Service::can_move)).
+    /// application cannot ([`Service::can_move`](crate::Service::can_move)), or it has a wake-up.
     pub fn share(&mut self, mut core: Core) -> bool {
-        let can = self.service.can_move();
+        // The thread is woken by the mailbox from now on, and by nothing else.
+        let can = self.service.can_move() && self.service.wakeup().is_none();
         if can {
             self.stack.elsewhere = core.elsewhere.take();
             self.core = Some(Box::new(core));
@@ -152,17 +187,24 @@ impl Host {
         can
     }
 
-    /// Takes what other cores told, in order.
+    /// Takes what other cores told, in order, as long as there is room for the reset of a
+    /// connection that finds none.
     pub(super) fn take_mail(&mut self, now_ns: i64, pool: &mut Pool) {
-        if !self.core.as_ref().is_some_and(|core| core.mailbox().is_filled()) {
+        if !self.core.as_ref().is_some_and(|core| core.has_mail()) {
             return;
         }
         let Some(mut core) = self.core.take() else { return };
         let mut mail = std::mem::take(&mut core.mail);
-        core.mailbox().take(&mut mail);
+        if mail.is_empty() {
+            core.mailbox().take(&mut mail);
+        }
         let mut io = Io { now_ns, pool, out: &mut self.segments };
-        for mail in mail.drain(..) {
-            match mail {
+        while let Some(next) = mail.pop_front() {
+            match next {
+                Mail::Connection(..) if io.out.room() == 0 => {
+                    mail.push_front(next);
+                    break;
+                }
                 Mail::Segment(arrival) => self.stack.receive_arrival(arrival, &mut io),
                 Mail::Connection(moved, kept) => {
                     core.refused +=
@@ -181,11 +223,10 @@ impl Host {
                         core.begin_giving(&gifts, &mut elsewhere.owners);
                     }
                 }
-                Mail::Led => core.is_led = true,
+                Mail::Led => core.draining = Some(core.ring),
                 Mail::Drained(from) => {
-                    core.awaited.retain(|_, giver| *giver != from);
-                    let waiting = std::mem::take(&mut core.waiting);
-                    self.arrivals.extend(waiting);
+                    let released = self.stack.elsewhere.as_ref().map(|it| core.release(from, it));
+                    self.arrivals.extend(released.into_iter().flatten());
                     self.stack.receive_batch(&mut self.arrivals, &mut io);
                 }
             }
@@ -199,20 +240,18 @@ impl Host {
     pub(super) fn hold_back(&mut self) {
         let (Some(core), Some(elsewhere)) = (&mut self.core, &self.stack.elsewhere) else { return };
         let (waiting, awaited) = (&mut core.waiting, &core.awaited);
-        let is_awaited =
-            |arrival: &Arrival| arrival.key().is_some_and(|key| awaited.contains_key(&elsewhere.group(&key)));
         for arrival in std::mem::take(&mut self.arrivals) {
             // Beyond the limit they may overtake others, and are not lost.
-            match waiting.len() < SEGMENTS && is_awaited(&arrival) {
+            match waiting.len() < SEGMENTS && is_awaited(awaited, elsewhere, &arrival) {
                 true => waiting.push(arrival),
                 false => self.arrivals.push(arrival),
             }
         }
     }
 
-    /// Passes segments of other cores on, and hands connections over. `is_empty` says whether the
-    /// ring had nothing left.
-    pub(super) fn serve_cores(&mut self, is_empty: bool, pool: &mut Pool) {
+    /// Passes segments of other cores on, and hands connections over, after a turn in which
+    /// the ring gave so many packets.
+    pub(super) fn serve_cores(&mut self, received: usize, pool: &mut Pool) {
         let (Some(core), Some(elsewhere)) = (&mut self.core, &mut self.stack.elsewhere) else { return };
         for (owner, arrival) in elsewhere.strays.drain(..) {
             match core.shared.mailboxes[usize::from(owner)].put_segment(arrival) {
@@ -225,8 +264,7 @@ impl Host {
         }
         if let Some(place) = core.giving {
             self.give(place);
-        } else if core.is_led && is_empty {
-            core.is_led = false;
+        } else if core.is_drained(received) {
             core.receivers.iter().for_each(|to| core.tell(*to, Mail::Drained(core.index)));
             core.done();
         }
