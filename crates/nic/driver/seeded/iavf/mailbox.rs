@@ -22,7 +22,7 @@ pub(super) const BUGS: &[Bug] = &[
     Bug {
         name: "iavf-reset-unnoticed",
         about: "The length of the mailbox is not read again, and the announcement of a reset is not understood.",
-        linter: Reports("ResetUnnoticed", "4"),
+        linter: Reports("AdminQueueOff", "7"),
         test: "i40e_vf::a_reset_by_the_host_is_told_and_the_port_opens_again",
         demo: false,
         edits: &[
