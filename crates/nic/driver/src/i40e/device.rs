@@ -255,9 +255,11 @@ impl Drop for Chip {
         for error in [restored.err(), stopped.err()].into_iter().flatten() {
             tracing::debug!("{error}");
         }
-        // A function that its own register does not reset is reset by the bus (a function level reset).
+        // A function that its own register does not reset is reset by the bus (a function level reset);
+        // one that is gone by then does no DMA.
         if let Err(error) = self.reset_function()
             && self.pci.reset().is_err()
+            && self.pci.health().is_ok()
         {
             tracing::error!("{error}");
             // The device may still reach what was lent.

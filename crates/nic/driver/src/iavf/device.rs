@@ -305,8 +305,8 @@ impl Drop for Chip {
             return;
         }
         // What a physical function that does not answer has not reset, the bus resets (a function
-        // level reset).
-        if !self.reset_in_the_end() && self.pci.reset().is_err() {
+        // level reset); a function that is gone by then does no DMA.
+        if !self.reset_in_the_end() && self.pci.reset().is_err() && self.pci.health().is_ok() {
             tracing::error!(
                 port = self.name,
                 "the virtual function was not reset: its memory is kept for good"

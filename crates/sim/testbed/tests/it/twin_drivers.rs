@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -50,6 +52,8 @@ const LIMIT: Duration = Duration::from_secs(100);
 /// Packets of a pool, and descriptors of a ring.
 const PACKETS: usize = 300;
 const RING: usize = 64;
+/// Mappings of a driver that a device may reach: its rings and queues.
+const KEPT: usize = 4;
 /// What an application does, over and over, in one run.
 const ROUNDS: usize = 60;
 
@@ -295,6 +299,14 @@ struct Mutations {
     is_honest: bool,
 }
 
+/// What may be left when a run is over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Nothing,
+    /// Memory of a device that refused its reset: it may still reach it.
+    Memory,
+}
+
 /// What came of a run.
 #[derive(Default)]
 struct Outcome {
@@ -382,15 +394,18 @@ impl Victim {
 }
 
 /// Runs each victim so many times; afterwards its device serves on and nothing is left.
-fn each(runs: u64, mut run: impl FnMut(&Victim, &mut Device, u64)) {
+fn each(runs: u64, mut run: impl FnMut(&Victim, &mut Device, u64) -> Left) {
     for victim in VICTIMS {
         let begin = Instant::now();
         let mut device = (victim.device)();
         victim.honest(&mut device);
-        let before = Witness::now();
+        let mut before = Witness::now();
         for seed in 0..runs {
             println!("{}: seed {seed}", victim.name);
-            run(victim, &mut device, seed);
+            match run(victim, &mut device, seed) {
+                Left::Nothing => before.is_as_before(),
+                Left::Memory => before = before.has_kept_at_most(KEPT),
+            }
         }
         victim.honest(&mut device);
         before.is_as_before();
@@ -406,6 +421,8 @@ fn drivers_bear_mutations_of_messages() {
             let (protocol, mut random) = (victim.protocol, Random::new(seed));
             // The sooner the first mutation, the less comes after it.
             let (one_in, spared) = ([40, 100, 300][seed as usize % 3], random.below(600) as usize);
+            let refused = Arc::new(AtomicBool::new(false));
+            let refusing = refused.clone();
             let mutator: Mutator = Box::new(move |passing| {
                 let Some(message) = protocol.message(passing.head.number) else { return Say::Pass };
                 if passing.nth < spared || random.below(one_in) != 0 {
@@ -415,6 +432,7 @@ fn drivers_bear_mutations_of_messages() {
                 match all[random.below(all.len() as u64) as usize] {
                     Mutation::Late | Mutation::Silent if random.below(4) != 0 => Say::Pass,
                     mutation => {
+                        refusing.fetch_or(message.name == "DEVICE_RESET", Relaxed);
                         println!(
                             "  {}: {:?} of {} is {mutation:?}",
                             passing.nth, passing.head.role, message.name
@@ -433,6 +451,7 @@ fn drivers_bear_mutations_of_messages() {
             let outcome = victim.run(device, mutations);
             told += outcome.told.mutations;
             opened += usize::from(outcome.opened);
+            if refused.load(Relaxed) { Left::Memory } else { Left::Nothing }
         });
         assert!(told > 100 && opened > 20, "{told} mutations, {opened} ports");
     });
@@ -455,6 +474,7 @@ fn drivers_bear_mutations_of_shared_bytes() {
             for (place, count) in victim.run(device, mutations).shared {
                 *told.entry((victim.name, place)).or_insert(0) += count;
             }
+            Left::Nothing
         });
         for (victim, place) in VICTIMS.iter().flat_map(|victim| Place::ALL.map(|place| (victim, place))) {
             // Registers of those models alone are in pages that both see.

@@ -28,17 +28,33 @@ impl Witness {
 
     /// Waits until there is no more than there was: threads end in their own time.
     pub fn is_as_before(self) {
+        if !self.comes() {
+            self.fail();
+        }
+    }
+
+    /// Likewise, but at most so many mapped files may be left for good. What is left is
+    /// there before what comes next.
+    #[must_use]
+    pub fn has_kept_at_most(self, kept: usize) -> Witness {
+        let most = Witness { files: self.files + kept, mappings: self.mappings + kept, ..self };
+        most.is_as_before();
+        if self.comes() { self } else { Witness::now() }
+    }
+
+    fn comes(self) -> bool {
         let fits = |now: Witness| {
             now.files <= self.files && now.threads <= self.threads && now.mappings <= self.mappings
         };
-        if (0..1000).any(|_| {
+        (0..1000).any(|_| {
             fits(Witness::now()) || {
                 sleep(Duration::from_millis(5));
                 false
             }
-        }) {
-            return;
-        }
+        })
+    }
+
+    fn fail(self) -> ! {
         let files = std::fs::read_dir("/proc/self/fd").unwrap();
         let files = files.filter_map(|file| std::fs::read_link(file.unwrap().path()).ok());
         let files: Vec<_> = files.map(|file| file.display().to_string()).collect();
