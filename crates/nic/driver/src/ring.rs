@@ -5,6 +5,7 @@
 //! on x86 and Arm a relaxed access is a plain load or store. Ownership passes by a
 //! word that is seen and by the doorbell, each with its barrier of [`bus::order`].
 
+use std::any::Any;
 use std::ptr::NonNull;
 use std::slice;
 
@@ -68,10 +69,9 @@ impl<D: Descriptor> Ring<D> {
         self.region.iova(0)
     }
 
-    /// Keeps descriptors and buffers for good: the device may still reach them.
-    pub(crate) fn leak(&mut self) {
-        std::mem::forget(self.region.clone());
-        std::mem::forget(std::mem::take(&mut self.packets));
+    /// Descriptors and buffers, which the device may still reach when the ring is gone.
+    pub(crate) fn take_memory(&mut self) -> Box<dyn Any + Send> {
+        Box::new((self.region.clone(), std::mem::take(&mut self.packets)))
     }
 
     /// Length in bytes, as the device wants it.

@@ -215,7 +215,7 @@ impl Queues for Chip {
         self.undirect_queue(n);
         self.bar.write32(QINT_RQCTL::at(n), 0);
         self.bar.write32(QRX_ENA::at(n), 0);
-        let meaning = "the receive queue does not stop: its memory is kept for good";
+        let meaning = "the receive queue does not stop: its memory is kept";
         let stopped = self.wait(100, "QRX_ENA", QRX_ENA::at(n), QRX_ENA::QENA_STAT, 0, meaning);
         if stopped.is_ok() {
             sleep(RX_SETTLED);
@@ -236,9 +236,13 @@ impl Queues for Chip {
         self.announce_tx(n, GLLAN_TXPRE_QDIS::SET_QDIS);
         sleep(super::init::PREPARED);
         self.bar.write32(QTX_ENA::at(n), 0);
-        let meaning = "the transmit queue does not stop: its memory is kept for good";
+        let meaning = "the transmit queue does not stop: its memory is kept";
         let stopped = self.wait(100, "QTX_ENA", QTX_ENA::at(n), QTX_ENA::QENA_STAT, 0, meaning);
         self.has_released(stopped)
+    }
+
+    fn device(&self) -> &Device {
+        self
     }
 }
 
@@ -257,16 +261,21 @@ impl Drop for Chip {
         }
         // A function that its own register does not reset is reset by the bus (a function level reset);
         // one that is gone by then does no DMA.
-        if let Err(error) = self.reset_function()
-            && self.pci.reset().is_err()
-            && self.pci.health().is_ok()
-        {
-            tracing::error!("{error}");
-            // The device may still reach what was lent.
-            self.admin.get_mut().unwrap_or_else(PoisonError::into_inner).iter().for_each(AdminQueue::leak);
-            let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-            state.contexts.iter().for_each(Contexts::leak);
-            self.director.get_mut().unwrap_or_else(PoisonError::into_inner).iter().for_each(Director::leak);
+        match self.reset_function() {
+            Err(error) if self.pci.reset().is_err() && self.pci.health().is_ok() => {
+                tracing::error!("{error}");
+                // The device may still reach what was lent.
+                self.admin
+                    .get_mut()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .iter()
+                    .for_each(AdminQueue::leak);
+                let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+                state.contexts.iter().for_each(Contexts::leak);
+                let director = self.director.get_mut().unwrap_or_else(PoisonError::into_inner);
+                director.iter().for_each(Director::leak);
+            }
+            _ => self.was_reset(),
         }
         // Whoever opens it next may do so at once.
         sleep(Duration::from_millis(1));

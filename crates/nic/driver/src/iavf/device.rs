@@ -295,6 +295,10 @@ impl Queues for Chip {
         let started = self.state().started;
         !started || self.has_released(self.disable(0, 1 << queue))
     }
+
+    fn device(&self) -> &Device {
+        self
+    }
 }
 
 impl Drop for Chip {
@@ -306,7 +310,9 @@ impl Drop for Chip {
         }
         // What a physical function that does not answer has not reset, the bus resets (a function
         // level reset); a function that is gone by then does no DMA.
-        if !self.reset_in_the_end() && self.pci.reset().is_err() && self.pci.health().is_ok() {
+        if self.reset_in_the_end() || self.pci.reset().is_ok() {
+            self.was_reset();
+        } else if self.pci.health().is_ok() {
             tracing::error!(
                 port = self.name,
                 "the virtual function was not reset: its memory is kept for good"

@@ -102,6 +102,10 @@ impl<R: Send + Sync> Queues for Other<R> {
     fn disable_tx(&self, _queue: usize) -> bool {
         true
     }
+
+    fn device(&self) -> &Device {
+        self
+    }
 }
 
 /// Its filters are no registers: a firmware has them.

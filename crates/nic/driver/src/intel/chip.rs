@@ -3,9 +3,11 @@
 //! be it by registers or by the commands of an admin queue. Nothing here knows the queues
 //! or the port, which are built on it.
 
+use std::any::Any;
+use std::mem;
 use std::ops::{Deref, Range};
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
@@ -27,6 +29,8 @@ pub trait Queues: Send + Sync {
     fn disable_rx(&self, queue: usize) -> bool;
     /// Takes a transmit ring back; `false` when the device may still read it.
     fn disable_tx(&self, queue: usize) -> bool;
+    /// The device whose queues they are.
+    fn device(&self) -> &Device;
 }
 
 /// What a chip is, and what it does in its own way once it is up.
@@ -171,6 +175,9 @@ pub struct Device {
     pub(super) attachment: Attachment,
     /// What the queues dropped, and why.
     losses: Mutex<Vec<(Reason, Arc<Losses>)>>,
+    /// What queues had that did not stop: the device may reach it until it is reset.
+    retired: Mutex<Vec<Box<dyn Any + Send>>>,
+    is_quiet: AtomicBool,
 }
 
 impl Device {
@@ -193,8 +200,19 @@ impl Device {
             return Err(Error::BarTooSmall { device: name, bar: 0, len: bar.len(), needed: info.window });
         }
         let attachment = dma.attach(&pci)?;
-        let (dma, losses) = (dma.clone(), Mutex::default());
-        Ok(Device { name, bar, pci, dma, info, attachment, losses })
+        let (dma, losses, retired) = (dma.clone(), Mutex::default(), Mutex::default());
+        let is_quiet = AtomicBool::new(false);
+        Ok(Device { name, bar, pci, dma, info, attachment, losses, retired, is_quiet })
+    }
+
+    /// Keeps memory of a queue that did not stop: for good, unless the device is reset in the end.
+    pub fn retire(&self, memory: Box<dyn Any + Send>) {
+        self.retired.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
+    }
+
+    /// The device was reset after its last queue: it reaches no memory any more.
+    pub fn was_reset(&self) {
+        self.is_quiet.store(true, Relaxed);
     }
 
     /// A counter of what a queue drops.
@@ -252,7 +270,7 @@ impl Device {
         }
         // The enable bit is the same in every chip here.
         self.bar.clear32(control.at(n), TXDCTL::ENABLE);
-        let meaning = "the transmit queue does not stop: its memory is kept for good";
+        let meaning = "the transmit queue does not stop: its memory is kept";
         let stopped = self.wait(100, control.name, control.at(n), TXDCTL::ENABLE, 0, meaning);
         self.flush_dma();
         self.has_released(stopped)
@@ -296,6 +314,17 @@ impl Device {
     pub fn release_bus(&self) {
         if let Err(error) = self.pci.set_bus_master(false) {
             tracing::debug!(port = self.name, "cannot clear bus mastering: {error}");
+        }
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        let retired = mem::take(self.retired.get_mut().unwrap_or_else(PoisonError::into_inner));
+        // A device that is gone does no DMA.
+        if !retired.is_empty() && !*self.is_quiet.get_mut() && self.pci.health().is_ok() {
+            tracing::error!(port = self.name, "memory of queues that did not stop is kept for good");
+            mem::forget(retired);
         }
     }
 }

@@ -131,7 +131,7 @@ impl<L: RxLayout> Drop for RxQueue<L> {
         tracing::debug!("receive queue {}: taken back from the device", self.index);
         // The device must be quiet before its buffers go back to their pool.
         if !self.owner.disable_rx(self.index) {
-            self.ring.leak();
+            self.owner.device().retire(self.ring.take_memory());
         }
     }
 }

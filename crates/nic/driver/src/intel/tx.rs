@@ -133,8 +133,9 @@ impl<L: TxLayout> Drop for TxQueue<L> {
         tracing::debug!("transmit queue {}: taken back from the device", self.index);
         // The device must be quiet before its buffers go back to their pools.
         if !self.owner.disable_tx(self.index) {
-            self.ring.leak();
-            self.head.iter().for_each(Head::leak);
+            let device = self.owner.device();
+            device.retire(self.ring.take_memory());
+            self.head.take().into_iter().for_each(|head| device.retire(Box::new(head)));
         }
     }
 }

@@ -36,9 +36,4 @@ impl Head {
     pub(crate) fn iova(&self) -> u64 {
         self.0.iova(0)
     }
-
-    /// Keeps the memory for ever: the device may still write to it.
-    pub(super) fn leak(&self) {
-        std::mem::forget(self.0.clone());
-    }
 }

@@ -135,7 +135,7 @@ impl Queues for Chip {
             tracing::debug!("{error}");
             self.bar.clear32(RXDCTL::at(n), RXDCTL::ENABLE);
         }
-        let meaning = "the receive queue does not stop: its memory is kept for good";
+        let meaning = "the receive queue does not stop: its memory is kept";
         let stopped = self.wait(100, "RXDCTL", RXDCTL::at(n), RXDCTL::ENABLE, 0, meaning);
         self.flush_dma();
         self.has_released(stopped)
@@ -145,6 +145,10 @@ impl Queues for Chip {
     fn disable_tx(&self, n: usize) -> bool {
         let up = self.bar.read32(LINKS::AT) & LINKS::LINK_UP != 0;
         self.stop_tx(n, up, [TDH::REGISTER, TDT::REGISTER, TXDCTL::REGISTER])
+    }
+
+    fn device(&self) -> &Device {
+        self
     }
 }
 

@@ -205,7 +205,7 @@ impl Chip {
     /// Stops a receive queue.
     fn stop_rx(&self, n: usize) -> Result<()> {
         self.bar.clear32(VFRXDCTL::at(n), RXDCTL::ENABLE);
-        let meaning = "the receive queue does not stop: its memory is kept for good";
+        let meaning = "the receive queue does not stop: its memory is kept";
         self.wait(100, "VFRXDCTL", VFRXDCTL::at(n), RXDCTL::ENABLE, 0, meaning)
     }
 }
@@ -221,6 +221,10 @@ impl Queues for Chip {
     fn disable_tx(&self, n: usize) -> bool {
         let up = self.bar.read32(VFLINKS::AT) & LINKS::LINK_UP != 0;
         self.stop_tx(n, up && !self.is_reset(), [VFTDH::REGISTER, VFTDT::REGISTER, VFTXDCTL::REGISTER])
+    }
+
+    fn device(&self) -> &Device {
+        self
     }
 }
 

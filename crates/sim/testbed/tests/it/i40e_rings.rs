@@ -3,12 +3,12 @@
 
 use crate::common::broken::{Broken, Faults};
 use crate::common::frames::{self, Sums, payload};
-use crate::common::i40e::{Bench, devices};
+use crate::common::i40e::{Bench, Side, devices};
 use crate::common::synchronous::synchronous;
 use crate::common::{contents, run_until_idle};
 use memory::{Batch, TxOffload};
 use port::{Completion, Options, TxQueue as _};
-use regs::i40e::{QRX_ENA, QTX_ENA};
+use regs::i40e::{PFGEN_CTRL, QRX_ENA, QTX_ENA};
 use testbed::inprocess::while_stepping;
 
 /// Small rings, so that they are lapped.
@@ -104,7 +104,7 @@ fn a_ring_that_ran_dry_is_filled_again() {
 }
 
 #[test]
-fn a_queue_that_never_stops_keeps_its_buffers_for_good() {
+fn a_queue_that_never_stops_keeps_its_buffers_until_the_device_is_reset() {
     // A ring of 512 descriptors, of which the device owns all but one; and what was sent.
     for (register, kept) in [(QRX_ENA::at(0), 511), (QTX_ENA::at(0), 1)] {
         let (mut pcis, handles) = devices(&["sink"]);
@@ -112,8 +112,26 @@ fn a_queue_that_never_stops_keeps_its_buffers_for_good() {
         let mut bench = Bench::over((vec![pci], handles.clone()), &Options::default());
         bench.send(0, &payload(60), TxOffload::default());
         faults.lock().unwrap().stuck = vec![(register, QRX_ENA::QENA_STAT, QRX_ENA::QENA_STAT)];
-        let side = bench.sides.remove(0);
-        while_stepping(&handles, || drop(side)).unwrap();
+        let Side { device, rx, tx } = bench.sides.remove(0);
+        while_stepping(&handles, || drop((rx, tx))).unwrap();
         assert_eq!(bench.pool.available(), bench.pool.capacity() - kept, "{register:#x}");
+        while_stepping(&handles, || drop(device)).unwrap();
+        assert_eq!(bench.pool.available(), bench.pool.capacity(), "{register:#x}");
     }
+}
+
+#[test]
+fn a_device_that_is_never_reset_keeps_the_buffers_of_such_a_queue_for_good() {
+    let (mut pcis, handles) = devices(&["sink"]);
+    let (pci, faults) = Broken::new(pcis.remove(0), Faults::default());
+    let mut bench = Bench::over((vec![pci], handles.clone()), &Options::default());
+    bench.send(0, &payload(60), TxOffload::default());
+    let stuck = vec![
+        (QRX_ENA::at(0), QRX_ENA::QENA_STAT, QRX_ENA::QENA_STAT),
+        (PFGEN_CTRL::AT, PFGEN_CTRL::PFSWR, PFGEN_CTRL::PFSWR),
+    ];
+    *faults.lock().unwrap() = Faults { stuck, no_reset: true, ..Faults::default() };
+    let side = bench.sides.remove(0);
+    while_stepping(&handles, || drop(side)).unwrap();
+    assert_eq!(bench.pool.available(), bench.pool.capacity() - 511);
 }

@@ -45,6 +45,10 @@ pub trait Between: Send + Sync + std::fmt::Debug + 'static {
         inner.set_interrupt(vector, event)
     }
 
+    fn reset(&self, inner: &Pci) -> Result<()> {
+        inner.reset()
+    }
+
     fn health(&self, inner: &Pci) -> Result<()> {
         inner.health()
     }
@@ -109,7 +113,7 @@ impl<B: Between> Backend for Front<B> {
     }
 
     fn reset(&self) -> Result<()> {
-        self.inner.reset()
+        self.between.reset(&self.inner)
     }
 
     fn health(&self) -> Result<()> {

@@ -19,6 +19,8 @@ pub struct Faults {
     pub size: Option<u64>,
     /// Reads give all ones, writes vanish.
     pub gone: bool,
+    /// The bus cannot reset it.
+    pub no_reset: bool,
 }
 
 /// What stands in front of the model.
@@ -73,6 +75,14 @@ impl Between for Broken {
 
     fn write_bar(&self, inner: &Pci, index: usize, offset: u32, data: &[u8]) -> Result<()> {
         if self.faults().gone { Ok(()) } else { inner.write_bar(index, offset, data) }
+    }
+
+    fn reset(&self, inner: &Pci) -> Result<()> {
+        let (device, what) = (inner.name(), "be reset");
+        match self.faults().no_reset {
+            true => Err(Error::Unsupported { device, what, fix: "use its own register" }),
+            false => inner.reset(),
+        }
     }
 
     fn health(&self, inner: &Pci) -> Result<()> {
