@@ -1,10 +1,10 @@
 //! Classes of elements: what each is called, takes, does and counts, in one table
 //! from which configuration errors, documentation and completion are made.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 
 use port::Reason;
+use rustc_hash::FxHashMap;
 
 use crate::element::account::Account;
 use crate::element::chain::Chain;
@@ -290,7 +290,7 @@ impl std::fmt::Debug for Class {
 /// All classes a configuration can use, by name.
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
-    classes: HashMap<&'static str, &'static Class>,
+    classes: FxHashMap<&'static str, &'static Class>,
     chains: Vec<&'static Chain>,
 }
 

@@ -15,10 +15,10 @@ pub mod single;
 pub mod svg;
 pub(crate) mod wiring;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::element::Element;
@@ -117,7 +117,7 @@ pub struct Plan {
     pub flat: Flat,
     /// The configuration as it was given.
     pub source: String,
-    by_name: HashMap<Arc<str>, usize>,
+    by_name: FxHashMap<Arc<str>, usize>,
     /// Numbers of wires, by where they come from, and by where they lead.
     by_from: Vec<usize>,
     by_to: Vec<usize>,

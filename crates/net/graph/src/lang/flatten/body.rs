@@ -1,9 +1,11 @@
 //! The elements and connections of one scope: the file's or a compound class's.
 
+use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use super::class::ClassId;
 use crate::lang::place::Place;
@@ -65,7 +67,7 @@ pub struct Body {
     /// What `define` says here.
     pub defines: BTreeMap<Arc<str>, Arc<str>>,
     pub elements: Vec<Element>,
-    names: HashMap<Arc<str>, u32>,
+    names: FxHashMap<Arc<str>, u32>,
     /// Some element's given name is like those of anonymous ones.
     is_numbered: bool,
     /// Where names are written before they are kept.
@@ -89,7 +91,7 @@ impl Body {
             formals: vec![],
             defines: BTreeMap::new(),
             elements: vec![],
-            names: HashMap::new(),
+            names: FxHashMap::default(),
             is_numbered: false,
             written: String::new(),
             uncounted: 0,

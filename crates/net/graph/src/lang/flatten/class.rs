@@ -4,9 +4,10 @@
 //! class is not known in its own definition. Classes that nobody defines are the
 //! ones [`Options::known_class`](crate::lang::Options) knows.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use super::body::Body;
 use crate::lang::Options;
@@ -48,9 +49,9 @@ pub struct Overloads {
 pub struct Classes<'o> {
     list: Vec<Class>,
     /// Innermost last.
-    scopes: Vec<HashMap<Arc<str>, ClassId>>,
+    scopes: Vec<FxHashMap<Arc<str>, ClassId>>,
     /// Those of the program, as they turn up.
-    plain: HashMap<Arc<str>, ClassId>,
+    plain: FxHashMap<Arc<str>, ClassId>,
     options: &'o Options<'o>,
 }
 
@@ -58,7 +59,7 @@ impl<'o> Classes<'o> {
     /// The program's classes, and the file's scope.
     pub fn new(options: &'o Options<'o>) -> Classes<'o> {
         let list = vec![Class::Tunnel, Class::Plain("Error".into())];
-        Classes { list, scopes: vec![HashMap::new()], plain: HashMap::new(), options }
+        Classes { list, scopes: vec![FxHashMap::default()], plain: FxHashMap::default(), options }
     }
 
     /// What the name of an element means here as a class's. Elements are not named as the
@@ -111,7 +112,7 @@ impl<'o> Classes<'o> {
 
     /// A new scope inside the current one.
     pub fn open(&mut self) {
-        self.scopes.push(HashMap::new());
+        self.scopes.push(FxHashMap::default());
     }
 
     /// Back to the scope around.

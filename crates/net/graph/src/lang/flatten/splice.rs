@@ -5,8 +5,9 @@
 //! edge leads to is worked out once, however many connections come in, and without
 //! recursion: a chain of edges may be as long as the configuration.
 
-use std::collections::HashMap;
 use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
 
 use super::body::{Link, Port, SIDES};
 use super::class::{Class, ClassId};
@@ -122,7 +123,7 @@ impl Edges {
 
 /// Complains of ports that are used on one side of an edge only, once each.
 fn check(reader: &mut Reader<'_>, expanded: &Expanded, edges: &Edges) {
-    let mut seen = HashMap::new();
+    let mut seen = FxHashMap::default();
     for link in &expanded.body.links {
         for (port, output) in [(link.from, true), (link.to, false)] {
             let element = &expanded.body.elements[port.0 as usize];
@@ -164,7 +165,7 @@ fn joined(reader: &mut Reader<'_>, expanded: &Expanded, edges: &Edges) -> Option
     let body = &expanded.body;
     let is_edge = |port: Port| body.elements[port.0 as usize].class == ClassId::TUNNEL;
     let room = reader.options.limits.connections.saturating_mul(2);
-    let mut reach = Reach { edges, links: &body.links, is_edge: &is_edge, found: HashMap::new(), room };
+    let mut reach = Reach { edges, links: &body.links, is_edge: &is_edge, found: FxHashMap::default(), room };
     let mut joined: Vec<Link> = vec![];
     for link in &body.links {
         if is_edge(link.from) {
@@ -192,7 +193,7 @@ struct Reach<'e> {
     edges: &'e Edges,
     links: &'e [Link],
     is_edge: &'e dyn Fn(Port) -> bool,
-    found: HashMap<Port, Rc<[Port]>>,
+    found: FxHashMap<Port, Rc<[Port]>>,
     /// How many ends may still be remembered.
     room: usize,
 }
@@ -218,7 +219,7 @@ impl Reach<'_> {
         // order of both.
         let mut way: Vec<Visit> = vec![];
         let mut circle: Vec<Port> = vec![];
-        let mut order: HashMap<Port, u32> = HashMap::new();
+        let mut order: FxHashMap<Port, u32> = FxHashMap::default();
         self.enter(start, &mut way, &mut circle, &mut order);
         while let Some(visit) = way.last_mut() {
             let leaving = self.edges.leaving(visit.port);
@@ -249,7 +250,7 @@ impl Reach<'_> {
         port: Port,
         way: &mut Vec<Visit>,
         circle: &mut Vec<Port>,
-        order: &mut HashMap<Port, u32>,
+        order: &mut FxHashMap<Port, u32>,
     ) {
         let number = order.len() as u32;
         order.insert(port, number);
@@ -263,7 +264,7 @@ impl Reach<'_> {
         &mut self,
         way: &mut Vec<Visit>,
         circle: &mut Vec<Port>,
-        order: &mut HashMap<Port, u32>,
+        order: &mut FxHashMap<Port, u32>,
     ) -> Option<()> {
         let mut visit = way.pop()?;
         visit.ends.sort_unstable();
