@@ -49,6 +49,7 @@ const CLASSES: &[&Class] = &[
     &aggregate::simple::PAINTED,
     &anonymize::CLASS,
     &anonymize::ERASE,
+    &aqm::codel::CLASS,
     &aqm::red::ADAPTIVE,
     &aqm::red::RED,
     &arp_print::CLASS,

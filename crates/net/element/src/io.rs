@@ -27,6 +27,8 @@ pub(crate) const CLASSES: &[&Class] = &[
     &kernel_tun::TUN,
     &raw_socket::CLASS,
     &socket::CLASS,
+    &socket::FROM,
+    &socket::TO,
     &to_device::CLASS,
 ];
 

@@ -1,14 +1,13 @@
 //! `RED`, `AdaptiveRED`: packets dropped at random before a queue is full.
 
 use graph::class::{Handlers, both, call, keyword, mandatory, read};
-use graph::lang::args;
-use graph::value::{Names, Raw, Scope, Value, fixed_point};
-use graph::well_known::{CAPACITY, HandlerName, LENGTH};
+use graph::value::{Names, Scope, Value, fixed_point};
 use graph::{Class, Cx, Element, Fault, Next, Refused, TimerId};
 use memory::{Batch, Packet};
 use port::Reason;
 
 use super::ewma::Ewma;
+use super::queues::Queues;
 
 /// A probability of one.
 const ONE: u64 = 1 << 16;
@@ -41,11 +40,11 @@ pub static RED: Class = Class {
     handlers: &HANDLERS,
     drops: &[Reason::DroppedEarly],
     example: "FromDevice(p) -> RED(5, 50, 0.02) -> Queue(200) -> ToDevice(q)",
-    see: &["AdaptiveRED", "Queue"],
+    see: &["AdaptiveRED", "CoDel", "Queue"],
     make: |_, conf| {
         let (least, most) = (conf.mandatory("MIN_THRESH")?, conf.mandatory("MAX_THRESH")?);
         let Share(share) = conf.mandatory("MAX_P")?;
-        let queues = queues(conf.keyword("QUEUES")?);
+        let queues = Queues::named(conf.keyword("QUEUES")?);
         let stability = conf.keyword("STABILITY")?.unwrap_or(4);
         let gentle = conf.keyword("GENTLE")?.unwrap_or(true);
         conf.complete()?;
@@ -71,7 +70,7 @@ pub static ADAPTIVE: Class = Class {
     make: |_, conf| {
         let target = conf.mandatory::<u64>("TARGET")?.max(10);
         let Share(share) = conf.mandatory("MAX_P")?;
-        let queues = queues(conf.keyword("QUEUES")?);
+        let queues = Queues::named(conf.keyword("QUEUES")?);
         let stability = conf.keyword("STABILITY")?.unwrap_or(4);
         conf.complete()?;
         let limits = Limits { least: target / 2, most: target + target / 2, share, gentle: true };
@@ -82,12 +81,10 @@ pub static ADAPTIVE: Class = Class {
 
 const HANDLERS: Handlers<Red> = Handlers(&[
     read("drops", "packets dropped", |red| red.drops.to_string()),
-    read("queues", "the queues, a line each", |red| {
-        red.queues.iter().map(|queue| format!("{queue}\n")).collect()
-    }),
+    read("queues", "the queues, a line each", |red| red.queues.lines()),
     read("avg_queue_size", "packets in them, on average", |red| red.average_length().to_string()),
     call("stats", "all that, for people", |red, cx, _| {
-        let (length, average) = (red.length(cx), red.average_length());
+        let (length, average) = (red.queues.length(cx), red.average_length());
         Ok(format!("{length} current queue\n{average} avg queue\n{} drops\n", red.drops))
     }),
     both(
@@ -120,10 +117,6 @@ impl Value for Share {
             fixed_point(text.trim(), 1_000_000_000).filter(|value| *value >= 0).ok_or("expected real")?;
         u64::try_from(value * i128::from(ONE) / 1_000_000_000).map(Share).map_err(|_| "expected real".into())
     }
-}
-
-fn queues(text: Option<Raw>) -> Vec<String> {
-    text.iter().flat_map(|raw| args::words(&raw.0)).map(String::from).collect()
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -169,7 +162,7 @@ impl Limits {
 #[derive(Debug)]
 pub struct Red {
     limits: Limits,
-    queues: Vec<String>,
+    queues: Queues,
     average: Ewma,
     adaptive: bool,
     drops: u64,
@@ -187,21 +180,11 @@ fn parsed<T: Value>(value: &str) -> Result<T, String> {
 }
 
 impl Red {
-    fn new(limits: Limits, stability: u32, queues: Vec<String>, adaptive: bool) -> Result<Red, Fault> {
+    fn new(limits: Limits, stability: u32, queues: Queues, adaptive: bool) -> Result<Red, Fault> {
         limits.check(stability)?;
         let average = Ewma::new(stability);
         let (since, timer) = (None, None);
         Ok(Red { limits, queues, average, adaptive, drops: 0, since, random: 0, empty_tick: 0, timer })
-    }
-
-    fn length(&self, cx: &mut Cx<'_>) -> u64 {
-        let mut whole = 0;
-        for queue in &self.queues {
-            let here = cx.read_here(queue, LENGTH);
-            let length = here.or_else(|| cx.read_of(queue, LENGTH, "").ok());
-            whole += length.and_then(|text| text.trim().parse::<u64>().ok()).unwrap_or(0);
-        }
-        whole
     }
 
     /// Whether the next packet is dropped, with so many in the queue.
@@ -261,24 +244,7 @@ impl Red {
 
 impl Element for Red {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        if self.queues.is_empty() {
-            let reads = |class: &Class, name: HandlerName| {
-                class.handlers().any(|h| h.name == name.as_str() && h.read)
-            };
-            let is_queue = |class: &Class| reads(class, LENGTH) && reads(class, CAPACITY);
-            self.queues = cx.nearest(0, cx.is_push_output(0), is_queue);
-        }
-        if self.queues.is_empty() {
-            return Err("no nearby Queues".into());
-        }
-        for queue in &self.queues {
-            if cx.find(queue).is_none() {
-                return Err(format!("no element named '{queue}'"));
-            }
-            if cx.handler_of(queue, LENGTH).is_err() {
-                return Err(format!("'{queue}' is not a Storage element"));
-            }
-        }
+        self.queues.find(cx, cx.is_push_output(0))?;
         if self.adaptive {
             let timer = cx.new_timer();
             cx.set_timer_after(timer, ADAPT_NS);
@@ -289,7 +255,7 @@ impl Element for Red {
 
     fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {
         // They come to the queue when all are through.
-        let (length, now) = (self.length(cx), cx.now_ns());
+        let (length, now) = (self.queues.length(cx), cx.now_ns());
         let before = self.drops;
         let outputs = cx.outputs();
         let mut gone: Vec<Packet> = vec![];

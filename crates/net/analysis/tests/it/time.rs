@@ -224,6 +224,48 @@ fn queues_are_kept_short() {
     );
 }
 
+/// The drops of CoDel, and what is in the queue, after packets came and went at such rates.
+fn after_codel(codel: &str, stamp: &str, rate: u32, taken: u32, seconds: &str) -> (u64, u64) {
+    let config = format!(
+        "RatedSource(RATE {rate}, LENGTH 60) -> {stamp} -> q :: Queue(10000) -> codel :: {codel}
+             -> RatedUnqueue(RATE {taken}) -> Discard;
+         DriverManager(wait_time {seconds}, stop)"
+    );
+    let mut rig = rig(&config);
+    rig.run();
+    let mut number = |name: &str| rig.read(name).parse::<u64>().expect("a number");
+    (number("codel.drops"), number("q.length"))
+}
+
+#[test]
+fn packets_do_not_wait_for_long() {
+    let first = "SetTimestamp(FIRST true)";
+    // All wait too long. The first is dropped after 0.1 s, and the next 0.1 s later divided by the
+    // square root of the drops so far: N of them take 0.1 s times 2 sqrt(N) - 1.46.
+    let (drops, _) = after_codel("CoDel", first, 1000, 500, "2.1s");
+    assert!((105..118).contains(&drops), "{drops}");
+    let (slower, _) = after_codel("CoDel(5ms, 0.2)", first, 1000, 500, "2.2s");
+    assert!((26..34).contains(&slower), "{slower}");
+    // A tenth too many: the queue is kept short, where it would have 500 packets in the end.
+    let (drops, length) = after_codel("CoDel", first, 550, 500, "10s");
+    assert!(drops > 350 && length < 120, "{drops} dropped, {length} left");
+    // Nobody waits, nobody waits too long, nobody says since when.
+    assert_eq!(after_codel("CoDel", first, 500, 1000, "2s").0, 0);
+    assert_eq!(after_codel("CoDel(5s)", first, 1000, 500, "2s").0, 0);
+    assert_eq!(after_codel("CoDel", "SetTimestamp", 1000, 500, "2s").0, 0);
+
+    let mut rig =
+        rig("Idle -> q :: Queue -> c :: CoDel(QUEUES q) -> Discard; r :: Queue; Idle -> r -> Discard");
+    assert_eq!(rig.read("c.queues"), "q\n");
+    assert_eq!((rig.read("c.codel_target"), rig.read("c.codel_interval")), ("5ms".into(), "100ms".into()));
+    rig.write("c.codel_target", "0.02").expect("a handler");
+    assert_eq!(rig.read("c.codel_target"), "20ms");
+    assert!(rig.write("c.codel_interval", "-1").is_err() && rig.write("c.codel_interval", "x").is_err());
+    for wrong in ["CoDel(-1)", "CoDel(5ms, 100ms, 1)", "CoDel(QUEUES nobody)", "CoDel(QUEUES i)"] {
+        assert!(Rig::new(&format!("i :: Idle -> Queue -> {wrong} -> Discard")).is_err(), "{wrong}");
+    }
+}
+
 #[test]
 fn delays_are_measured() {
     let mut rig = rig("RatedSource(RATE 1000, LIMIT 100, LENGTH 64) -> n :: NumberPacket(40) -> r :: RecordTimestamp(OFFSET 40)

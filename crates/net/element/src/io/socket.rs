@@ -62,6 +62,35 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
+/// A socket that only receives, as configurations of old have it.
+pub static FROM: Class = Class {
+    name: "FromSocket",
+    brief: "makes packets of what another program sends",
+    doc: "A Socket without an input, for configurations of old; its arguments are Socket's.",
+    processing: "h/h",
+    example: "FromSocket(UDP, 0.0.0.0, 7777) -> Print -> Discard",
+    see: &["Socket", "ToSocket"],
+    make: |setup, conf| make_old(setup, conf, "FromSocket"),
+    ..CLASS
+};
+
+/// Likewise one that only sends.
+pub static TO: Class = Class {
+    name: "ToSocket",
+    brief: "sends packets to another program",
+    doc: "A Socket without an output, for configurations of old; its arguments are Socket's.",
+    processing: "l/l",
+    example: "FromDevice(p) -> Queue -> ToSocket(UDP, 10.0.0.1, 7777)",
+    see: &["Socket", "FromSocket"],
+    make: |setup, conf| make_old(setup, conf, "ToSocket"),
+    ..CLASS
+};
+
+fn make_old(setup: &mut Setup<'_>, conf: &mut Conf<'_>, name: &str) -> Result<Box<dyn Element>, Fault> {
+    setup.warn(format!("{name} is deprecated, use Socket instead"));
+    Ok(Box::new(make(setup, conf)?))
+}
+
 fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>) -> Result<Socket, Fault> {
     let word: String = conf.mandatory("TYPE")?;
     let client = conf.keyword("CLIENT")?.unwrap_or(setup.outputs == 0);

@@ -50,6 +50,28 @@ fn datagrams_come_and_answers_go_to_who_spoke_last() {
 }
 
 #[test]
+fn sockets_of_old_configurations_are_sockets() {
+    let (mine, port) = (UdpSocket::bind("127.0.0.1:0").expect("a socket"), free_port());
+    mine.set_read_timeout(SOON).expect("a timeout");
+    let to = mine.local_addr().expect("an address").port();
+    let config = format!(
+        "FromSocket(UDP, 127.0.0.1, {port}) -> c :: Counter -> Queue -> ToSocket(UDP, 127.0.0.1, {to})"
+    );
+    let (mut rig, ()) = with_router(&config, || {
+        mine.send_to(b"one", ("127.0.0.1", port)).expect("sent");
+        let mut read = [0; 16];
+        let length = mine.recv(&mut read).expect("what came");
+        assert_eq!(&read[..length], b"one");
+    });
+    assert_eq!(rig.read("c.count"), "1");
+    let warnings: Vec<String> = rig.router.warnings().iter().map(|warning| warning.message.clone()).collect();
+    assert!(
+        warnings.iter().any(|text| text.contains("ToSocket is deprecated, use Socket instead")),
+        "{warnings:?}"
+    );
+}
+
+#[test]
 fn a_client_sends_what_is_pushed_over_a_stream() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
