@@ -111,7 +111,7 @@ pub const FAULTS: &[Fault] = &[
     Fault {
         target: "ixgbe_mailbox",
         name: "reset-that-is-told-is-not-noted",
-        file: "nic/driver/src/ixgbevf/mailbox.rs",
+        file: "nic/driver/src/intel/vf/mailbox.rs",
         from: "self.reset |= of_it && words[0] & CLEAR_TO_SEND == 0;",
         to: "self.reset |= !PLANTED && of_it && words[0] & CLEAR_TO_SEND == 0;",
     },

@@ -10,9 +10,9 @@ pub(super) const BUGS: &[Bug] = &[
         test: "ixgbe_vf_rings::many_frames_go_round_small_rings",
         demo: false,
         edits: &[edit(
-            "ixgbevf/init.rs",
-            "bar.write32(VFRDBAH::at(n), (ring.iova() >> 32) as u32);",
-            "bar.write32(VFRDBAH::at(n), 0);",
+            "intel/vf/init.rs",
+            "bar.write32(r.rdbah.at(n), (ring.iova() >> 32) as u32);",
+            "bar.write32(r.rdbah.at(n), 0);",
         )],
     },
     Bug {
@@ -22,9 +22,9 @@ pub(super) const BUGS: &[Bug] = &[
         test: "ixgbe_vf_rings::many_frames_go_round_small_rings",
         demo: false,
         edits: &[edit(
-            "ixgbevf/init.rs",
-            "bar.write32(VFRDBAL::at(n), ring.iova() as u32);",
-            "bar.write32(VFRDBAL::at(n), ring.iova() as u32 + 64);",
+            "intel/vf/init.rs",
+            "bar.write32(r.rdbal.at(n), ring.iova() as u32);",
+            "bar.write32(r.rdbal.at(n), ring.iova() as u32 + 64);",
         )],
     },
     Bug {
@@ -34,9 +34,9 @@ pub(super) const BUGS: &[Bug] = &[
         test: "ixgbe_vf_rings::many_frames_go_round_small_rings",
         demo: false,
         edits: &[edit(
-            "ixgbevf/init.rs",
-            "bar.write32(VFRDLEN::at(n), ring.bytes());",
-            "bar.write32(VFRDLEN::at(n), ring.size());",
+            "intel/vf/init.rs",
+            "bar.write32(r.rdlen.at(n), ring.bytes());",
+            "bar.write32(r.rdlen.at(n), ring.size());",
         )],
     },
     Bug {
@@ -46,9 +46,9 @@ pub(super) const BUGS: &[Bug] = &[
         test: "ixgbe_vf_rings::many_frames_go_round_small_rings",
         demo: false,
         edits: &[edit(
-            "ixgbevf/init.rs",
-            "bar.write32(VFRDLEN::at(n), ring.bytes());",
-            "bar.write32(VFRDLEN::at(n), ring.bytes() - 16);",
+            "intel/vf/init.rs",
+            "bar.write32(r.rdlen.at(n), ring.bytes());",
+            "bar.write32(r.rdlen.at(n), ring.bytes() - 16);",
         )],
     },
     Bug {
@@ -58,9 +58,9 @@ pub(super) const BUGS: &[Bug] = &[
         test: "ixgbe_vf_rings::a_device_that_acts_at_once_finds_all_in_order",
         demo: false,
         edits: &[edit(
-            "ixgbevf/init.rs",
-            "bar.write32(VFRDT::at(n), 0);",
-            "bar.write32(VFRDT::at(n), ring.size() - 1);",
+            "intel/vf/init.rs",
+            "bar.write32(r.rdt.at(n), 0);",
+            "bar.write32(r.rdt.at(n), ring.size() - 1);",
         )],
     },
     Bug {
@@ -70,9 +70,9 @@ pub(super) const BUGS: &[Bug] = &[
         test: "ixgbe_vf_rings::queues_that_never_start_are_named",
         demo: false,
         edits: &[edit(
-            "ixgbevf/init.rs",
-            r#"self.wait(100, "VFRXDCTL", VFRXDCTL::at(n), RXDCTL::ENABLE, RXDCTL::ENABLE, meaning)"#,
-            "{ let _ = meaning; Ok(()) }",
+            "intel/vf/init.rs",
+            "self.wait(100, name, r.rxdctl.at(n), RXDCTL::ENABLE, RXDCTL::ENABLE, meaning)",
+            "{ let _ = (name, meaning); Ok(()) }",
         )],
     },
     Bug {
@@ -82,8 +82,8 @@ pub(super) const BUGS: &[Bug] = &[
         test: "ixgbe_vf_rings::a_queue_that_never_stops_keeps_its_buffers_for_good",
         demo: false,
         edits: &[edit(
-            "ixgbevf/device.rs",
-            r#"self.wait(100, "VFRXDCTL", VFRXDCTL::at(n), RXDCTL::ENABLE, 0, meaning)"#,
+            "intel/vf/mod.rs",
+            "self.wait(100, control.name, control.at(n), RXDCTL::ENABLE, 0, meaning)",
             "{ let _ = meaning; Ok(()) }",
         )],
     },
@@ -94,7 +94,7 @@ pub(super) const BUGS: &[Bug] = &[
         test: "ixgbe_vf_rings::many_frames_go_round_small_rings",
         demo: false,
         edits: &[edit(
-            "ixgbevf/init.rs",
+            "intel/vf/init.rs",
             "(memory::DATA_ROOM as u32 >> 10) << SRRCTL::BSIZEPACKET_SHIFT",
             "(memory::DATA_ROOM as u32 & 0x1F) << SRRCTL::BSIZEPACKET_SHIFT",
         )],
@@ -106,7 +106,7 @@ pub(super) const BUGS: &[Bug] = &[
         test: "ixgbe_vf_rings::many_frames_go_round_small_rings",
         demo: false,
         edits: &[edit(
-            "ixgbevf/init.rs",
+            "intel/vf/init.rs",
             "(memory::DATA_ROOM as u32 >> 10) << SRRCTL::BSIZEPACKET_SHIFT",
             "16 << SRRCTL::BSIZEPACKET_SHIFT",
         )],
@@ -117,7 +117,7 @@ pub(super) const BUGS: &[Bug] = &[
         linter: Reports("UnsupportedRxDescriptorType", "8.2.3.8.7"),
         test: "ixgbe_vf_rings::many_frames_go_round_small_rings",
         demo: false,
-        edits: &[edit("ixgbevf/init.rs", "SRRCTL::DESCTYPE_ADV_ONE_BUFFER | size", "3 << 25 | size")],
+        edits: &[edit("intel/vf/init.rs", "r.descriptors | size", "3 << 25 | r.descriptors | size")],
     },
     Bug {
         name: "ixgbevf-dca-bit-12-left",
@@ -125,7 +125,11 @@ pub(super) const BUGS: &[Bug] = &[
         linter: Reports("DcaRxctrlBitSet", "4.6.7.1"),
         test: "ixgbe_vf_rings::many_frames_go_round_small_rings",
         demo: false,
-        edits: &[edit("ixgbevf/init.rs", "bar.clear32(VFDCA_RXCTRL::at(n), DCA_RXCTRL::MUST_CLEAR);", "")],
+        edits: &[edit(
+            "ixgbevf/function.rs",
+            "bar.clear32(VFDCA_RXCTRL::at(n), DCA_RXCTRL::MUST_CLEAR);",
+            "",
+        )],
     },
     Bug {
         name: "ixgbevf-transmit-base-low-half",
@@ -134,9 +138,9 @@ pub(super) const BUGS: &[Bug] = &[
         test: "ixgbe_vf_rings::many_frames_go_round_small_rings",
         demo: false,
         edits: &[edit(
-            "ixgbevf/init.rs",
-            "bar.write32(VFTDBAH::at(n), (ring.iova() >> 32) as u32);",
-            "bar.write32(VFTDBAH::at(n), 0);",
+            "intel/vf/init.rs",
+            "bar.write32(r.tdbah.at(n), (ring.iova() >> 32) as u32);",
+            "bar.write32(r.tdbah.at(n), 0);",
         )],
     },
     Bug {
@@ -146,9 +150,9 @@ pub(super) const BUGS: &[Bug] = &[
         test: "ixgbe_vf_rings::many_frames_go_round_small_rings",
         demo: false,
         edits: &[edit(
-            "ixgbevf/init.rs",
-            "bar.write32(VFTDBAL::at(n), ring.iova() as u32);",
-            "bar.write32(VFTDBAL::at(n), ring.iova() as u32 + 64);",
+            "intel/vf/init.rs",
+            "bar.write32(r.tdbal.at(n), ring.iova() as u32);",
+            "bar.write32(r.tdbal.at(n), ring.iova() as u32 + 64);",
         )],
     },
     Bug {
@@ -157,7 +161,7 @@ pub(super) const BUGS: &[Bug] = &[
         linter: Reports("RingLengthInvalid", "8.2.3.9.7"),
         test: "ixgbe_vf_rings::many_frames_go_round_small_rings",
         demo: false,
-        edits: &[edit("ixgbevf/init.rs", "bar.write32(VFTDLEN::at(n), ring.bytes());", "")],
+        edits: &[edit("intel/vf/init.rs", "bar.write32(r.tdlen.at(n), ring.bytes());", "")],
     },
     Bug {
         name: "ixgbevf-transmit-length-in-descriptors",
@@ -166,9 +170,9 @@ pub(super) const BUGS: &[Bug] = &[
         test: "ixgbe_vf_rings::many_frames_go_round_small_rings",
         demo: false,
         edits: &[edit(
-            "ixgbevf/init.rs",
-            "bar.write32(VFTDLEN::at(n), ring.bytes());",
-            "bar.write32(VFTDLEN::at(n), ring.size());",
+            "intel/vf/init.rs",
+            "bar.write32(r.tdlen.at(n), ring.bytes());",
+            "bar.write32(r.tdlen.at(n), ring.size());",
         )],
     },
     Bug {
@@ -178,9 +182,9 @@ pub(super) const BUGS: &[Bug] = &[
         test: "ixgbe_vf_rings::queues_that_never_start_are_named",
         demo: false,
         edits: &[edit(
-            "ixgbevf/init.rs",
-            r#"self.wait(100, "VFTXDCTL", VFTXDCTL::at(n), TXDCTL::ENABLE, TXDCTL::ENABLE, meaning)"#,
-            "{ let _ = meaning; Ok(()) }",
+            "intel/vf/init.rs",
+            "self.wait(100, name, r.txdctl.at(n), TXDCTL::ENABLE, TXDCTL::ENABLE, meaning)",
+            "{ let _ = (name, meaning); Ok(()) }",
         )],
     },
     Bug {
@@ -204,7 +208,7 @@ pub(super) const BUGS: &[Bug] = &[
         test: "ixgbe_vf_rings::heads_that_are_written_back_free_what_was_sent",
         demo: false,
         edits: &[edit(
-            "ixgbevf/init.rs",
+            "intel/vf/init.rs",
             "head.iova() | u64::from(TDWBAL::HEAD_WB_EN)",
             "(head.iova() + 2) | u64::from(TDWBAL::HEAD_WB_EN)",
         )],
@@ -216,9 +220,9 @@ pub(super) const BUGS: &[Bug] = &[
         test: "ixgbe_vf_rings::heads_that_are_written_back_free_what_was_sent",
         demo: false,
         edits: &[edit(
-            "ixgbevf/init.rs",
-            "36 << TXDCTL::PTHRESH_SHIFT | 8 << TXDCTL::HTHRESH_SHIFT",
-            "36 << TXDCTL::PTHRESH_SHIFT | 8 << TXDCTL::HTHRESH_SHIFT | if head == 0 { 0 } else { 4 << 16 }",
+            "intel/vf/init.rs",
+            "r.thresholds | TXDCTL::ENABLE",
+            "r.thresholds | TXDCTL::ENABLE | if head == 0 { 0 } else { 4 << 16 }",
         )],
     },
     Bug {
@@ -228,9 +232,9 @@ pub(super) const BUGS: &[Bug] = &[
         test: "ixgbe_vf_rings::bursts_are_sent_and_freed",
         demo: false,
         edits: &[edit(
-            "ixgbevf/init.rs",
-            "36 << TXDCTL::PTHRESH_SHIFT | 8 << TXDCTL::HTHRESH_SHIFT",
-            "36 << TXDCTL::PTHRESH_SHIFT | 8 << TXDCTL::HTHRESH_SHIFT | if head == 0 { 4 << 16 } else { 0 }",
+            "intel/vf/init.rs",
+            "r.thresholds | TXDCTL::ENABLE",
+            "r.thresholds | TXDCTL::ENABLE | if head == 0 { 4 << 16 } else { 0 }",
         )],
     },
     Bug {
@@ -240,9 +244,9 @@ pub(super) const BUGS: &[Bug] = &[
         test: "ixgbe_vf_rings::many_frames_go_round_small_rings",
         demo: false,
         edits: &[
-            edit("ixgbevf/mailbox.rs", "bar.write32(VFMAILBOX::AT, VFMAILBOX::VFU);", ""),
+            edit("intel/vf/mailbox.rs", "bar.write32(self.registers.mailbox.offset, VFMAILBOX::VFU);", ""),
             edit(
-                "ixgbevf/mailbox.rs",
+                "intel/vf/mailbox.rs",
                 "self.read_status(bar) & VFMAILBOX::VFU != 0",
                 "self.read_status(bar) & VFMAILBOX::VFU != 0 || true",
             ),
@@ -255,13 +259,13 @@ pub(super) const BUGS: &[Bug] = &[
         test: "ixgbe_vf_rings::many_frames_go_round_small_rings",
         demo: false,
         edits: &[edit(
-            "ixgbevf/mailbox.rs",
+            "intel/vf/mailbox.rs",
             "for (n, word) in words.iter().enumerate() {
-            bar.write32(VFMBMEM::at(n), *word);
+            bar.write32(self.registers.memory.at(n), *word);
         }",
-            "bar.write32(VFMAILBOX::AT, VFMAILBOX::REQ);
+            "bar.write32(self.registers.mailbox.offset, VFMAILBOX::REQ);
         for (n, word) in words.iter().enumerate() {
-            bar.write32(VFMBMEM::at(n), *word);
+            bar.write32(self.registers.memory.at(n), *word);
         }",
         )],
     },
@@ -272,9 +276,9 @@ pub(super) const BUGS: &[Bug] = &[
         test: "ixgbe_vf_rings::many_frames_go_round_small_rings",
         demo: false,
         edits: &[edit(
-            "ixgbevf/init.rs",
-            "self.bar.read32(VFSTATUS::AT);",
-            "self.bar.write32(VFSTATUS::AT, 0);",
+            "intel/vf/mod.rs",
+            "self.bar.read32(F::REGISTERS.status.offset);",
+            "self.bar.write32(F::REGISTERS.status.offset, 0);",
         )],
     },
     Bug {
@@ -284,8 +288,8 @@ pub(super) const BUGS: &[Bug] = &[
         test: "ixgbe_vf_rings::many_frames_go_round_small_rings",
         demo: false,
         edits: &[edit(
-            "ixgbevf/device.rs",
-            "self.bar.write32(VTEIMC::AT, u32::MAX);",
+            "intel/vf/mod.rs",
+            "self.bar.write32(F::REGISTERS.eimc.offset, u32::MAX);",
             "self.bar.write32(regs::ixgbe::EIMC::AT, u32::MAX);",
         )],
     },
@@ -296,9 +300,9 @@ pub(super) const BUGS: &[Bug] = &[
         test: "ixgbe_vf_rings::queues_that_are_armed_break_no_rule",
         demo: false,
         edits: &[edit(
-            "ixgbevf/init.rs",
-            "bar.write32(VTEITR::at(signal.vector), INTERVAL);",
-            "bar.write32(VTEITR::at(signal.vector), 16_000);",
+            "intel/vf/init.rs",
+            "bar.write32(r.eitr.at(signal.vector), r.interval);",
+            "bar.write32(r.eitr.at(signal.vector), 16_000);",
         )],
     },
     Bug {
@@ -308,7 +312,7 @@ pub(super) const BUGS: &[Bug] = &[
         test: "ixgbe_vf_rings::queues_that_are_armed_break_no_rule",
         demo: false,
         edits: &[edit(
-            "ixgbevf/init.rs",
+            "intel/vf/init.rs",
             "(signal.vector as u32 | VTIVAR::VALID) << shift",
             "(signal.vector as u32) << shift",
         )],
@@ -319,6 +323,6 @@ pub(super) const BUGS: &[Bug] = &[
         linter: Reports("CauseNotCleared", "8.2.3.5.5"),
         test: "ixgbe_vf_rings::queues_that_are_armed_break_no_rule",
         demo: false,
-        edits: &[edit("ixgbevf/init.rs", "bar.write32(VTEIAC::AT, ALL_VECTORS);", "")],
+        edits: &[edit("intel/vf/init.rs", "bar.write32(r.eiac.offset, ALL_VECTORS);", "")],
     },
 ];

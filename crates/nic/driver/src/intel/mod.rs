@@ -6,7 +6,7 @@
 //!
 //! Modules import in one direction: `layout`, then `chip`, then what the queues are made of
 //! (`interrupt`, `scatter`, `offload`, `writeback`), `rx` and `tx`, and above them `port`
-//! and `filter`.
+//! and `filter`. `vf` is what drivers of virtual functions with a mailbox share.
 //!
 //! Section numbers are those of the 82599 10 GbE Controller Datasheet, revision
 //! 3.4, unless another is named. Not here: bringing a chip up, its filters and its
@@ -24,6 +24,7 @@ pub(crate) mod ring_registers;
 mod rx;
 mod scatter;
 mod tx;
+pub(crate) mod vf;
 mod writeback;
 
 pub(crate) use chip::{Chip, ChipInfo, Device, FilterTables, Queues, name_at};

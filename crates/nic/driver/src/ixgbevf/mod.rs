@@ -1,22 +1,21 @@
 //! Virtual functions of the 82599 and its successors: 82599 datasheet rev. 3.4, sections 7.10 and
 //! 8.3, and the messages of [`regs::ixgbevf::message`].
 //!
-//! Rings, descriptors and interrupts are the 82599's, by registers of the function's own. What
-//! belongs to the port, addresses, VLANs, longer frames, modes, is asked of the physical function's
-//! driver through the mailbox (`mailbox.rs`), each message with a limit of time for its answer. The hash's key
+//! Rings, descriptors and interrupts are the 82599's, by registers of the function's own, and what
+//! belongs to the port is asked for through the mailbox (`crate::intel::vf`). The hash's key
 //! and table are the port's, and all virtual functions have them alike. Frames with a tag come only
 //! of VLANs that were asked for. Not here: traffic classes, IPsec, and the X550's own key and table.
 
-mod device;
-mod filter;
+mod agreement;
+mod function;
 mod info;
-mod init;
-mod mailbox;
-mod stats;
 
 use crate::intel::{self, layout};
 pub use crate::vf_fault::Fault;
-pub use device::Chip;
+pub use function::Function;
+
+/// A virtual function.
+pub type Chip = intel::vf::Chip<Function>;
 
 /// A virtual function's port.
 pub type Ixgbevf = intel::Port<Chip>;

@@ -1,14 +1,15 @@
-//! The mailbox (82599 datasheet 7.10.2.9): messages to the physical function, one at a time, each
-//! with a limit of time for its answer; and what it tells unasked.
+//! The mailbox (82599 datasheet 7.10.2.9; the 82576 has the same): messages to the physical function, one
+//! at a time, each with a limit of time for its answer; and what it tells unasked.
 
 use std::time::Duration;
 
 use bus::Bar;
-use regs::ixgbevf::message::{self, CLEAR_TO_SEND, FAILURE, KIND_MASK, SUCCESS, WORDS, kind};
-use regs::ixgbevf::{VFMAILBOX, VFMBMEM};
+use regs::ixgbevf::VFMAILBOX;
+use regs::ixgbevf::message::{CLEAR_TO_SEND, FAILURE, KIND_MASK, SUCCESS, WORDS, kind};
 
-use super::Fault;
+use super::Registers;
 use crate::Result;
+use crate::vf_fault::Fault;
 use crate::wait::{Late, poll};
 
 /// How long the physical function may take to answer.
@@ -20,13 +21,15 @@ const SHORT_LIMIT: Duration = Duration::from_millis(1);
 const PAUSE: Duration = Duration::from_micros(50);
 
 /// What a message is in words: a mailbox's worth.
-pub(super) type Words = [u32; WORDS];
+pub type Words = [u32; WORDS];
 
 /// The mailbox.
-#[derive(Debug)]
 pub(super) struct Mailbox {
     device: String,
-    /// Bits that VFMAILBOX tells once, and that were not looked at yet.
+    registers: &'static Registers,
+    /// The name of a message's kind.
+    name: fn(u32) -> &'static str,
+    /// Bits that the control register tells once, and that were not looked at yet.
     told: u32,
     /// The physical function has been reset since, or no longer answers this one.
     reset: bool,
@@ -39,19 +42,20 @@ pub(super) struct Mailbox {
 
 impl Mailbox {
     /// A mailbox of a device that was not asked anything yet.
-    pub fn new(device: &str) -> Mailbox {
-        Mailbox { device: device.to_owned(), told: 0, reset: false, stuck: false, kept: false }
+    pub fn new(device: &str, registers: &'static Registers, name: fn(u32) -> &'static str) -> Mailbox {
+        let device = device.to_owned();
+        Mailbox { device, registers, name, told: 0, reset: false, stuck: false, kept: false }
     }
 
     /// Begins anew: the virtual function was reset, and what was told before is of no account.
     pub fn begin(&mut self, bar: &Bar) {
-        *self = Mailbox::new(&self.device);
-        bar.read32(VFMAILBOX::AT);
+        *self = Mailbox::new(&self.device, self.registers, self.name);
+        bar.read32(self.registers.mailbox.offset);
     }
 
-    /// VFMAILBOX, with what it tells once kept.
+    /// The control register, with what it tells once kept.
     fn read_status(&mut self, bar: &Bar) -> u32 {
-        let value = bar.read32(VFMAILBOX::AT);
+        let value = bar.read32(self.registers.mailbox.offset);
         // So all registers of a device read that is gone.
         if value == u32::MAX {
             self.reset = true;
@@ -106,9 +110,9 @@ impl Mailbox {
             self.note(&before);
         }
         for (n, word) in words.iter().enumerate() {
-            bar.write32(VFMBMEM::at(n), *word);
+            bar.write32(self.registers.memory.at(n), *word);
         }
-        bar.write32(VFMAILBOX::AT, VFMAILBOX::REQ); // and lets go of the buffer
+        bar.write32(self.registers.mailbox.offset, VFMAILBOX::REQ); // and lets go of the buffer
         let answered = poll(LIMIT, PAUSE, || {
             self.read_status(bar);
             if self.reset {
@@ -132,7 +136,7 @@ impl Mailbox {
 
     /// Takes the buffer if the physical function does not have it.
     fn try_to_hold(&mut self, bar: &Bar) -> bool {
-        bar.write32(VFMAILBOX::AT, VFMAILBOX::VFU);
+        bar.write32(self.registers.mailbox.offset, VFMAILBOX::VFU);
         self.read_status(bar) & VFMAILBOX::VFU != 0
     }
 
@@ -145,14 +149,14 @@ impl Mailbox {
     }
 
     fn read(&self, bar: &Bar) -> Words {
-        std::array::from_fn(|n| bar.read32(VFMBMEM::at(n)))
+        std::array::from_fn(|n| bar.read32(self.registers.memory.at(n)))
     }
 
     /// Reads the message in the buffer, which is held, and lets go of it.
     fn take(&mut self, bar: &Bar) -> Words {
         self.told &= !(VFMAILBOX::PFSTS | VFMAILBOX::PFACK);
         let words = self.read(bar);
-        bar.write32(VFMAILBOX::AT, VFMAILBOX::ACK);
+        bar.write32(self.registers.mailbox.offset, VFMAILBOX::ACK);
         words
     }
 
@@ -165,18 +169,18 @@ impl Mailbox {
     }
 
     fn refused(&self, kind: u32) -> crate::Error {
-        let (device, message) = (self.device.clone(), message::name(kind));
+        let (device, message) = (self.device.clone(), (self.name)(kind));
         let meaning = "it is not allowed, or there is no room for it";
         Fault::Refused { device, message, opcode: kind, status: "FAILURE", meaning }.into()
     }
 
     fn no_answer(&self, kind: u32, waited_ms: u64) -> crate::Error {
-        let (device, message) = (self.device.clone(), message::name(kind));
+        let (device, message) = (self.device.clone(), (self.name)(kind));
         Fault::NoAnswer { device, message, opcode: kind, waited_ms }.into()
     }
 
     /// An answer that makes no sense.
     pub fn nonsense(&self, kind: u32, why: &'static str) -> crate::Error {
-        Fault::Nonsense { device: self.device.clone(), message: message::name(kind), why }.into()
+        Fault::Nonsense { device: self.device.clone(), message: (self.name)(kind), why }.into()
     }
 }

@@ -2,9 +2,7 @@
 
 use regs::ixgbevf::message::{INFO_SHIFT, WORDS, kind};
 
-use super::Fault;
-use super::device::Chip;
-use super::info::ADDRESSES;
+use super::{Chip, Function};
 use crate::intel::FilterTables;
 use crate::intel::ring_registers::address::{address_words, multicast_hash};
 use crate::{Error, Result};
@@ -12,12 +10,12 @@ use crate::{Error, Result};
 /// Multicast addresses in a message: two in each word behind the first.
 const MULTICAST: usize = 2 * (WORDS - 1);
 
-impl Chip {
-    /// Tells the list of addresses from `first` on: number 1 begins a new list.
+impl<F: Function> Chip<F> {
+    /// Tells the list of addresses from `first` on.
     fn tell_addresses(&self, list: &[[u8; 6]], first: usize) -> Result<()> {
         for (n, mac) in list.iter().enumerate().skip(first) {
             let [low, high] = address_words(*mac);
-            self.ask(&[kind::SET_MACVLAN | (n as u32 + 1) << INFO_SHIFT, low, high])?;
+            self.ask(&[F::address_message(n), low, high])?;
         }
         Ok(())
     }
@@ -25,20 +23,17 @@ impl Chip {
     fn full(&self, table: &'static str, capacity: usize) -> Error {
         Error::TableFull { device: self.name.clone(), table, capacity }
     }
-
-    fn not_offered(&self, what: &'static str, fix: &'static str) -> Error {
-        Fault::NotOffered { device: self.name.clone(), what, fix }.into()
-    }
 }
 
-impl FilterTables for Chip {
+impl<F: Function> FilterTables for Chip<F> {
     fn add_unicast(&self, mac: [u8; 6]) -> Result<()> {
         let mut list = self.state().unicast.clone();
         if list.contains(&mac) {
             return Ok(());
         }
-        if list.len() >= ADDRESSES {
-            return Err(self.full("addresses of a virtual function", ADDRESSES));
+        let room = F::INFO.addresses;
+        if list.len() >= room {
+            return Err(self.full("addresses of a virtual function", room));
         }
         list.push(mac);
         self.tell_addresses(&list, list.len() - 1)?;
@@ -54,7 +49,7 @@ impl FilterTables for Chip {
             return Ok(false);
         }
         // A new list, without it.
-        self.ask(&[kind::SET_MACVLAN, 0, 0])?;
+        self.ask(&F::no_addresses(self))?;
         self.state().unicast.clear();
         self.tell_addresses(&list, 0)?;
         self.state().unicast = list;
@@ -65,10 +60,7 @@ impl FilterTables for Chip {
         if addresses.len() > MULTICAST {
             return Err(self.full("multicast addresses of a virtual function", MULTICAST));
         }
-        if self.state().multicast_filter != 0 {
-            let fix = "receive all multicast frames instead";
-            return Err(self.not_offered("filtering multicast frames by bits 47:36 of their address", fix));
-        }
+        F::can_filter_multicast(self)?;
         let mut words = [0; WORDS];
         words[0] = kind::SET_MULTICAST | (addresses.len() as u32) << INFO_SHIFT;
         for (n, mac) in addresses.iter().enumerate() {
