@@ -9,6 +9,7 @@
 pub mod i40e;
 pub mod iavf;
 pub mod igb;
+pub mod igbvf;
 pub mod ixgbe;
 pub mod ixgbevf;
 mod table;

@@ -4,8 +4,8 @@
 //! As for the 82599: `RCTL::AT` or `RDT::at(n)` is an offset in BAR0 in bytes,
 //! `RCTL::EN` a field, `RCTL::REGISTER` its entry of the [`table`]. A section
 //! given to its second level (`8.10`) names the group. The descriptors are the
-//! 82599's ([`crate::ixgbe::descriptor`]) except for [`rx_high`]. Not here: the
-//! virtual functions, LinkSec, IPsec, DCA, time stamps, management.
+//! 82599's ([`crate::ixgbe::descriptor`]) except for [`rx_high`]; virtual
+//! functions are in [`crate::igbvf`]. Not here: LinkSec, IPsec, DCA, time stamps, management.
 
 mod device;
 mod general;

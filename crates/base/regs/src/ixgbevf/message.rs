@@ -29,8 +29,14 @@ macro_rules! kinds {
             /// Every kind here, with its name.
             pub const TABLE: &[(u32, &str)] = &[$(($name, stringify!($name))),*];
         }
+
+        /// The name of a message's kind; `unknown` for one that is not here.
+        pub fn name(kind: u32) -> &'static str {
+            kind::TABLE.iter().find(|(value, _)| *value == kind).map_or("unknown", |(_, name)| name)
+        }
     };
 }
+pub(crate) use kinds;
 
 kinds! {
     RESET = 0x01, "The virtual function begins anew; the answer has its address.";
@@ -45,11 +51,6 @@ kinds! {
     GET_RSS_KEY = 0x0B, "The hash's key.";
     UPDATE_XCAST_MODE = 0x0C, "Which frames are received without a filter.";
     PF_CONTROL_MSG = 0x100, "The physical function tells, unasked, whether this one is clear to send.";
-}
-
-/// The name of a message's kind; `unknown` for one that is not here.
-pub fn name(kind: u32) -> &'static str {
-    kind::TABLE.iter().find(|(value, _)| *value == kind).map_or("unknown", |(_, name)| name)
 }
 
 /// Versions, as [`kind::API_NEGOTIATE`] tells them.
