@@ -177,7 +177,7 @@ fn a_port_and_the_build_tell_what_they_can_do() {
         })
         .collect()
     };
-    assert_eq!(names("drivers"), ["ixgbe", "ixgbevf", "igb", "i40e", "iavf", "virtio"]);
+    assert_eq!(names("drivers"), ["ixgbe", "ixgbevf", "igb", "igbvf", "i40e", "iavf", "virtio"]);
     assert!(names("losses").contains(&"rx_fifo_full".to_owned()) && names("ports").len() == 7, "{build:#}");
     let nic = said("info model:82599 --queues 4 --vlan-strip --json");
     assert_eq!(

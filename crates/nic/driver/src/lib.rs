@@ -8,6 +8,7 @@
 
 mod error;
 pub mod igb;
+pub mod igbvf;
 mod prefetch;
 mod vf_fault;
 pub mod vf_host;

@@ -2,7 +2,7 @@
 
 use bus::Pci;
 use driver::vf_host::{Hosting, Policy};
-use driver::{i40e, iavf, igb, ixgbe, ixgbevf, virtio};
+use driver::{i40e, iavf, igb, igbvf, ixgbe, ixgbevf, virtio};
 use memory::Dma;
 use port::{Options, Port, Result};
 
@@ -52,6 +52,14 @@ pub static DRIVERS: &[Driver] = &[
         most_queues: igb::MOST_QUEUES,
         knows: igb::knows,
         open: |pci, dma, options| Ok(Box::new(igb::Igb::open(pci, dma, options)?)),
+        host: None,
+    },
+    Driver {
+        name: igbvf::NAME,
+        drives: igbvf::DRIVES,
+        most_queues: igbvf::MOST_QUEUES,
+        knows: igbvf::knows,
+        open: |pci, dma, options| Ok(Box::new(igbvf::Igbvf::open(pci, dma, options)?)),
         host: None,
     },
     Driver {
@@ -138,6 +146,7 @@ mod tests {
         let intel = [(0x8086, 0x10FB, "ixgbe"), (0x8086, 0x10C9, "igb"), (0x8086, 0x1583, "i40e")];
         let intel = intel.into_iter().chain([(0x8086, 0x154C, "iavf"), (0x8086, 0x1889, "iavf")]);
         let vfs = [0x10ED, 0x1515, 0x1565, 0x15A8].map(|device| (0x8086, device, "ixgbevf"));
+        let vfs = vfs.into_iter().chain([(0x8086, 0x10CA, "igbvf")]);
         let known = intel.chain(vfs).chain([(0x1AF4, 0x1000, "virtio")]);
         for (vendor, device, name) in known.chain([(0x1AF4, 0x1041, "virtio")]) {
             let drivers = DRIVERS.iter().filter(|driver| (driver.knows)(vendor, device));

@@ -45,17 +45,8 @@ impl intel::Chip for Chip {
         self.set_rctl(RCTL::RXEN, if on { RCTL::RXEN } else { 0 })
     }
 
-    /// By STATUS (8.2.2).
     fn link(&self) -> Link {
-        let status = self.bar.read32(STATUS::AT);
-        if status == u32::MAX || status & STATUS::LU == 0 {
-            return Link::DOWN;
-        }
-        match status & STATUS::SPEED_MASK {
-            STATUS::SPEED_10M => Link::up(10),
-            STATUS::SPEED_100M => Link::up(100),
-            _ => Link::up(1_000), // both codes mean it
-        }
+        link_of(self.bar.read32(STATUS::AT))
     }
 
     fn mac(&self) -> Result<[u8; 6]> {
@@ -75,6 +66,18 @@ impl intel::Chip for Chip {
         let unicast = if unicast { RCTL::UPE } else { 0 };
         let multicast = if multicast { RCTL::MPE } else { 0 };
         self.set_rctl(RCTL::UPE | RCTL::MPE, unicast | multicast)
+    }
+}
+
+/// The link, by STATUS (8.2.2).
+pub(crate) fn link_of(status: u32) -> Link {
+    if status == u32::MAX || status & STATUS::LU == 0 {
+        return Link::DOWN;
+    }
+    match status & STATUS::SPEED_MASK {
+        STATUS::SPEED_10M => Link::up(10),
+        STATUS::SPEED_100M => Link::up(100),
+        _ => Link::up(1_000), // both codes mean it
     }
 }
 

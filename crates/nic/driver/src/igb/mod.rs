@@ -4,7 +4,7 @@
 //! section numbers refer to it. The queues, with offloads, RSS and counters, are
 //! [`crate::intel`]'s; here is what differs from the 82599: bringing the chip up,
 //! its PHY, its filters, its interrupts. Not here: fibre and backplane ports,
-//! virtual functions, I350 and I210.
+//! hosting virtual functions, I350 and I210.
 
 mod device;
 mod filter;
@@ -18,6 +18,7 @@ pub(crate) mod tests;
 
 use crate::intel::{self, layout};
 pub use device::Chip;
+pub(crate) use device::link_of;
 
 /// A port of the chip.
 pub type Igb = intel::Port<Chip>;
