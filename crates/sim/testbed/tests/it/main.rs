@@ -35,6 +35,7 @@ mod i40e_vf_probe;
 mod i40e_vf_refused;
 mod i40e_vf_rings;
 mod i40e_vf_rules;
+mod igbvf;
 mod ixgbe_probe;
 mod ixgbe_vf;
 mod ixgbe_vf_hostile;

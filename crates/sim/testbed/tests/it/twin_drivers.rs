@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use crate::common::alone::alone;
 use crate::common::limit::{Limit, until};
 use crate::common::stub_82576::{Served82576, ServingStub};
+use crate::common::stub_82576_vf;
 use crate::common::vf::{PfSide, Polling};
 use crate::common::virtio::{devices, model, offer};
 use crate::common::witness::Witness;
@@ -25,6 +26,7 @@ use bus::vhost_user::Frontend;
 use driver::i40e::{self as pf, I40e};
 use driver::iavf::Iavf;
 use driver::igb::Igb;
+use driver::igbvf::Igbvf;
 use driver::ixgbe::Ixgbe;
 use driver::ixgbe::host::Host;
 use driver::ixgbevf::Ixgbevf;
@@ -196,6 +198,16 @@ const VICTIMS: &[Victim] = &[
         open: |stream, timeout, dma| {
             Some(Box::new(Ixgbevf::open(pci(stream, timeout)?, dma, options()).ok()?))
         },
+    },
+    Victim {
+        name: "82576 VF",
+        protocol: &twin::vfio_user::PROTOCOL,
+        rings: Rings::Registers(&[
+            [regs::igbvf::RDBAL::at(0), regs::igbvf::RDBAH::at(0), regs::igbvf::RDLEN::at(0)],
+            [regs::igbvf::TDBAL::at(0), regs::igbvf::TDBAH::at(0), regs::igbvf::TDLEN::at(0)],
+        ]),
+        device: || Device::Stub(Served82576::vf(stub_82576_vf::honest), None),
+        open: |stream, timeout, dma| Some(Box::new(Igbvf::open(pci(stream, timeout)?, dma, options()).ok()?)),
     },
     Victim {
         name: "XL710 VF",

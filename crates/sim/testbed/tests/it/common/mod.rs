@@ -17,6 +17,7 @@ pub mod probe;
 pub mod promises;
 pub mod recorder;
 pub mod stub_82576;
+pub mod stub_82576_vf;
 pub mod synchronous;
 pub mod vf;
 pub mod virtio;
