@@ -176,6 +176,12 @@ pub const ALL: &[Scenario] = &[
         run: igb::features,
     },
     Scenario {
+        name: "igbvf-features",
+        about: "our igbvf driver by VFIO on virtual functions of QEMU's 82576, which Linux's igb hosts: likewise, and a reset",
+        packages: &[],
+        run: igb::virtual_functions,
+    },
+    Scenario {
         name: "linux-ixgbe-xdp",
         about: "our AF_XDP port without copies, on Linux's ixgbe on the 82599 model",
         packages: &[],

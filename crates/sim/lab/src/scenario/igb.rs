@@ -1,17 +1,28 @@
-//! Our igb driver in a guest, unprivileged by VFIO, on QEMU's 82576: what each
-//! of its features does on two NICs joined by a cable.
+//! Our igb and igbvf drivers in a guest, unprivileged by VFIO, on QEMU's 82576: what each
+//! of their features does on two NICs joined by a cable, or a virtual function of each, which
+//! Linux's igb hosts.
 
 use super::Bench;
 use crate::Result;
 use crate::vm::{Outcome, Vm};
 
 const SCRIPT: &str = include_str!("igb.sh");
+const VIRTUAL: &str = include_str!("igbvf.sh");
 
 /// The checks of `igb_guest`, an example of the crate `ixora-ports`.
 pub fn features(bench: &Bench, name: &str) -> Result<Outcome> {
+    run(bench, name, SCRIPT)
+}
+
+/// Likewise of virtual functions.
+pub fn virtual_functions(bench: &Bench, name: &str) -> Result<Outcome> {
+    run(bench, name, VIRTUAL)
+}
+
+fn run(bench: &Bench, name: &str, script: &str) -> Result<Outcome> {
     bench.directory(name)?;
     let nics = ["igb,mac=52:54:00:49:58:01", "igb,mac=52:54:00:49:58:02"];
-    let mut vm = Vm::new(&bench.guest, bench.log(name), SCRIPT).pair(nics);
+    let mut vm = Vm::new(&bench.guest, bench.log(name), script).pair(nics);
     vm.iommu = true;
     let program = bench.ixora().with_file_name("examples").join("igb_guest");
     vm.host_program("igb_guest", &program)?.run()

@@ -1,42 +1,93 @@
 //! Looks at the igb driver on two 82576s joined by a cable, as QEMU has them, and
 //! says `LAB: ok …` or `LAB: fail …` for each thing. Run in a guest of the lab as
 //! `igb_guest 0000:01:00.0 0000:02:00.0`, both bound to vfio-pci; with `fwd` before
-//! them it forwards what the host sends, until nothing comes any more.
+//! them it forwards what the host sends, until nothing comes any more; with `vf` they
+//! are virtual functions of two cards, with `vf-reset` one waits for its reset (`vf.rs`).
 #![allow(clippy::unwrap_used)]
 
 #[expect(dead_code, reason = "frames in tunnels are for the tests of other chips")]
-#[path = "../../../sim/testbed/tests/it/common/frames.rs"]
+#[path = "../../../../sim/testbed/tests/it/common/frames.rs"]
 mod frames;
+mod vf;
 
-use port::{
-    Completion, Counter, Filters as _, Link, Options, Port as _, Rss, RxQueue as _, RxStats, TxQueue as _,
-};
+use port::{Completion, Counter, Filters, Link, Options, Port, Rss, RxQueue as _, RxStats, TxQueue as _};
 use std::os::fd::AsFd;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use driver::igb::{Igb, RxQueue, TxQueue};
+use driver::igb::{self, Igb};
 use frames::Sums;
 use memory::{Batch, Checksum, Dma, Packet, PacketType, Pool, TxOffload};
 
+/// The driver that is looked at.
+static DRIVER: OnceLock<&str> = OnceLock::new();
+
+/// A port of such a driver.
+trait Device: Port + Filters + Sized {
+    const NAME: &'static str;
+    /// Counters of what was sent, and of what has come at the other end.
+    const COUNTERS: &'static [(&'static str, &'static str)];
+    /// Receive queues with interrupts.
+    const SLEEPERS: usize;
+    type Rx: port::RxQueue;
+    type Tx: port::TxQueue;
+
+    #[expect(clippy::type_complexity, reason = "it is a port and its queues")]
+    fn bring_up(
+        pci: bus::Pci,
+        dma: &Dma,
+        options: Options,
+    ) -> driver::Result<(Self, Vec<Self::Rx>, Vec<Self::Tx>)>;
+}
+
+impl Device for Igb {
+    const NAME: &'static str = igb::NAME;
+    const COUNTERS: &'static [(&'static str, &'static str)] =
+        &[("GPTC", "GPRC"), ("GOTC", "GORC"), ("TPT", "TPR")];
+    const SLEEPERS: usize = 2;
+    type Rx = igb::RxQueue;
+    type Tx = igb::TxQueue;
+
+    fn bring_up(
+        pci: bus::Pci,
+        dma: &Dma,
+        options: Options,
+    ) -> driver::Result<(Igb, Vec<igb::RxQueue>, Vec<igb::TxQueue>)> {
+        Ok(Igb::open(pci, dma, options)?.split())
+    }
+}
+
 /// A port and its queues.
-struct Side {
-    port: Igb,
-    rx: Vec<RxQueue>,
-    tx: Vec<TxQueue>,
+struct Side<D: Device> {
+    port: D,
+    rx: Vec<D::Rx>,
+    tx: Vec<D::Tx>,
 }
 
 /// Two ports on a cable, and their memory.
-struct Bench {
-    sides: Vec<Side>,
+struct Bench<D: Device> {
+    sides: Vec<Side<D>>,
     pool: Pool,
 }
 
-impl Bench {
-    fn new(names: &[String], options: &Options) -> Bench {
+/// Whom side `n` receives frames for, besides other addresses.
+const ADDRESSES: [[u8; 6]; 2] = [frames::FROM, frames::TO];
+
+/// A frame of so many bytes for one side.
+fn for_side(n: usize, len: usize) -> Vec<u8> {
+    let mut frame = frames::payload(len);
+    frame[..6].copy_from_slice(&ADDRESSES[n]);
+    frame[6..12].copy_from_slice(&ADDRESSES[1 - n]);
+    frame[12..14].copy_from_slice(&[0x88, 0xB5]);
+    frame
+}
+
+impl<D: Device> Bench<D> {
+    fn new(names: &[String], options: &Options) -> Bench<D> {
         let dma = Dma::new(memory::Options::default());
         let open = |name: &String| {
             let pci = bus::Pci::open_address(name.parse().unwrap()).unwrap();
-            let (port, rx, tx) = Igb::open(pci, &dma, options.clone()).unwrap().split();
+            let (port, rx, tx) = D::bring_up(pci, &dma, options.clone()).unwrap();
             Side { port, rx, tx }
         };
         let sides = names.iter().map(open).collect();
@@ -100,9 +151,10 @@ fn bytes(packet: &Packet) -> Vec<u8> {
 }
 
 fn say(name: &str, good: bool, seen: impl std::fmt::Debug) {
+    let driver = DRIVER.get().unwrap_or(&igb::NAME);
     match good {
-        true => println!("LAB: ok igb {name}"),
-        false => println!("LAB: fail igb {name}: {seen:?}"),
+        true => println!("LAB: ok {driver} {name}"),
+        false => println!("LAB: fail {driver} {name}: {seen:?}"),
     }
 }
 
@@ -110,8 +162,8 @@ fn value(counters: &[Counter], name: &str) -> u64 {
     counters.iter().find(|counter| counter.name == name).unwrap().value
 }
 
-fn plain(names: &[String]) {
-    let mut bench = Bench::new(names, &Options::default());
+fn plain<D: Device>(names: &[String]) {
+    let mut bench = Bench::<D>::new(names, &Options::default());
     for side in &bench.sides {
         say("link", side.port.link() == Link::up(1_000), side.port.link());
         println!("{} {:02x?}", side.port.name(), side.port.mac());
@@ -119,19 +171,22 @@ fn plain(names: &[String]) {
     say("addresses differ", bench.sides[0].port.mac() != bench.sides[1].port.mac(), ());
     let (mut good, count) = (0, 3_000);
     for n in 0..count {
-        let mut frame = frames::payload(60 + n * 7 % 1455);
-        frame[12..14].copy_from_slice(&[0x88, 0xB5]);
-        frame[14..18].copy_from_slice(&(n as u32).to_be_bytes());
         let (from, to) = (n & 1, (n + 1) & 1);
+        let mut frame = for_side(to, 60 + n * 7 % 1455);
+        frame[14..18].copy_from_slice(&(n as u32).to_be_bytes());
         bench.send(from, &frame, TxOffload::default());
         let came = bench.recv(to, 1);
         good += usize::from(came.len() == 1 && bytes(&came[0].1) == frame);
     }
     say("frames of all sizes both ways", good == count, good);
-    let (sent, received) = (bench.sides[0].port.counters(), bench.sides[1].port.counters());
-    let pairs = [("GPTC", "GPRC"), ("GOTC", "GORC"), ("TPT", "TPR")]
-        .map(|(out, into)| (value(&sent, out), value(&received, into)));
+    let [sent, received] = [0, 1].map(|n| bench.sides[n].port.stats().counters);
+    let pair = |(out, into): &(&str, &str)| (value(&sent, out), value(&received, into));
+    let pairs: Vec<(u64, u64)> = D::COUNTERS.iter().map(pair).collect();
     say("counters", pairs.iter().all(|(out, into)| out == into && *out >= 1_500), pairs);
+}
+
+fn stops(names: &[String]) {
+    let mut bench = Bench::<Igb>::new(names, &Options::default());
     bench.sides[1].port.stop().unwrap();
     bench.send(0, &frames::payload(60), TxOffload::default());
     say("stopped", bench.none(1), ());
@@ -139,15 +194,17 @@ fn plain(names: &[String]) {
     say("started again", bench.one(&frames::payload(60), TxOffload::default()).is_some(), ());
 }
 
-fn bursts(names: &[String], completion: Completion) {
-    let mut bench = Bench::new(names, &Options { completion, ..Options::default() });
+fn bursts<D: Device>(names: &[String], completion: Completion) {
+    let mut bench = Bench::<D>::new(names, &Options { completion, ..Options::default() });
     let (mut sent, mut received, mut lost) = (0u32, 0u32, 0);
     let (start, mut idle) = (Instant::now(), Instant::now());
     while idle.elapsed() < Duration::from_millis(500) && start.elapsed() < Duration::from_secs(3) {
         let mut batch = Batch::default();
         while sent < 100_000 && batch.room() > 0 && sent - received < 256 {
             let mut packet = bench.pool.alloc().unwrap();
-            packet.copy_from(&[&[2; 12][..], &[0x88, 0xB5], &sent.to_be_bytes(), &[0; 42]].concat()).unwrap();
+            let mut frame = for_side(1, 60);
+            frame[14..18].copy_from_slice(&sent.to_be_bytes());
+            packet.copy_from(&frame).unwrap();
             batch.push(packet);
             sent += 1;
         }
@@ -171,8 +228,8 @@ fn bursts(names: &[String], completion: Completion) {
     say("every buffer comes back", left <= 1, left);
 }
 
-fn checksums(names: &[String]) {
-    let mut bench = Bench::new(names, &Options::default());
+fn checksums<D: Device>(names: &[String]) {
+    let mut bench = Bench::<D>::new(names, &Options::default());
     let data = frames::payload(300);
     for (name, frame) in [
         ("UDP over IPv4", frames::udp4(&data, Sums::Full)),
@@ -224,7 +281,7 @@ fn checksums(names: &[String]) {
 
 fn vlans(names: &[String]) {
     let frame = frames::udp4(&frames::payload(100), Sums::Full);
-    let mut bench = Bench::new(names, &Options { vlan_strip: true, ..Options::default() });
+    let mut bench = Bench::<Igb>::new(names, &Options { vlan_strip: true, ..Options::default() });
     let insert = TxOffload { flags: TxOffload::VLAN, vlan: 0x2042, l2_len: 14, ..TxOffload::default() };
     let came = bench.one(&frame, insert).unwrap();
     say("tag inserted and stripped", came.vlan() == Some(0x2042) && bytes(&came) == frame, came.vlan());
@@ -237,34 +294,38 @@ fn vlans(names: &[String]) {
     bench.sides[1].port.set_vlan(0x42, true).unwrap();
     say("VLAN let through", bench.one(&frame, insert).is_some(), ());
     drop(bench);
-    let mut bench = Bench::new(names, &Options::default());
+    let mut bench = Bench::<Igb>::new(names, &Options::default());
     let came = bench.one(&frame, insert).unwrap();
     say("tag stays where nobody strips it", bytes(&came) == frames::tagged(&frame, 0x2042), bytes(&came));
 }
 
-fn jumbo(names: &[String]) {
-    let mut bench = Bench::new(names, &Options { max_frame: 9_000, ..Options::default() });
+fn jumbo<D: Device>(names: &[String]) {
+    let mut bench = Bench::<D>::new(names, &Options { max_frame: 9_000, ..Options::default() });
     for len in [60, 2_047, 2_048, 2_049, 4_096, 8_999, 9_000] {
-        let mut frame = frames::payload(len);
-        frame[12..14].copy_from_slice(&[0x88, 0xB5]);
+        let frame = for_side(1, len);
         let came = bench.one(&frame, TxOffload::default());
         let came = came.map(|packet| (packet.segments().count(), bytes(&packet) == frame));
         say(&format!("{len} bytes"), came == Some((len.div_ceil(memory::DATA_ROOM), true)), came);
     }
-    bench.send(0, &frames::payload(9_100), TxOffload::default());
+    bench.send(0, &for_side(1, 9_100), TxOffload::default());
     say("too long is dropped", bench.none(1), ());
 }
 
-fn filters(names: &[String]) {
-    let mut bench = Bench::new(names, &Options { promiscuous: false, ..Options::default() });
+/// Addresses of nobody, and of a group that nobody has joined.
+const STRANGERS: [[u8; 6]; 2] = [[0x02, 0x49, 0x58, 1, 2, 3], [0x01, 0, 0x5E, 1, 2, 3]];
+
+/// Whether a frame for an address passes the second side's filters.
+fn passes<D: Device>(bench: &mut Bench<D>, mac: [u8; 6]) -> bool {
+    let mut frame = frames::ethernet(mac, 0x88B5, &[1; 60]);
+    frame[6..12].copy_from_slice(&ADDRESSES[0]);
+    bench.send(0, &frame, TxOffload::default());
+    !bench.none(1)
+}
+
+fn filters<D: Device>(names: &[String]) -> Bench<D> {
+    let mut bench = Bench::<D>::new(names, &Options { promiscuous: false, ..Options::default() });
     let own = bench.sides[1].port.mac();
-    let other = [0x02, 0x49, 0x58, 1, 2, 3];
-    let group = [0x01, 0, 0x5E, 1, 2, 3];
-    let to = |mac| frames::ethernet(mac, 0x88B5, &[1; 60]);
-    let passes = |bench: &mut Bench, mac| {
-        bench.send(0, &to(mac), TxOffload::default());
-        !bench.none(1)
-    };
+    let [other, group] = STRANGERS;
     say("own address", passes(&mut bench, own), ());
     say("broadcast", passes(&mut bench, [0xFF; 6]), ());
     say("another's address", !passes(&mut bench, other), ());
@@ -277,6 +338,11 @@ fn filters(names: &[String]) {
     assert!(bench.sides[1].port.remove_mac(group).unwrap());
     say("second address removed", !passes(&mut bench, other), ());
     say("group left", !passes(&mut bench, group), ());
+    bench
+}
+
+fn modes(mut bench: Bench<Igb>) {
+    let [other, group] = STRANGERS;
     bench.sides[1].port.set_all_multicast(true).unwrap();
     say("all multicast", passes(&mut bench, group) && !passes(&mut bench, other), ());
     bench.sides[1].port.set_promiscuous(true).unwrap();
@@ -285,7 +351,8 @@ fn filters(names: &[String]) {
 
 fn flows(names: &[String]) {
     let queues = 8;
-    let mut bench = Bench::new(names, &Options { rx_queues: queues, tx_queues: 2, ..Options::default() });
+    let mut bench =
+        Bench::<Igb>::new(names, &Options { rx_queues: queues, tx_queues: 2, ..Options::default() });
     let toeplitz = wire::toeplitz::Toeplitz::new(&Rss::KEY);
     let (mut seen, mut wrong) = ([0; 8], Vec::new());
     for port in 0..64u16 {
@@ -319,10 +386,11 @@ fn readable(fd: impl AsFd, limit_ms: i64) -> bool {
     rustix::event::poll(&mut fds, Some(&limit)).unwrap() == 1
 }
 
-fn interrupts(names: &[String]) {
-    let mut bench = Bench::new(names, &Options { interrupts: true, rx_queues: 2, ..Options::default() });
+fn interrupts<D: Device>(names: &[String]) {
+    let options = Options { interrupts: true, rx_queues: D::SLEEPERS, ..Options::default() };
+    let mut bench = Bench::<D>::new(names, &options);
     let arm =
-        |bench: &mut Bench, queue: usize, limit| readable(bench.sides[1].rx[queue].arm().unwrap(), limit);
+        |bench: &mut Bench<D>, queue: usize, limit| readable(bench.sides[1].rx[queue].arm().unwrap(), limit);
     say("quiet when nothing comes", !arm(&mut bench, 0, 100), ());
     let frame = frames::ethernet(frames::TO, 0x88B5, &[0; 60]);
     for n in 0..3 {
@@ -331,8 +399,10 @@ fn interrupts(names: &[String]) {
         bench.sides[1].rx[0].disarm();
         say("and there it is", bench.recv(1, 1).len() == 1, n);
     }
-    say("the other queue slept", !arm(&mut bench, 1, 100), ());
-    let failed = Igb::open(
+    for other in 1..D::SLEEPERS {
+        say("the other queue slept", !arm(&mut bench, other, 100), ());
+    }
+    let failed = D::bring_up(
         bus::Pci::open_address(names[0].parse().unwrap()).unwrap(),
         &Dma::new(memory::Options::default()),
         Options { interrupts: true, rx_queues: 16, ..Options::default() },
@@ -381,18 +451,28 @@ fn forwarder(names: &[String]) {
     }
 }
 
+/// What every driver here does.
+fn everywhere<D: Device>(names: &[String]) {
+    DRIVER.set(D::NAME).unwrap();
+    plain::<D>(names);
+    bursts::<D>(names, Completion::Report);
+    bursts::<D>(names, Completion::Head);
+    checksums::<D>(names);
+    jumbo::<D>(names);
+    interrupts::<D>(names);
+}
+
 fn main() {
     let mut names: Vec<String> = std::env::args().skip(1).collect();
-    if names[0] == "fwd" {
-        return forwarder(&names.split_off(1));
+    match names[0].as_str() {
+        "fwd" => return forwarder(&names.split_off(1)),
+        "vf" => return vf::features(&names.split_off(1)),
+        "vf-reset" => return vf::reset(&names.split_off(1)),
+        _ => {}
     }
-    plain(&names);
-    bursts(&names, Completion::Report);
-    bursts(&names, Completion::Head);
-    checksums(&names);
+    everywhere::<Igb>(&names);
+    stops(&names);
     vlans(&names);
-    jumbo(&names);
-    filters(&names);
+    modes(filters(&names));
     flows(&names);
-    interrupts(&names);
 }
