@@ -98,12 +98,6 @@ pub enum Error {
         /// How many were asked for.
         wanted: usize,
     },
-    /// A virtual function was given a limit that the driver sets on no device of this kind.
-    #[error("{device}: what virtual functions send cannot be limited: leave their rate out")]
-    NoRate {
-        /// The device's name.
-        device: String,
-    },
     /// A table of the device is full.
     #[error("{device}: all {capacity} entries of {table} are in use")]
     TableFull {

@@ -31,7 +31,8 @@ pub struct Policy {
     /// What it sends from an address that is not its own is dropped by the device.
     pub spoof_check: bool,
     /// What it may send at most, in Mbit/s; without a limit if it is `None`. A device that has
-    /// coarser units takes the next of them below, or its lowest.
+    /// coarser units takes the next of them below, or its lowest; one that limits queues gives each
+    /// its share.
     pub rate_mbps: Option<u32>,
 }
 

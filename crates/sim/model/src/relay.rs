@@ -116,6 +116,17 @@ impl Limiter {
         Limiter { mbps: mbps.into(), next_ns: 0 }
     }
 
+    /// The limit is another one; what has left counts still.
+    pub fn set(&mut self, mbps: u64) {
+        self.mbps = mbps;
+    }
+
+    /// Whether there is one.
+    #[inline(always)]
+    pub fn limits(&self) -> bool {
+        self.mbps != 0
+    }
+
     /// Whether a frame may leave.
     pub fn is_open(&self, now_ns: u64) -> bool {
         self.mbps == 0 || now_ns >= self.next_ns

@@ -77,8 +77,12 @@ registers! {
     RTTDQSEL @ 0x04904, RW reserved !0x7F, "8.2.3.10.13", "Transmit queue select" {}
     RTTDT1C @ 0x04908, RW, "8.2.3.10.14", "Transmit queue configuration" {}
     RTTDT1S @ 0x0490C, RO, "8.2.3.10.15", "Transmit queue status" {}
-    RTTBCNRM @ 0x04980, RW, "8.2.3.10", "Transmit rate memory" {}
+    RTTBCNRM @ 0x04980, RW, "8.2.3.10", "Transmit rate memory" {
+        MMW_SIZE_9728 = 0x14;
+    }
     RTTBCNRC @ 0x04984, RW reserved 0x7F00_0000, "8.2.3.10.16", "Transmit rate limit" {
+        RF_INT_SHIFT = 14;
+        RF_MASK = 0xFF_FFFF;
         RS_ENA = 1 << 31;
     }
     RTTBCNRS @ 0x04988, RO, "8.2.3.10.17", "Transmit rate status" {}

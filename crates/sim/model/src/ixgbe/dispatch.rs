@@ -132,6 +132,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
             FDIRCTRL::ID => kept | FDIRCTRL::INIT_DONE,
             FDIRCMD::ID => kept & !FDIRCMD::CMD_MASK,
             FRTIMER::ID => (self.now_ns / 1000) as u32,
+            RTTBCNRC::ID => self.registers.selected_rate(),
             _ => kept,
         }
     }
@@ -233,6 +234,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
             self.host.counters.report(rule, Register::of(id, n), u64::from(value));
         }
         match id {
+            RTTBCNRC::ID => self.registers.set_rate(self.registers.read(RTTDQSEL::AT) as usize, value),
             RXCTRL::ID if value & !before & RXCTRL::RXEN != 0 => self.check_receive_start(value),
             SECRXCTRL::ID if value & SECRXCTRL::RX_DIS == 0 => {
                 self.host.counters.lint.seen_mut().rx_halted = false;

@@ -203,7 +203,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         }
         self.take_over();
         let Ixgbe { host, rx, tx, .. } = self;
-        let sent = if may_send { tx.step(host, &mut |_, frame| wire.transmit(frame)) } else { 0 };
+        let sent = if may_send { tx.step(host, now_ns, &mut |_, frame| wire.transmit(frame)) } else { 0 };
         let moved = sent + rx.step(host, Some(wire));
         self.raise_interrupts();
         (moved, due)
@@ -224,7 +224,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         let Ixgbe { host, rx, tx, .. } = self;
         let mut moved = 0;
         if tx.enabled && self.link.is_up() && !self.link.tx_paused(self.now_ns) {
-            moved += tx.step(host, &mut |_, frame| wire.transmit(frame));
+            moved += tx.step(host, self.now_ns, &mut |_, frame| wire.transmit(frame));
         }
         moved + rx.step(host, Some(wire))
     }
@@ -235,7 +235,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         let Ixgbe { host, rx, tx, .. } = self;
         let mut moved = 0;
         if tx.enabled {
-            moved += tx.step(host, &mut |host, frame| {
+            moved += tx.step(host, self.now_ns, &mut |host, frame| {
                 host.counters.rx_offered += 1;
                 rx.arrive(host, frame, FrameError::None, false);
             });
@@ -261,7 +261,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
             sriov.first_queue()
         });
         self.rx.configure(&self.registers, self.link.is_up(), first_queue, &mut self.host.counters);
-        self.tx.configure(&self.registers);
+        self.tx.configure(&self.registers, links);
     }
 
     /// Mappings have changed: rings are translated anew.

@@ -15,13 +15,16 @@ pub(super) struct Registers {
     values: Box<[u32]>,
     /// Which of them software has written since the reset, a bit each.
     written: Box<[u32]>,
+    /// RTTBCNRC of each transmit queue.
+    rates: Box<[u32]>,
 }
 
 impl Registers {
     /// As a reset leaves them (the EEPROM loads the MAC address).
     pub fn new(mac: [u8; 6]) -> Registers {
         let zeroes = |len| vec![0; len].into_boxed_slice();
-        let mut registers = Registers { values: zeroes(WORDS), written: zeroes(WORDS / 32) };
+        let mut registers =
+            Registers { values: zeroes(WORDS), written: zeroes(WORDS / 32), rates: zeroes(TDT::COUNT) };
         registers.reset(mac);
         registers
     }
@@ -29,6 +32,7 @@ impl Registers {
     pub fn reset(&mut self, mac: [u8; 6]) {
         self.values.fill(0);
         self.written.fill(0);
+        self.rates.fill(0);
         let [a, b, c, d, e, f] = mac;
         for (offset, value) in [
             (HLREG0::AT, HLREG0::TXCRCEN | HLREG0::RXCRCSTRP | HLREG0::TXPADEN),
@@ -73,6 +77,25 @@ impl Registers {
     pub fn write(&mut self, offset: u32, value: u32) {
         if let Some(place) = self.values.get_mut(offset as usize / 4) {
             *place = value;
+        }
+    }
+}
+
+impl Registers {
+    /// RTTBCNRC of a transmit queue.
+    pub fn rate(&self, queue: usize) -> u32 {
+        self.rates.get(queue).copied().unwrap_or(0)
+    }
+
+    /// RTTBCNRC of the transmit queue that RTTDQSEL names.
+    pub fn selected_rate(&self) -> u32 {
+        self.rate(self.read(RTTDQSEL::AT) as usize)
+    }
+
+    /// RTTBCNRC of a transmit queue is written.
+    pub fn set_rate(&mut self, queue: usize, value: u32) {
+        if let Some(rate) = self.rates.get_mut(queue) {
+            *rate = value;
         }
     }
 }

@@ -3,7 +3,7 @@
 //! What a virtual function does with its own memory is its own device's, [`Vf`].
 //!
 //! A unicast frame to an address of a pool goes to that pool alone, others that come from a pool go
-//! to the wire as well. Not modelled: mirrors, limits of bandwidth, pools by VLAN tag alone, several
+//! to the wire as well. Not modelled: mirrors, pools by VLAN tag alone, several
 //! pools of the physical function, traffic classes in pools.
 
 mod pools;
@@ -63,6 +63,7 @@ impl Sriov {
             queues: self.pools.queues,
             may_send: false,
             links,
+            rates: [0; _],
             hash: if hashes { mode } else { 0 },
             key: std::array::from_fn(|n| registers.read(RSSRK::at(n))),
             table: std::array::from_fn(|n| registers.read(RETA::at(n))),
@@ -70,7 +71,9 @@ impl Sriov {
         };
         for (n, slot) in self.vfs.iter().enumerate() {
             let mut slot = slot.lock();
-            let settings = Settings { may_send: self.pools.send >> n & 1 != 0, ..of_all };
+            let first = n * usize::from(self.pools.queues);
+            let rates = std::array::from_fn(|queue| registers.rate(first + queue));
+            let settings = Settings { may_send: self.pools.send >> n & 1 != 0, rates, ..of_all };
             slot.stale |= slot.settings != settings;
             slot.settings = settings;
         }
@@ -260,7 +263,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         let Some(sriov) = sriov else { return 0 };
         let mut moved = 0;
         if tx.enabled && up && !self.link.tx_paused(self.now_ns) {
-            moved += tx.step(host, &mut |host, frame| {
+            moved += tx.step(host, self.now_ns, &mut |host, frame| {
                 let inside = sriov.pools.loops() && sriov.offer(&mut host.counters, frame, None).exact;
                 if !inside {
                     wire.transmit(frame);

@@ -3,7 +3,8 @@
 //!
 //! 82599 datasheet rev. 3.4, section 7.2. A packet of one buffer without
 //! offloads takes the fast path here; all others go through [`Packet`].
-//! Rate limits, DCB and IPsec are not modelled.
+//! What a queue sends is limited as RTTBCNRC says (7.7.2.2), packet by packet. DCB and IPsec are not
+//! modelled.
 
 use regs::ixgbe::descriptor::tx;
 use regs::ixgbe::*;
@@ -14,6 +15,7 @@ use super::packet::{Fields, Packet};
 use super::queue::{FETCH, Ring, RingRegisters};
 use super::registers::Registers;
 use super::statistics::TxBurst;
+use crate::relay::Limiter;
 use crate::{Dma, MAX_FRAME, MIN_FRAME, Pages, Window};
 
 /// Fetches of a queue in a step, at most.
@@ -86,8 +88,11 @@ impl<W: Window> Tx<W> {
         }
     }
 
-    /// Takes over the registers.
-    pub fn configure(&mut self, registers: &Registers) {
+    /// Takes over the registers, and the link's.
+    pub fn configure(&mut self, registers: &Registers, links: u32) {
+        for (n, queue) in self.queues.iter_mut().enumerate() {
+            queue.limiter.set(mbps(registers.rate(n), links));
+        }
         let hlreg0 = registers.read(HLREG0::AT);
         let (first, last) = (registers.read(DTXTCPFLGL::AT), registers.read(DTXTCPFLGH::AT));
         let with_crc = match hlreg0 & HLREG0::JUMBOEN {
@@ -108,18 +113,27 @@ impl<W: Window> Tx<W> {
 
     /// Sends what is queued, a burst from each queue; returns how many packets.
     #[inline(always)]
-    pub fn step<D, P>(&mut self, host: &mut Host<D, P>, out: &mut impl FnMut(&mut Host<D, P>, &[u8])) -> usize
+    pub fn step<D, P>(
+        &mut self,
+        host: &mut Host<D, P>,
+        now_ns: u64,
+        out: &mut impl FnMut(&mut Host<D, P>, &[u8]),
+    ) -> usize
     where
         D: Dma<Window = W>,
         P: Pages,
     {
         let (mut sent, queues) = (0, self.active.len());
-        let mut sender = Sender { host, settings: &self.settings, out, spent: 0 };
+        let mut sender = Sender { host, settings: &self.settings, out, spent: 0, now_ns };
         // Round robin, from where the budget ended last time.
         for nth in 0..queues {
             let at = self.next_queue + nth;
             let n = self.active[if at < queues { at } else { at % queues }];
-            sent += self.queues[usize::from(n)].step(&mut sender, &mut self.scratch);
+            let queue = &mut self.queues[usize::from(n)];
+            sent += match queue.limiter.limits() {
+                false => queue.step::<false, _, _, _>(&mut sender, &mut self.scratch),
+                true => queue.step::<true, _, _, _>(&mut sender, &mut self.scratch),
+            };
             if sender.spent >= BUDGET {
                 self.next_queue = (at + 1) % queues;
                 break;
@@ -136,6 +150,7 @@ pub(super) struct Sender<'a, D, P, O> {
     pub out: &'a mut O,
     /// Bytes read and sent so far in this step.
     pub spent: usize,
+    pub now_ns: u64,
 }
 
 impl<D: Dma, P, O: FnMut(&mut Host<D, P>, &[u8])> Sender<'_, D, P, O> {
@@ -161,6 +176,20 @@ pub(super) struct TxQueue<W> {
     /// TXDCTL.WTHRESH is not zero.
     wthresh: bool,
     burst: TxBurst,
+    limiter: Limiter,
+}
+
+/// What RTTBCNRC lets a queue send, in Mbit/s, on a link of which LINKS is given: its speed divided by a
+/// factor of ten bits and fourteen behind the point. Zero is no limit.
+fn mbps(rate: u32, links: u32) -> u64 {
+    let speed: u64 = match links & LINKS::LINK_SPEED_MASK {
+        LINKS::LINK_SPEED_100M => 100,
+        LINKS::LINK_SPEED_1G => 1_000,
+        _ => 10_000,
+    };
+    let factor = u64::from(rate & RTTBCNRC::RF_MASK).max(1);
+    let limited = rate & RTTBCNRC::RS_ENA != 0;
+    if limited { ((speed << RTTBCNRC::RF_INT_SHIFT) / factor).max(1) } else { 0 }
 }
 
 impl<W: Window> TxQueue<W> {
@@ -174,6 +203,7 @@ impl<W: Window> TxQueue<W> {
             unreported: 0,
             wthresh: false,
             burst: TxBurst { queue: number as u16, ..TxBurst::default() },
+            limiter: Limiter::default(),
         }
     }
 
@@ -221,7 +251,7 @@ impl<W: Window> TxQueue<W> {
     }
 
     #[inline(always)]
-    fn step<D, P, O>(
+    fn step<const LIMITED: bool, D, P, O>(
         &mut self,
         sender: &mut Sender<'_, D, P, O>,
         scratch: &mut [u8; PLAIN_LIMIT as usize],
@@ -233,6 +263,9 @@ impl<W: Window> TxQueue<W> {
     {
         let before = self.burst.packets;
         for _ in 0..FETCHES {
+            if LIMITED && !self.limiter.is_open(sender.now_ns) {
+                break;
+            }
             let words = &mut self.words;
             let got = self.ring.fetch(sender.host, |n, window, offset| {
                 words[n] = [window.load(offset), window.load(offset + 8)];
@@ -246,14 +279,21 @@ impl<W: Window> TxQueue<W> {
             }
             let mut asked = 0u32;
             while self.ring.next < got && sender.spent < BUDGET {
+                if LIMITED && !self.limiter.is_open(sender.now_ns) {
+                    break;
+                }
+                let spent = sender.spent;
                 let n = self.ring.next & (FETCH - 1);
                 self.ring.next += 1;
                 asked |= u32::from(self.words[n][1] & tx::RS != 0) << n;
                 self.take(sender, self.words[n], scratch);
+                if LIMITED && sender.spent > spent {
+                    self.limiter.count(sender.spent - spent, sender.now_ns);
+                }
             }
             self.report(sender, self.ring.next, asked);
             if self.ring.next < got {
-                // Out of budget: the rest is fetched again.
+                // Out of budget, or at its limit: the rest is fetched again.
                 self.ring.unfetch();
                 break;
             }

@@ -28,38 +28,17 @@ fn a_full_ring_leaves_packets_in_the_batch_until_some_are_sent() {
     pair.finish();
 }
 
-/// Frames of 1,250 bytes, with all that they take on the wire, that one receives within 10 ms of the
-/// models' time while the other sends as many as it can.
-fn received_in_ten_ms(pair: &mut Pair) -> usize {
-    let frame = frames::udp4(&payload(1184), Sums::Full);
-    assert_eq!(frame.len(), 1226);
-    let mut batch = Batch::with_limit(32);
-    let mut received = 0;
-    // Later than any clock by which they were stepped before.
-    for now_ns in (1_000_000_000_000..1_000_010_000_000).step_by(1000) {
-        while batch.len() < 32 {
-            let packet = pair.packet(&frame, TxOffload::default());
-            batch.push(packet);
-        }
-        pair.sides[0].tx[0].send(&mut pair.pool, &mut batch);
-        pair.handles.iter().for_each(|handle| _ = handle.step(now_ns));
-        received += receive(&mut pair.sides[1].rx, &mut pair.pool).len();
-    }
-    pair.pool.free_batch(&mut batch);
-    received
-}
-
 #[test]
 fn what_is_sent_keeps_to_the_rate_by_the_models_clock() {
     // 10 us at 1,000 Mbit/s; limits are in steps of 50 Mbit/s.
     for (rate, frames) in [(200, 200), (275, 250), (1, 50)] {
         let mut pair = pair_at(models(2), &small(), Some(rate));
-        let received = received_in_ten_ms(&mut pair);
+        let received = pair.received_in_ten_ms();
         assert!((frames - 2..=frames + 2).contains(&received), "{rate} Mbit/s: {received}");
         pair.finish();
     }
     let mut pair = pair(models(2), &small());
-    let received = received_in_ten_ms(&mut pair);
+    let received = pair.received_in_ten_ms();
     assert!(received > 2_000, "{received} without a limit");
     pair.finish();
 }

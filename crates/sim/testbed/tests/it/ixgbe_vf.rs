@@ -54,16 +54,6 @@ fn frames_go_between_virtual_functions_and_the_wire() {
 }
 
 #[test]
-fn a_rate_is_refused_by_name() {
-    let (pcis, handles) = models(1);
-    let policy = Policy { rate_mbps: Some(100), ..Policy::default() };
-    let dma = Dma::new(Default::default());
-    let open = || Host::open(pcis[0].clone(), &dma, Options::default(), &[policy]).map(|_| ());
-    let refused = while_stepping(&handles, open).unwrap().unwrap_err();
-    assert!(matches!(refused, driver::Error::NoRate { .. }), "{refused}");
-}
-
-#[test]
 fn flows_are_spread_by_the_ports_key_over_the_queues_that_the_driver_names() {
     let rss = port::Rss { key: std::array::from_fn(|n| (7 * n + 3) as u8), ..Default::default() };
     let mut card = Card::with(&[Policy::default()], Options { rss, ..Options::default() });

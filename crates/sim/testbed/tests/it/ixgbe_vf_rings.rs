@@ -2,17 +2,36 @@
 //! written back, long frames, and queues that do not start or stop.
 
 use crate::common::broken::{Broken, Faults};
-use crate::common::ixgbe_vf::{Card, models, pair};
+use crate::common::ixgbe_vf::{Card, models, pair, pair_at};
 use crate::common::vf::{options, receive, ring_tests, send, to};
 use driver::ixgbe::host::Policy;
 use driver::ixgbevf::Ixgbevf;
 use memory::TxOffload;
-use port::Port as _;
+use port::{Options, Port as _};
 use regs::ixgbe::RXDCTL;
 use regs::ixgbevf::{VFRXDCTL, VFTXDCTL};
 use testbed::ixgbe;
 
 ring_tests!(2);
+
+/// Each of the four queues of a pool has a fourth of the rate.
+#[test]
+fn what_is_sent_keeps_to_the_rate_by_the_models_clock() {
+    // A frame takes 100 us at 100 Mbit/s.
+    for (rate, queues, frames) in [(400, 1, 100), (400, 4, 400), (1_000, 2, 500), (1, 1, 10)] {
+        let mut pair = pair_at(models(2), &Options { tx_queues: queues, ..small() }, Some(rate));
+        let received = pair.received_in_ten_ms();
+        let most = frames + 2 * queues;
+        assert!((frames - 2..=most).contains(&received), "{rate} Mbit/s, {queues} queues: {received}");
+        pair.finish();
+    }
+    for rate in [None, Some(40_000)] {
+        let mut pair = pair_at(models(2), &small(), rate);
+        let received = pair.received_in_ten_ms();
+        assert!(received > 5_000, "{received} without a limit");
+        pair.finish();
+    }
+}
 
 /// What never starts or stops: the first queues, by what their registers tell.
 const STATES: [u32; 2] = [VFRXDCTL::at(0), VFTXDCTL::at(0)];

@@ -4,7 +4,7 @@
 //! Drivers of virtual functions are hostile: what they ask for is checked against what theirs has
 //! and the [`Policy`] for it, refused, and counted; a poll answers one message of each. The port
 //! itself has no queues meanwhile, and its pool none of the frames: what nobody has an address for
-//! is dropped. Not here: limits of bandwidth, traffic classes, IPsec, mirrors.
+//! is dropped. Not here: traffic classes, IPsec, mirrors.
 
 mod messages;
 mod pools;
@@ -76,9 +76,6 @@ impl Host {
         let options = Device::check(options, &INFO)?;
         let chip = Chip::new(Device::attach(pci, dma, &INFO)?);
         chip.has_vfs(policies.len())?;
-        if policies.iter().any(|policy| policy.rate_mbps.is_some()) {
-            return Err(Error::NoRate { device: chip.name.clone() });
-        }
         chip.reset()?;
         let mac = chip.mac()?;
         // What is received is a matter of pools.
@@ -112,6 +109,7 @@ impl Host {
         host.chip.bar.set32(CTRL_EXT::AT, CTRL_EXT::PFRSTD);
         host.chip.wait_for_link(options.link_wait_ms, || host.chip.link().up);
         host.link = host.chip.link();
+        host.limit();
         Ok(host)
     }
 
@@ -127,6 +125,7 @@ impl Host {
         let link = self.chip.link();
         if link != self.link {
             self.link = link;
+            self.limit();
             self.vfs.iter_mut().for_each(|vf| vf.ping = vf.ready);
         }
         for n in 0..self.vfs.len() {

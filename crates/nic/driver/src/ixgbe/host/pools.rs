@@ -1,6 +1,6 @@
 //! Pools of queues, and which frames go to them (7.10.3, 8.2.3.27).
 
-use port::Options;
+use port::{Link, Options};
 use regs::ixgbe::*;
 
 use super::super::device::Chip;
@@ -97,6 +97,18 @@ impl Chip {
     }
 }
 
+/// RTTBCNRC of each of so many queues that may send so many Mbit/s together. A link that is down is as
+/// fast as it may become.
+fn rate_of(link: Link, mbps: u32, queues: usize) -> u32 {
+    let speed = if link.up { u64::from(link.speed_mbps) } else { 10_000 };
+    let (whole, share) = ((speed * queues as u64) << RTTBCNRC::RF_INT_SHIFT, u64::from(mbps.max(1)));
+    match whole.div_ceil(share) {
+        // As much as the link takes.
+        factor if factor <= 1 << RTTBCNRC::RF_INT_SHIFT => 0,
+        factor => RTTBCNRC::RS_ENA | factor.min(RTTBCNRC::RF_MASK.into()) as u32,
+    }
+}
+
 impl Host {
     /// Takes everything from a virtual function: it receives and sends nothing until its driver begins
     /// anew.
@@ -147,6 +159,25 @@ impl Host {
         self.vfs[n].ready = true;
         self.set_mode(n);
         self.chip.set_working(n, true);
+    }
+
+    /// Limits what virtual functions send, as their policies say (7.7.2.2): each of their queues, by a
+    /// factor of the link's speed, has its share.
+    pub(super) fn limit(&self) {
+        let bar = &self.chip.bar;
+        let limited = |vf: &super::Vf| vf.policy.rate_mbps.is_some();
+        if !self.vfs.iter().any(limited) {
+            return;
+        }
+        bar.write32(RTTBCNRM::AT, RTTBCNRM::MMW_SIZE_9728);
+        for (n, vf) in self.vfs.iter().enumerate() {
+            let Some(mbps) = vf.policy.rate_mbps else { continue };
+            let rate = rate_of(self.link, mbps, self.queues);
+            for queue in n * self.queues..(n + 1) * self.queues {
+                bar.write32(RTTDQSEL::AT, queue as u32);
+                bar.write32(RTTBCNRC::AT, rate);
+            }
+        }
     }
 
     /// Which frames come without an address of their own.
@@ -251,6 +282,26 @@ impl Host {
         if !kept && rows.iter().all(|at| self.chip.bar.read32(*at) == 0) {
             self.chip.bar.write32(PFVLVF::at(entry), 0);
             self.chip.bar.clear32(VFTA::at(usize::from(vlan >> 5) & 127), 1 << (vlan & 31));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_a_factor_of_the_links_speed_and_never_more_than_was_asked_for() {
+        let of = |mbps| rate_of(Link::up(10_000), mbps, 4);
+        // 10,000 Mbit/s divided by 100 are four times 25.
+        assert_eq!(of(400), 1 << 31 | 100 << 14);
+        assert_eq!(rate_of(Link::up(1_000), 400, 4), 1 << 31 | 10 << 14);
+        assert_eq!(rate_of(Link::DOWN, 400, 4), of(400));
+        assert_eq!(of(0), 1 << 31 | 0xFF_FFFF, "the lowest that there is");
+        assert_eq!((of(40_000), of(u32::MAX)), (0, 0), "no limit");
+        for mbps in (41..40_000).step_by(97) {
+            let factor = u64::from(of(mbps) & RTTBCNRC::RF_MASK);
+            assert!((10_000 << 14) * 4 <= u64::from(mbps) * factor, "{mbps}");
         }
     }
 }

@@ -5,8 +5,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use regs::ixgbe::{PFMAILBOX, RETA, RSSRK};
-use regs::ixgbevf::VFMAILBOX;
 use regs::ixgbevf::message::WORDS;
+use regs::ixgbevf::{QUEUES, VFMAILBOX};
 
 use crate::relay::Relay;
 
@@ -104,6 +104,8 @@ pub(in crate::ixgbe) struct Settings {
     pub may_send: bool,
     /// The port's link, as LINKS tells it.
     pub links: u32,
+    /// RTTBCNRC of each of its transmit queues; those behind them are others'.
+    pub rates: [u32; QUEUES],
     /// MRQC, if flows are spread over a pool's queues, or zero; and its key and table.
     pub hash: u32,
     pub key: [u32; RSSRK::COUNT],
@@ -114,7 +116,16 @@ pub(in crate::ixgbe) struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { queues: 0, may_send: false, links: 0, hash: 0, key: [0; _], table: [0; _], shared: [0; _] }
+        Settings {
+            queues: 0,
+            may_send: false,
+            links: 0,
+            rates: [0; _],
+            hash: 0,
+            key: [0; _],
+            table: [0; _],
+            shared: [0; _],
+        }
     }
 }
 

@@ -126,6 +126,9 @@ impl<D: Dma, P: Pages> Vf<D, P> {
         for (at, value) in SHARED.into_iter().zip(shared).filter(|_| self.settings.queues > 0) {
             registers.write(at, *value);
         }
+        for (n, rate) in self.settings.rates.into_iter().enumerate().take(self.settings.queues.into()) {
+            registers.set_rate(n, rate);
+        }
         registers.write(FCTRL::AT, FCTRL::UPE | FCTRL::MPE | FCTRL::BAM);
         registers.write(ixgbe::VLNCTRL::AT, registers.read(ixgbe::VLNCTRL::AT) & !ixgbe::VLNCTRL::VFE);
         registers.write(RXCTRL::AT, RXCTRL::RXEN);

@@ -51,6 +51,35 @@ fn only_those_that_ask_are_reported() {
     assert_ne!(rig.memory.load(asked + 8) & tx::DD, 0);
 }
 
+/// Each queue has a factor of its own, by which the link's speed is divided (7.7.2.2).
+#[test]
+fn a_queue_with_a_limit_sends_by_the_clock_and_others_as_they_can() {
+    let mut rig = Rig::up(2);
+    rig.write(RTTDQSEL::AT, 1);
+    rig.write(RTTBCNRC::AT, RTTBCNRC::RS_ENA | 100 << RTTBCNRC::RF_INT_SHIFT);
+    rig.write(RTTDQSEL::AT, 0);
+    assert_eq!(rig.device.read(RTTBCNRC::AT), 0);
+    let frame = udp([10, 0, 0, 1], [1, 2], 1184);
+    assert_eq!(frame.len(), 1226, "100 us at 100 Mbit/s, with what is around it");
+    for queue in [0, 1] {
+        (0..4).for_each(|_| _ = rig.put_data(queue, &frame, tx::RS));
+    }
+    (0..2).for_each(|queue| rig.ring_tx(queue));
+    let leave_after = |rig: &mut Rig, ns: u64| {
+        rig.now += ns;
+        rig.device.step(&mut rig.cable, rig.now);
+        std::mem::take(&mut rig.cable.from_host).len()
+    };
+    assert_eq!(leave_after(&mut rig, 1_000_000), 5, "all of the first, and one of the second");
+    for _ in 0..3 {
+        assert_eq!([50_000, 50_000].map(|ns| leave_after(&mut rig, ns)), [0, 1]);
+    }
+    rig.write(RTTDQSEL::AT, 1);
+    assert_ne!(rig.device.read(RTTBCNRC::AT), 0);
+    assert!(rig.device.lint().is_empty(), "{}", rig.device.lint());
+    rig.balance();
+}
+
 #[test]
 fn many_packets_leave_in_order() {
     let mut rig = Rig::up(2);

@@ -111,10 +111,15 @@ impl Card {
 pub type Pair = vf::Pair<Ixgbevf, ixgbevf::RxQueue, ixgbevf::TxQueue, Polling<Host>>;
 
 /// A pair on the devices of [`models`].
-pub fn pair((pcis, handles): (Vec<Pci>, Vec<Handle>), options: &Options) -> Pair {
+pub fn pair(devices: (Vec<Pci>, Vec<Handle>), options: &Options) -> Pair {
+    pair_at(devices, options, None)
+}
+
+/// A pair that may send so many Mbit/s each.
+pub fn pair_at((pcis, handles): (Vec<Pci>, Vec<Handle>), options: &Options, rate_mbps: Option<u32>) -> Pair {
     Pair::of(handles, |dma, pool| {
         // Frames are from one to the other.
-        let policy = |mac| Policy { mac: Some(mac), trust: true, spoof_check: false, ..Policy::default() };
+        let policy = |mac| Policy { mac: Some(mac), trust: true, spoof_check: false, vlan: None, rate_mbps };
         let long = Options { max_frame: options.max_frame, ..Options::default() };
         let host = Host::open(pcis[0].clone(), dma, long, &[FROM, TO].map(policy)).unwrap();
         let host = Arc::new(Polling::of(host));

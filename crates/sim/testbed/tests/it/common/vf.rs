@@ -290,6 +290,29 @@ impl<P, R: port::RxQueue, T: port::TxQueue, H> Pair<P, R, T, H> {
         self.finish();
     }
 
+    /// Frames of 1,250 bytes, with all that they take on the wire, that one receives within 10 ms of the
+    /// models' time while the other sends as many as it can from each of its queues.
+    pub fn received_in_ten_ms(&mut self) -> usize {
+        let frame = frames::udp4(&payload(1184), Sums::Full);
+        assert_eq!(frame.len(), 1226);
+        let mut batch = Batch::with_limit(32);
+        let mut received = 0;
+        // Later than any clock by which they were stepped before.
+        for now_ns in (1_000_000_000_000..1_000_010_000_000).step_by(1000) {
+            for queue in 0..self.sides[0].tx.len() {
+                while batch.len() < 32 {
+                    let packet = self.packet(&frame, TxOffload::default());
+                    batch.push(packet);
+                }
+                self.sides[0].tx[queue].send(&mut self.pool, &mut batch);
+            }
+            self.handles.iter().for_each(|handle| _ = handle.step(now_ns));
+            received += receive(&mut self.sides[1].rx, &mut self.pool).len();
+        }
+        self.pool.free_batch(&mut batch);
+        received
+    }
+
     /// Closes both; every buffer is back, and the linter found nothing.
     pub fn finish(self) {
         let Pair { sides, handles, mut pool } = self;
