@@ -18,6 +18,8 @@ pub enum CountedBy {
     Interface,
     /// The application, between its ports.
     Application,
+    /// The cable of a device model.
+    Wire,
     /// A TCP stack, of the segments that come to it.
     Tcp,
     /// An overlay: its table, or the endpoint or the elements around it.
@@ -33,6 +35,7 @@ impl fmt::Display for CountedBy {
             CountedBy::Driver => "driver",
             CountedBy::Interface => "interface",
             CountedBy::Application => "application",
+            CountedBy::Wire => "wire",
             CountedBy::Tcp => "TCP",
             CountedBy::Overlay => "overlay",
             CountedBy::Element => "element",
@@ -124,6 +127,10 @@ reasons! {
     TxOffload "tx_offload" Driver, Interface "packets that ask for an offload this port does not have";
     TxRefused "tx_refused" Interface "frames the kernel refused";
     TxInterface "tx_interface" Interface "frames the kernel's interface could not send or dropped";
+    TxWireFull "tx_wire_full" Wire "frames for which a model's wire had no room, for its other end was too slow";
+    TxWireDown "tx_wire_down" Wire "frames at the other end of whose wire, a model's, nobody was";
+    TxWireError "tx_wire_error" Wire "frames that the socket or interface at the end of a model's wire refused";
+    TxWireFault "tx_wire_fault" Wire "frames that an injected fault lost on a model's wire";
     TxNoRoute "tx_no_route" Application "packets of a host to addresses without a route";
     TxNoNeighbor "tx_no_neighbor" Application "packets of a host whose next hop did not answer";
     TxIcmpLimit "tx_icmp_limit" Application "ICMP errors that a host did not send because there were too many";

@@ -132,6 +132,13 @@ pub trait Wire {
     /// Takes a frame from the host.
     fn transmit(&mut self, frame: &[u8]);
 
+    /// Whether it takes frames at present. A device begins no step of sending while it does not,
+    /// as when the other end has paused the link (IEEE 802.3, annex 31B), so that its rings fill;
+    /// what such a step sends is taken, up to the 4 MiB that it may be.
+    fn takes_frames(&self) -> bool {
+        true
+    }
+
     /// What happened to the frame that [`Wire::receive`] gave last.
     fn frame_error(&self) -> FrameError {
         FrameError::None

@@ -10,6 +10,7 @@
 
 mod cable;
 mod capture;
+mod cause;
 mod check;
 mod datagram;
 mod generator;
@@ -22,6 +23,7 @@ mod tap;
 
 pub(crate) use cable::nowhere;
 pub use cable::{Cable, Plug, plug};
+pub(crate) use cause::Cause;
 pub use check::{CheckStats, Ledger};
 pub use spec::{GeneratorSpec, Sizes, SourceSpec, Spec, SpecError};
 pub use stats::{Direction, NotRecorded, WireStats};

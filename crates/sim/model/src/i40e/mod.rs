@@ -151,6 +151,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
     pub fn step<C: Wire>(&mut self, wire: &mut C, now_ns: u64) -> usize {
         self.attend(wire.is_up(), now_ns);
         let up = self.link.is_up();
+        let may_send = wire.takes_frames();
         let I40e { host, rx, tx, director, switch, sriov, link, .. } = self;
         let mut out = |host: &mut Host<D, P>, frame: &[u8]| {
             if switch.drops_sent(frame) {
@@ -163,10 +164,10 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             }
             leaves
         };
-        let mut moved = tx.step(host, director, up, &mut out);
+        let mut moved = if may_send { tx.step(host, director, up, &mut out) } else { 0 };
         rx.tell(host, director);
         moved += rx.step(host, director, (switch, sriov), up, link.max_frame.into(), wire);
-        moved += if up { self.forward(wire) } else { 0 };
+        moved += if up && wire.takes_frames() { self.forward(wire) } else { 0 };
         self.rx.watch(&mut self.host, now_ns);
         if let Some(messages) = &mut self.messages {
             self.host.counters.interrupts.poll(now_ns, &mut |vector| messages.raise(vector));

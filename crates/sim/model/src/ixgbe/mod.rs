@@ -223,7 +223,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
     fn step_wired<C: Wire>(&mut self, wire: &mut C) -> usize {
         let Ixgbe { host, rx, tx, .. } = self;
         let mut moved = 0;
-        if tx.enabled && self.link.is_up() && !self.link.tx_paused(self.now_ns) {
+        if tx.enabled && self.link.is_up() && !self.link.tx_paused(self.now_ns) && wire.takes_frames() {
             moved += tx.step(host, self.now_ns, &mut |_, frame| wire.transmit(frame));
         }
         moved + rx.step(host, Some(wire))

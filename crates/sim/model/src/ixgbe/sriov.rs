@@ -262,7 +262,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         let Ixgbe { host, rx, tx, sriov, .. } = self;
         let Some(sriov) = sriov else { return 0 };
         let mut moved = 0;
-        if tx.enabled && up && !self.link.tx_paused(self.now_ns) {
+        if tx.enabled && up && !self.link.tx_paused(self.now_ns) && wire.takes_frames() {
             moved += tx.step(host, self.now_ns, &mut |host, frame| {
                 let inside = sriov.pools.loops() && sriov.offer(&mut host.counters, frame, None).exact;
                 if !inside {
@@ -278,7 +278,8 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
             rx.arrive(host, frame, *fault, false);
         }
         moved += taken + rx.step(host, None::<&mut C>);
-        moved + if rx.closed == Some(Closed::LinkDown) || !up { 0 } else { self.forward(wire) }
+        let may_forward = rx.closed != Some(Closed::LinkDown) && up && wire.takes_frames();
+        moved + if may_forward { self.forward(wire) } else { 0 }
     }
 
     /// Forwards what virtual functions have sent, some of it: each has its turn, frame by frame.

@@ -297,7 +297,10 @@ impl<D: Dma> Net<D> {
         let Net { host, queues, rx, tx, .. } = self;
         let pairs = usize::from(self.pairs_in_use);
         let link_up = rx.link_up;
-        let mut moved = tx.step(queues, pairs, host, wire, &mut rx.steer, link_up);
+        let mut moved = match wire.takes_frames() {
+            true => tx.step(queues, pairs, host, wire, &mut rx.steer, link_up),
+            false => 0,
+        };
         moved += rx.step(queues, host, wire);
         moved += self.step_control();
         if self.host.counters.totals.broken_queues != self.told_broken {

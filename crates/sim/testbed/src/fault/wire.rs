@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use model::FrameError;
 
 use super::{Random, Spec};
-use crate::wire::Direction;
+use crate::wire::{Cause, Direction};
 
 /// Frames that are held back at a time, to come later.
 const MAX_HELD: usize = 8;
@@ -138,10 +138,10 @@ impl Injector {
         let counts = &self.counts;
         direction.made += counts.duplicate;
         direction.waiting += (self.held.len() + self.out.len()) as u64;
-        direction.lose("fault: dropped", counts.drop);
-        direction.lose("fault: link down", counts.link_down);
+        direction.lose(Cause::FaultDropped, counts.drop);
+        direction.lose(Cause::FaultLinkDown, counts.link_down);
         if self.crc_loses {
-            direction.lose("fault: wrong CRC", counts.crc);
+            direction.lose(Cause::FaultCrc, counts.crc);
         }
         let all = [
             ("drop", counts.drop),

@@ -7,13 +7,13 @@ use model::{FrameError, MIN_FRAME, Wire};
 
 use super::capture::{Capture, Recorder, Way};
 use super::check::{Checker, Ledger};
-use super::datagram::Datagram;
+use super::datagram::{Datagram, Sent};
 use super::generator::Generator;
 use super::pair::PairEnd;
 use super::queue::FrameQueue;
 use super::spec::{EndSpec, SourceSpec};
 use super::tap::Tap;
-use super::{Spec, SpecError, WireStats};
+use super::{Cause, Spec, SpecError, WireStats};
 use crate::fault::wire::Injector;
 
 /// Frames a `loop` holds.
@@ -51,15 +51,27 @@ struct Counts {
     delivered: u64,
     bytes: u64,
     /// By cause; a handful at most.
-    lost: Vec<(&'static str, u64)>,
+    lost: Vec<(Cause, u64)>,
 }
 
 impl Counts {
     #[cold]
-    fn lose(&mut self, cause: &'static str) {
+    fn lose(&mut self, cause: Cause) {
         match self.lost.iter_mut().find(|(name, _)| *name == cause) {
             Some((_, count)) => *count += 1,
             None => self.lost.push((cause, 1)),
+        }
+    }
+
+    /// A frame came out at the other end, or did not.
+    fn end(&mut self, frame: &[u8], sent: Sent) {
+        match sent {
+            Sent::Gone => {
+                self.delivered += 1;
+                self.bytes += frame.len() as u64;
+            }
+            Sent::Waits => {}
+            Sent::Lost(cause) => self.lose(cause),
         }
     }
 }
@@ -183,6 +195,9 @@ impl Cable {
             End::Traffic { source: Source::Generator(generator), .. } => generator.advance(now_ns),
             End::Traffic { source: Source::Capture(capture), .. } => capture.advance(now_ns),
             End::Pair(pair) => pair.flush(),
+            End::Kernel { kernel: Kernel::Unix(socket), .. } => {
+                socket.advance(now_ns, |frame, sent| self.from_host.end(frame, sent));
+            }
             _ => {}
         }
         if self.faults.is_some() {
@@ -229,8 +244,12 @@ impl Cable {
 
     /// Writes what is buffered to a recorder's file.
     pub fn flush(&mut self) {
-        if let End::Pair(pair) = &mut self.end {
-            pair.flush();
+        match &mut self.end {
+            End::Pair(pair) => pair.flush(),
+            End::Kernel { kernel: Kernel::Unix(socket), .. } => {
+                socket.advance(self.now_ns, |frame, sent| self.from_host.end(frame, sent));
+            }
+            _ => {}
         }
         if let Some(recorder) = &mut self.recorder {
             recorder.flush();
@@ -262,10 +281,13 @@ impl Cable {
                 stats.to_host.offered += incoming;
                 stats.to_host.waiting += incoming;
                 stats.from_host.waiting += sent;
-                stats.from_host.lose("peer's queue full", pair.full());
+                stats.from_host.lose(Cause::PeersQueueFull, pair.full());
                 stats.from_host.delivered -= sent + pair.full();
             }
-            End::Kernel { .. } => {}
+            End::Kernel { kernel: Kernel::Unix(socket), .. } => {
+                stats.from_host.waiting += socket.waiting() as u64;
+            }
+            End::Kernel { kernel: Kernel::Tap(_), .. } => {}
         }
         if let End::Loop(queue) = &self.end {
             stats.from_host.delivered -= queue.len() as u64;
@@ -331,21 +353,18 @@ impl Cable {
                 check.check(frame);
                 Ok(())
             }
-            End::Loop(queue) => queue.push(frame).then_some(()).ok_or("loop full"),
+            End::Loop(queue) => queue.push(frame).then_some(()).ok_or(Cause::LoopFull),
             End::Pair(pair) => {
                 pair.transmit(frame);
                 Ok(())
             }
             End::Kernel { kernel: Kernel::Tap(tap), .. } => tap.transmit(frame),
-            End::Kernel { kernel: Kernel::Unix(socket), .. } => socket.transmit(frame),
-        };
-        match outcome {
-            Ok(()) => {
-                self.from_host.delivered += 1;
-                self.from_host.bytes += frame.len() as u64;
+            End::Kernel { kernel: Kernel::Unix(socket), .. } => {
+                let sent = socket.transmit(frame);
+                return self.from_host.end(frame, sent);
             }
-            Err(cause) => self.from_host.lose(cause),
-        }
+        };
+        self.from_host.end(frame, outcome.map_or_else(Sent::Lost, |()| Sent::Gone));
     }
 
     #[cold]
@@ -398,6 +417,13 @@ impl Wire for Cable {
                 faults.from_host.push(frame);
                 self.drain_faults();
             }
+        }
+    }
+
+    fn takes_frames(&self) -> bool {
+        match &self.end {
+            End::Kernel { kernel: Kernel::Unix(socket), .. } => socket.waiting() == 0,
+            _ => true,
         }
     }
 

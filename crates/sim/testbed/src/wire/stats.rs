@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::CheckStats;
+use port::Reason;
+
+use super::{Cause, CheckStats};
 
 /// One direction of a cable, in frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,9 +31,9 @@ impl Direction {
         self.offered + self.made == self.delivered + self.waiting + self.lost.values().sum::<u64>()
     }
 
-    pub(crate) fn lose(&mut self, cause: &'static str, frames: u64) {
+    pub(crate) fn lose(&mut self, cause: Cause, frames: u64) {
         if frames > 0 {
-            *self.lost.entry(cause.to_owned()).or_default() += frames;
+            *self.lost.entry(cause.name().to_owned()).or_default() += frames;
         }
     }
 }
@@ -53,6 +55,18 @@ pub struct WireStats {
     pub faults: BTreeMap<String, u64>,
     /// What a recorder did not write.
     pub not_recorded: NotRecorded,
+}
+
+impl WireStats {
+    /// What the host sent and the other end never gets, when the host is done and the cable with
+    /// it, by the registered reasons: frames that are still inside are lost with it.
+    pub fn losses(&self) -> impl Iterator<Item = (Reason, u64)> {
+        let lost = Cause::ALL.map(|cause| {
+            let count = self.from_host.lost.get(cause.name()).copied();
+            (cause.reason(), count.unwrap_or_default())
+        });
+        lost.into_iter().chain([(Reason::TxWireFull, self.from_host.waiting)]).filter(|(_, count)| *count > 0)
+    }
 }
 
 /// Frames that are not in a recorder's file, though they passed the cable.

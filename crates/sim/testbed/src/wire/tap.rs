@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use rustix::fs::OFlags;
 use rustix::ioctl::{Opcode, Setter, ioctl};
 
-use super::SpecError;
+use super::{Cause, SpecError};
 
 /// `struct ifreq` as TUNSETIFF reads it (linux/if.h).
 #[repr(C)]
@@ -61,13 +61,13 @@ impl Tap {
     }
 
     /// Sends a frame; `Err` names the loss.
-    pub(super) fn transmit(&mut self, frame: &[u8]) -> Result<(), &'static str> {
+    pub(super) fn transmit(&mut self, frame: &[u8]) -> Result<(), Cause> {
         match self.file.write(frame) {
             Ok(_) => Ok(()),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Err("interface full"),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Err(Cause::InterfaceFull),
             // EIO is what the kernel says while the interface is down.
-            Err(error) if error.raw_os_error() == Some(5) => Err("interface down"),
-            Err(_) => Err("interface error"),
+            Err(error) if error.raw_os_error() == Some(5) => Err(Cause::InterfaceDown),
+            Err(_) => Err(Cause::InterfaceError),
         }
     }
 }

@@ -269,6 +269,59 @@ fn datagrams_cross_and_losses_are_named() {
     assert!(!std::path::Path::new(&path("a")).exists());
 }
 
+/// Many more frames at once than the socket keeps: all arrive, in order, when the peer reads.
+#[test]
+fn what_a_socket_refuses_waits_for_it() {
+    const COUNT: u32 = 5_000;
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let mut a = cable(&format!("unix:{},remote={}", path("a"), path("b")));
+    let mut b = cable(&format!("unix:{}", path("b")));
+    for n in 0..COUNT {
+        let mut frame = [0; 60];
+        frame[..4].copy_from_slice(&n.to_be_bytes());
+        a.transmit(&frame);
+    }
+    let sent = balanced(&a).from_host;
+    assert!(sent.waiting > 4_000 && sent.lost.is_empty() && !a.takes_frames(), "{sent:?}");
+    let mut got = Vec::new();
+    for now_ns in (0..COUNT).map(|n| u64::from(n) * 100_000) {
+        a.advance(now_ns);
+        b.advance(now_ns);
+        got.extend(burst(&mut b, 64).iter().map(|frame| u32::from_be_bytes(frame[..4].try_into().unwrap())));
+    }
+    assert!(got.iter().copied().eq(0..COUNT), "{} came: {got:?}", got.len());
+    let sent = balanced(&a).from_host;
+    assert_eq!((sent.delivered, sent.waiting, sent.bytes), (COUNT.into(), 0, 60 * u64::from(COUNT)));
+    assert!(a.takes_frames());
+}
+
+/// A peer that reads nothing pauses a device for a second, and no longer; each frame is accounted for.
+#[test]
+fn a_peer_that_never_reads_costs_named_frames() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let mut a = cable(&format!("unix:{},remote={}", path("a"), path("b")));
+    let mut b = cable(&format!("unix:{}", path("b")));
+    (0..500).for_each(|_| a.transmit(&[1; 60]));
+    a.advance(999_999_999);
+    assert!(!a.takes_frames() && balanced(&a).from_host.lost.is_empty());
+    a.advance(1_000_000_000);
+    assert!(a.takes_frames(), "it waits no longer");
+    (0..500).for_each(|_| a.transmit(&[2; 60]));
+    let sent = balanced(&a).from_host;
+    assert_eq!((sent.offered, sent.waiting), (1000, 0));
+    assert_eq!(sent.lost["peer too slow"], 1000 - sent.delivered);
+    assert_eq!(a.stats().losses().collect::<Vec<_>>(), [(port::Reason::TxWireFull, 1000 - sent.delivered)]);
+    assert_eq!(burst(&mut b, 1000).len() as u64, sent.delivered, "sent = received + lost");
+    (0..50).for_each(|_| a.transmit(&[3; 60]));
+    let sent = balanced(&a).from_host;
+    assert!(sent.waiting > 0 && sent.lost["peer too slow"] == 1000 - (sent.delivered + sent.waiting - 50));
+    drop(b);
+    a.advance(1_000_000_001);
+    assert!(a.takes_frames() && balanced(&a).from_host.lost["no peer"] > 0);
+}
+
 #[test]
 fn a_socket_left_behind_is_replaced_and_a_used_one_is_not() {
     let directory = tempfile::tempdir().unwrap();

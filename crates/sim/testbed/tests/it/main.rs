@@ -44,6 +44,7 @@ mod ixgbe_vf_rings;
 mod minimal;
 mod physical;
 mod promises;
+mod slow_peer;
 mod tcp_offload;
 mod trapped;
 mod twin_drivers;
