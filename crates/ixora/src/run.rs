@@ -142,6 +142,7 @@ pub fn measure_watched(
     // A virtio device gives no queue back by itself: only with the port.
     ports.list.clear();
     summary.missing_buffers = finished.missing_buffers() as u64;
+    summary.add_wires(ports);
     summary.findings = ports.linters().iter().map(Linter::findings).collect();
     let failure = failure.or_else(|| ports.not_recorded());
     let error = failure.as_ref().map(|failure| failure.cause().to_owned());

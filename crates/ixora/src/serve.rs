@@ -258,8 +258,8 @@ fn print(report: &Report) {
             device.wire.to_host.offered, device.wire.to_host.delivered, device.wire.to_host.waiting
         );
         println!(
-            "  from host  offered {}  delivered {}",
-            device.wire.from_host.offered, device.wire.from_host.delivered
+            "  from host  offered {}  delivered {}  waiting {}",
+            device.wire.from_host.offered, device.wire.from_host.delivered, device.wire.from_host.waiting
         );
         let lost = device.wire.to_host.lost.iter().chain(&device.wire.from_host.lost).chain(&device.drops);
         for (name, count) in lost.filter(|(_, count)| **count > 0) {

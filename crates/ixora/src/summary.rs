@@ -224,6 +224,15 @@ impl Summary {
         }
     }
 
+    /// Adds what the wires of models lost of what was sent.
+    pub fn add_wires(&mut self, ports: &Ports) {
+        for (_, model) in ports.models() {
+            for (reason, count) in model.report().wire.losses() {
+                self.lose(reason, count);
+            }
+        }
+    }
+
     /// Adds what the pollers' queues counted to the ports that they are of: `taken` says
     /// which, in the pollers' order.
     pub fn add_queues(&mut self, taken: &Taken, pollers: &[PollerStats]) {

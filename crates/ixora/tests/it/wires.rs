@@ -136,6 +136,24 @@ fn frames_come_and_go_as_datagrams() {
     assert!(!local.exists(), "the wire's socket goes with it");
 }
 
+/// What a program sent is what the other end got, and losses that the program tells.
+#[test]
+fn frames_that_a_socket_never_takes_are_among_the_losses() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (local, remote) = (place.path().join("local"), place.path().join("remote"));
+    let peer = UnixDatagram::bind(&remote).expect("a socket");
+    let port = format!("model:82599,wire=unix:{},remote={}", local.display(), remote.display());
+    let done = run(place.path(), &format!("pktgen {port} --count 3000 --rate 3k --allow-short --json"));
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    let summary = done.json();
+    peer.set_nonblocking(true).expect("a socket");
+    let got = std::iter::from_fn(|| peer.recv(&mut [0; 2048]).ok()).count() as u64;
+    let lost = |name: &str| summary["losses"][name].as_u64().unwrap_or_default();
+    assert!(got > 0 && lost("tx_wire_full") > 0, "{got} came: {summary:#}");
+    let lost = lost("tx_wire_full") + lost("tx_unsent");
+    assert_eq!(summary["tx_packets"].as_u64(), Some(got + lost), "{got} came: {summary:#}");
+}
+
 #[test]
 fn the_kernel_is_at_the_end_of_a_tap() {
     if !may_make_interfaces() {
