@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -21,6 +23,10 @@ const LIMIT: Duration = Duration::from_secs(3);
 const ALL: Duration = Duration::from_secs(8);
 /// How often it is looked whether the run has ended.
 const LOOK: Duration = Duration::from_millis(10);
+/// How often it is looked how far the cores are, and how long before the thread that has the port
+/// does something else.
+const PACE: Duration = Duration::from_micros(200);
+const TURN: Duration = Duration::from_millis(5);
 
 /// What is asked for.
 #[derive(Args, Debug)]
@@ -54,8 +60,11 @@ impl Spread {
     }
 }
 
-/// A request, and where its answer goes.
-type Asked = (Option<usize>, SyncSender<Result<Spread, String>>);
+/// Where the answer to a request goes.
+type Say = SyncSender<Result<Spread, String>>;
+
+/// A request: a number of cores, unless only the present one is asked for.
+type Asked = (Option<usize>, Say);
 
 /// The flow groups of a server's hosts.
 pub struct Spreading {
@@ -63,6 +72,8 @@ pub struct Spreading {
     groups: Result<Mutex<Groups>, String>,
     most: usize,
     asked: Mutex<Option<Asked>>,
+    /// Who waits for what was begun.
+    waits: Mutex<Option<Say>>,
 }
 
 impl Spreading {
@@ -83,7 +94,7 @@ impl Spreading {
                 Ok(Mutex::new(groups.map_err(failed)?))
             }
         };
-        Ok(Spreading { groups, most, asked: Mutex::default() })
+        Ok(Spreading { groups, most, asked: Mutex::default(), waits: Mutex::default() })
     }
 
     /// Has the host on a queue take part.
@@ -94,18 +105,44 @@ impl Spreading {
         }
     }
 
-    /// Does what somebody asked for, if anybody did.
+    /// Does some of what somebody asked for, if anybody did: it is called again and again, and takes
+    /// a few milliseconds at most.
     pub fn serve(&self, port: &mut dyn Port) {
-        let Some((cores, say)) = held(&self.asked).take() else { return };
-        // Who is gone hears nothing.
-        let _ = say.try_send(self.spread(cores, port));
+        let end = Instant::now() + TURN;
+        while self.go_on(port) && Instant::now() < end {
+            thread::sleep(PACE);
+        }
     }
 
-    fn spread(&self, cores: Option<usize>, port: &mut dyn Port) -> Result<Spread, String> {
-        let mut groups = held(self.groups.as_ref().map_err(Clone::clone)?);
+    /// Whether cores are awaited.
+    fn go_on(&self, port: &mut dyn Port) -> bool {
+        let mut waits = held(&self.waits);
+        let mut groups = match &self.groups {
+            Ok(groups) => held(groups),
+            Err(why) => {
+                if let Some((_, say)) = held(&self.asked).take() {
+                    answer(&say, Err(why.clone()));
+                }
+                return false;
+            }
+        };
+        if !groups.is_moving()
+            && let Some((cores, say)) = held(&self.asked).take()
+        {
+            match cores.map(|cores| groups.spread(cores, LIMIT, runtime::Instant::now())) {
+                None => answer(&say, Ok(Spread::new(&groups, self.most, 0))),
+                Some(Err(why)) => answer(&say, Err(why.to_string())),
+                Some(Ok(())) => *waits = Some(say),
+            }
+        }
         let lead = |changes: &[(usize, usize)]| port.set_flow_queues(changes);
-        let moved = cores.map(|cores| groups.spread(cores, LIMIT, lead)).transpose();
-        moved.map(|moved| Spread::new(&groups, self.most, moved.unwrap_or(0))).map_err(|it| it.to_string())
+        if let Poll::Ready(moved) = groups.go_on(runtime::Instant::now(), lead) {
+            let spread = moved.map(|moved| Spread::new(&groups, self.most, moved));
+            if let Some(say) = waits.take() {
+                answer(&say, spread.map_err(|why| why.to_string()));
+            }
+        }
+        groups.is_moving()
     }
 
     /// Asks for so many cores, or only how it is.
@@ -122,6 +159,11 @@ impl Spreading {
         }
         Err("the server did not do it in time".to_owned())
     }
+}
+
+/// Answers a request; who is gone hears nothing.
+fn answer(say: &Say, answer: Result<Spread, String>) {
+    let _ = say.try_send(answer);
 }
 
 fn held<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -2,7 +2,7 @@
 //! (RSS) have their core together, and move together to another core while they are served, as in
 //! IX's elastic threads. [`Groups`] says which core has which group, and moves them; it belongs to
 //! whoever has the port, on a thread that carries no packets. Each [`Host`](crate::Host) has a
-//! [`Core`].
+//! [`Core`]. Nothing waits here: who has it calls [`Groups::go_on`] until all is done.
 //!
 //! Groups move in this order. Who has them tells who gets them, hands connections over, some in
 //! each turn, with what the service keeps of them, and passes segments on that come for those that it
@@ -11,19 +11,18 @@
 //! order; what comes to a wrong core later is passed on still. So no segment is lost, unless a
 //! mailbox is full, which is counted; it is sent again then.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::task::Poll;
+use std::time::Duration;
 
 use port::FlowTable;
+use runtime::Instant;
 
 pub use crate::host::Core;
 use crate::mailbox::{Mail, Mailbox};
-
-/// How often it is looked how far the cores are.
-const LOOK: Duration = Duration::from_micros(200);
 
 /// Why groups are not spread as they were to be.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +30,9 @@ pub enum NotSpread {
     /// There are not so many cores.
     #[error("there are 1 to {0} cores")]
     Cores(usize),
+    /// Groups are being moved already.
+    #[error("connections are being moved already")]
+    Busy,
     /// A core did not do its part in time: its thread may have ended, or be stuck.
     #[error("a core did not {0} in time: its thread may be stuck")]
     Late(&'static str),
@@ -66,6 +68,8 @@ pub struct Groups {
     ring: usize,
     /// What a core did not do in time: the cores' state is not known since.
     late: Option<&'static str>,
+    /// What was begun and is not over.
+    under_way: Option<UnderWay>,
 }
 
 impl Groups {
@@ -78,7 +82,7 @@ impl Groups {
         let mailboxes = (0..cores).map(|_| Mailbox::new()).collect::<io::Result<_>>()?;
         let shared = Arc::new(Shared { mailboxes, busy: AtomicUsize::new(0) });
         let owners = table.queues().to_vec();
-        Ok(Groups { led: owners.clone(), owners, table, shared, ring, late: None })
+        Ok(Groups { led: owners.clone(), owners, table, shared, ring, late: None, under_way: None })
     }
 
     /// The part of the host on a queue, each once.
@@ -99,21 +103,21 @@ impl Groups {
         all.len()
     }
 
-    /// Spreads the groups evenly over the first so many cores, moving as few as need be; how many
-    /// moved. `lead` changes the port's table ([`port::Port::set_flow_queues`]). The cores run
-    /// meanwhile, each on its thread; none may take longer than `limit` for its part.
+    /// Whether groups are being moved.
+    pub fn is_moving(&self) -> bool {
+        self.under_way.is_some()
+    }
+
+    /// Begins to spread the groups evenly over the first so many cores, moving as few as need be.
+    /// [`go_on`](Groups::go_on) does the rest. The cores run meanwhile, each on its thread; none
+    /// may take longer than `limit` for its part.
     ///
-    /// After [`NotSpread::Port`] another call changes the table to what it should be. After
+    /// After [`NotSpread::Port`] another spread changes the table to what it should be. After
     /// [`NotSpread::Late`] every other is refused.
     ///
     /// # Errors
-    /// See [`NotSpread`].
-    pub fn spread(
-        &mut self,
-        cores: usize,
-        limit: Duration,
-        lead: impl FnOnce(&[(usize, usize)]) -> port::Result<()>,
-    ) -> Result<usize, NotSpread> {
+    /// [`NotSpread::Cores`], [`NotSpread::Unknown`] and [`NotSpread::Busy`].
+    pub fn spread(&mut self, cores: usize, limit: Duration, now: Instant) -> Result<(), NotSpread> {
         let most = self.shared.mailboxes.len();
         if cores == 0 || cores > most {
             return Err(NotSpread::Cores(most));
@@ -121,50 +125,106 @@ impl Groups {
         if let Some(what) = self.late {
             return Err(NotSpread::Unknown(what));
         }
+        if self.is_moving() {
+            return Err(NotSpread::Busy);
+        }
         let moves = plan(&self.owners, cores as u16);
-        let mut givers: Vec<u16> = moves.iter().map(|it| it.from).collect();
-        givers.sort_unstable();
-        givers.dedup();
-        let gifts = |giver: u16| {
-            let of_giver = moves.iter().filter(|it| it.from == giver);
-            of_giver.map(|it| (it.group, it.to)).collect::<Vec<_>>()
-        };
         moves.iter().for_each(|it| self.owners[usize::from(it.group)] = it.to);
-        self.tell(&givers, limit, "hand its connections over", |giver| Mail::Give(gifts(giver)))?;
+        let mut gifts = BTreeMap::<u16, Vec<(u16, u16)>>::new();
+        for it in &moves {
+            gifts.entry(it.from).or_default().push((it.group, it.to));
+        }
+        let givers: Vec<u16> = gifts.keys().copied().collect();
+        self.under_way = Some(UnderWay { moves: moves.len(), givers, limit, end: now, stage: Stage::Hand });
+        self.tell(now, |giver| Mail::Give(gifts.remove(&giver).unwrap_or_default()));
+        Ok(())
+    }
+
+    /// Goes on with what [`spread`](Groups::spread) began, as far as the cores are: how many groups
+    /// moved, when all is done. `lead` changes the port's table ([`port::Port::set_flow_queues`]),
+    /// and is called once at most.
+    ///
+    /// # Errors
+    /// [`NotSpread::Late`] and [`NotSpread::Port`].
+    pub fn go_on(
+        &mut self,
+        now: Instant,
+        lead: impl FnOnce(&[(usize, usize)]) -> port::Result<()>,
+    ) -> Poll<Result<usize, NotSpread>> {
+        let Some(under_way) = &self.under_way else { return Poll::Pending };
+        if self.shared.busy.load(Ordering::Acquire) > 0 {
+            return self.wait(now);
+        }
+        if matches!(under_way.stage, Stage::Hand) {
+            let led = self.lead(lead);
+            if let Some(under_way) = &mut self.under_way {
+                under_way.stage = Stage::Empty(led);
+            }
+            // What waits for the port to be changed waits no longer, whether it was or not.
+            self.tell(now, |_| Mail::Led);
+            if self.shared.busy.load(Ordering::Acquire) > 0 {
+                return Poll::Pending;
+            }
+        }
+        let Some(UnderWay { moves, stage: Stage::Empty(led), .. }) = self.under_way.take() else {
+            return Poll::Pending;
+        };
+        Poll::Ready(led.map(|()| moves).map_err(NotSpread::Port))
+    }
+
+    /// Some cores have not done their part, for which they may have too little time.
+    fn wait(&mut self, now: Instant) -> Poll<Result<usize, NotSpread>> {
+        let Some(under_way) = self.under_way.take_if(|it| now > it.end) else { return Poll::Pending };
+        let what = match under_way.stage {
+            Stage::Hand => "hand its connections over",
+            Stage::Empty(_) => "empty its ring",
+        };
+        self.late = Some(what);
+        Poll::Ready(Err(NotSpread::Late(what)))
+    }
+
+    /// Changes the port's table where it does not lead to who has the connections.
+    fn lead(&mut self, lead: impl FnOnce(&[(usize, usize)]) -> port::Result<()>) -> port::Result<()> {
         let changes: Vec<_> = (0..)
             .zip(self.owners.iter().zip(&self.led))
             .filter_map(|(group, (owner, led))| (owner != led).then_some((group, usize::from(*owner))))
             .collect();
-        // What waits for the port to be changed waits no longer, whether it was or not.
-        let led = if changes.is_empty() { Ok(()) } else { lead(&changes) };
-        if led.is_ok() {
+        if !changes.is_empty() {
+            lead(&changes)?;
             self.led.clone_from(&self.owners);
-        }
-        self.tell(&givers, limit, "empty its ring", |_| Mail::Led)?;
-        led?;
-        Ok(moves.len())
-    }
-
-    /// Tells some cores something, and waits until they have done it.
-    fn tell(
-        &mut self,
-        cores: &[u16],
-        limit: Duration,
-        what: &'static str,
-        mail: impl Fn(u16) -> Mail,
-    ) -> Result<(), NotSpread> {
-        self.shared.busy.store(cores.len(), Ordering::Release);
-        cores.iter().for_each(|core| self.shared.mailboxes[usize::from(*core)].put(mail(*core)));
-        let end = Instant::now() + limit;
-        while self.shared.busy.load(Ordering::Acquire) > 0 {
-            if Instant::now() > end {
-                self.late = Some(what);
-                return Err(NotSpread::Late(what));
-            }
-            thread::sleep(LOOK);
         }
         Ok(())
     }
+
+    /// Tells the givers something, for which they have some time.
+    fn tell(&mut self, now: Instant, mut mail: impl FnMut(u16) -> Mail) {
+        let Some(under_way) = &mut self.under_way else { return };
+        under_way.end = now + under_way.limit;
+        self.shared.busy.store(under_way.givers.len(), Ordering::Release);
+        for core in &under_way.givers {
+            self.shared.mailboxes[usize::from(*core)].put(mail(*core));
+        }
+    }
+}
+
+/// Groups that are being moved.
+struct UnderWay {
+    /// How many.
+    moves: usize,
+    /// The cores that are told to do something.
+    givers: Vec<u16>,
+    /// How long they may take for each, and until when they may.
+    limit: Duration,
+    end: Instant,
+    stage: Stage,
+}
+
+/// What the givers do.
+enum Stage {
+    /// They hand their connections over.
+    Hand,
+    /// They empty their rings; what the port said when its table was changed.
+    Empty(port::Result<()>),
 }
 
 /// A group that moves.
