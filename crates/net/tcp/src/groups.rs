@@ -129,10 +129,19 @@ impl Groups {
             return Err(NotSpread::Busy);
         }
         let moves = plan(&self.owners, cores as u16);
-        moves.iter().for_each(|it| self.owners[usize::from(it.group)] = it.to);
         let mut gifts = BTreeMap::<u16, Vec<(u16, u16)>>::new();
         for it in &moves {
             gifts.entry(it.from).or_default().push((it.group, it.to));
+        }
+        let before = self.owners.clone();
+        moves.iter().for_each(|it| self.owners[usize::from(it.group)] = it.to);
+        // Where the port refused to change its table, a ring still has what comes for groups that
+        // its core gave away then: that core gives them once more.
+        for (group, led) in (0..).zip(&self.led) {
+            let owner = self.owners[usize::from(group)];
+            if *led != owner && *led != before[usize::from(group)] {
+                gifts.entry(*led).or_default().push((group, owner));
+            }
         }
         let givers: Vec<u16> = gifts.keys().copied().collect();
         self.under_way = Some(UnderWay { moves: moves.len(), givers, limit, end: now, stage: Stage::Hand });

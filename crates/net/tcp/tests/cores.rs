@@ -432,6 +432,51 @@ fn a_flooded_core_gives_its_connections() {
     rig.is_untouched();
 }
 
+/// The connections have moved, and the port leads their packets as before, until it is asked again: then
+/// what is still in the old core's ring comes before what comes by the new one.
+#[test]
+fn a_port_that_refused_is_asked_again() {
+    let mut rig = Rig::new(2, 20);
+    rig.refuses = true;
+    assert!(matches!(rig.spread(1), Err(NotSpread::Port(_))));
+    assert_eq!((rig.connections()[1], rig.asked), (0, 1));
+    let before = rig.count("tcp_passed_on");
+    rig.goes_on();
+    assert!(rig.count("tcp_passed_on") > before + 100, "they are passed on");
+    rig.refuses = false;
+    rig.rings[1].held().pace = 1;
+    rig.until("a backlog", |rig| rig.rings[1].held().frames.len() > 20);
+    assert_eq!((rig.spread(1).unwrap(), rig.asked), (0, 2));
+    rig.goes_on();
+    let passed_on = rig.count("tcp_passed_on");
+    rig.goes_on();
+    assert_eq!(rig.count("tcp_passed_on"), passed_on, "none comes to the old core any more");
+    assert_eq!((rig.spread(1).unwrap(), rig.asked), (0, 2), "there is nothing to change");
+    rig.is_untouched();
+}
+
+/// Groups that a port did not lead to their core move on to a third one, or back.
+#[test]
+fn groups_move_on_after_a_port_refused() {
+    for (first, second) in [(2, 1), (2, 3)] {
+        let mut rig = Rig::new(3, 30);
+        rig.refuses = true;
+        assert!(matches!(rig.spread(first), Err(NotSpread::Port(_))));
+        rig.goes_on();
+        rig.refuses = false;
+        rig.rings[2].held().pace = 1;
+        rig.until("a backlog", |rig| rig.rings[2].held().frames.len() > 20);
+        assert!(rig.spread(second).unwrap() > 0);
+        rig.rings[2].held().pace = 0;
+        rig.goes_on();
+        let passed_on = rig.count("tcp_passed_on");
+        rig.goes_on();
+        assert_eq!(rig.count("tcp_passed_on"), passed_on, "all come to their own core");
+        assert_eq!(rig.connections().iter().filter(|count| **count > 0).count(), second);
+        rig.is_untouched();
+    }
+}
+
 #[test]
 fn only_one_move_is_under_way_and_not_over_more_cores_than_there_are() {
     let mut rig = Rig::new(2, 4);

@@ -1,7 +1,7 @@
 //! A host's part when connections move between cores: it takes what other cores tell it, hands
 //! connections over, passes segments on, and has segments wait until those before them have come.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -37,8 +37,9 @@ pub struct Core {
     draining: Option<usize>,
     /// Packets that the ring holds at most.
     ring: usize,
-    /// Groups of which segments may still come by their old core, and that.
-    awaited: BTreeMap<u16, u16>,
+    /// Groups of which segments may still come by a core that gave them, and that: there are two
+    /// when the port did not lead the group to the last one.
+    awaited: BTreeSet<(u16, u16)>,
     /// Segments of such groups that came by the own ring.
     waiting: Vec<Arrival>,
     mail: VecDeque<Mail>,
@@ -63,7 +64,7 @@ impl Core {
             receivers: Vec::new(),
             draining: None,
             ring,
-            awaited: BTreeMap::new(),
+            awaited: BTreeSet::new(),
             waiting: Vec::new(),
             mail: VecDeque::new(),
             passed_on: 0,
@@ -125,7 +126,7 @@ impl Core {
 
     /// A core has nothing left of the groups that it gave; segments that waited for it alone.
     fn release(&mut self, from: u16, elsewhere: &Elsewhere) -> Vec<Arrival> {
-        self.awaited.retain(|_, giver| *giver != from);
+        self.awaited.retain(|(_, giver)| *giver != from);
         let waiting = std::mem::take(&mut self.waiting);
         let (still, released) =
             waiting.into_iter().partition(|arrival| is_awaited(&self.awaited, elsewhere, arrival));
@@ -164,8 +165,11 @@ impl Core {
 }
 
 /// Whether segments of an arrival's group may still come by another core.
-fn is_awaited(awaited: &BTreeMap<u16, u16>, elsewhere: &Elsewhere, arrival: &Arrival) -> bool {
-    arrival.key().is_some_and(|key| awaited.contains_key(&elsewhere.group(&key)))
+fn is_awaited(awaited: &BTreeSet<(u16, u16)>, elsewhere: &Elsewhere, arrival: &Arrival) -> bool {
+    arrival.key().is_some_and(|key| {
+        let group = elsewhere.group(&key);
+        awaited.range((group, 0)..=(group, u16::MAX)).next().is_some()
+    })
 }
 
 impl Drop for Core {
@@ -215,7 +219,7 @@ impl Host {
                     self.stack.expect_cookies(now_ns);
                     for group in groups {
                         self.stack.own(group);
-                        core.awaited.insert(group, from);
+                        core.awaited.insert((group, from));
                     }
                 }
                 Mail::Give(gifts) => {
