@@ -86,6 +86,8 @@ struct Lost {
     unknown: u64,
     errors: u64,
     no_route: u64,
+    /// Answers to requests for which there was no room.
+    unsent: u64,
 }
 
 /// A host of one core.
@@ -211,6 +213,7 @@ impl Host {
             (Reason::TxIcmpLimit, self.errors.limited),
             (Reason::TxNoRoute, self.lost.no_route),
             (Reason::TxNoNeighbor, self.v4.lost + self.v6.lost),
+            (Reason::TxRingFull, self.v4.unsent + self.v6.unsent + self.lost.unsent),
         ];
         let own = own.into_iter().map(|(reason, count)| Counter::of_loss(reason, count));
         let cores = self.core.iter().flat_map(|core| core.counters());
@@ -280,6 +283,7 @@ impl Host {
         }
         if self.responder.answer(&mut packet) {
             if let Some(packet) = self.frames.push(packet) {
+                self.lost.unsent += 1;
                 pool.free(packet);
             }
             return;

@@ -21,13 +21,15 @@ pub struct Link<A: Address> {
     gone: Vec<Packet>,
     /// Packets that were let go of because nobody answered.
     pub lost: u64,
+    /// Frames that were let go of because there was no room for them.
+    pub unsent: u64,
 }
 
 impl<A: Address> Link<A> {
     /// A host with an Ethernet address and an address; `table` is shared by its cores.
     pub fn new(mac: MacAddress, address: A, table: Arc<SyncTable<A>>) -> Link<A> {
         let resolver = Resolver::new(mac, address);
-        Link { resolver, table, cache: Cache::default(), look_ns: None, gone: Vec::new(), lost: 0 }
+        Link { resolver, table, cache: Cache::default(), look_ns: None, gone: Vec::new(), lost: 0, unsent: 0 }
     }
 
     /// Changes the host's address.
@@ -58,8 +60,11 @@ impl<A: Address> Link<A> {
             Resolution::Unknown => return self.hold(packet, next_hop, now_ns, pool, frames),
         };
         match self.wrap(&mut packet, mac) {
-            true => push(packet, pool, frames),
-            false => pool.free(packet),
+            true => self.push(packet, pool, frames),
+            false => {
+                self.unsent += 1;
+                pool.free(packet);
+            }
         }
     }
 
@@ -85,11 +90,11 @@ impl<A: Address> Link<A> {
     }
 
     /// Asks for an address, if there is a buffer and room.
-    fn ask(&self, next_hop: A, known: Option<MacAddress>, pool: &mut Pool, frames: &mut Batch) {
+    fn ask(&mut self, next_hop: A, known: Option<MacAddress>, pool: &mut Pool, frames: &mut Batch) {
         let request = self.resolver.request(next_hop, known);
         let Some(mut packet) = pool.alloc() else { return };
         match packet.copy_from(request.as_ref()) {
-            Ok(()) => push(packet, pool, frames),
+            Ok(()) => self.push(packet, pool, frames),
             Err(_) => pool.free(packet),
         }
     }
@@ -100,8 +105,11 @@ impl<A: Address> Link<A> {
         let Some(learned) = self.table.lock().learn(frame, now_ns, &mut self.gone) else { return false };
         for mut packet in learned.released {
             match self.wrap(&mut packet, learned.mac) {
-                true => push(packet, pool, frames),
-                false => pool.free(packet),
+                true => self.push(packet, pool, frames),
+                false => {
+                    self.unsent += 1;
+                    pool.free(packet);
+                }
             }
         }
         self.let_go(pool);
@@ -126,15 +134,16 @@ impl<A: Address> Link<A> {
         self.gone.drain(..).for_each(|packet| pool.free(packet));
     }
 
+    /// Appends a frame; without room it is dropped, as a full ring would.
+    fn push(&mut self, packet: Packet, pool: &mut Pool, frames: &mut Batch) {
+        if let Some(packet) = frames.push(packet) {
+            self.unsent += 1;
+            pool.free(packet);
+        }
+    }
+
     /// When [`expire`](Link::expire) is due.
     pub fn deadline_ns(&self) -> Option<i64> {
         self.look_ns
-    }
-}
-
-/// Appends a frame; without room it is dropped, as a full ring would.
-fn push(packet: Packet, pool: &mut Pool, frames: &mut Batch) {
-    if let Some(packet) = frames.push(packet) {
-        pool.free(packet);
     }
 }

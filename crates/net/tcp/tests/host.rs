@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::dma;
 use memory::{Batch, Pool};
+use neighbor::Address as _;
 use port::{RxQueue, RxStats, TxQueue, TxStats};
 use runtime::{Instant, Poller};
 use tcp::{Addresses, Echo, Event, Host, Io, Neighbors, Options, Service, Stack};
@@ -130,6 +131,75 @@ fn packets_that_wait_for_neighbours_are_asked_for() {
     }
     let lost = |name| host.counters().iter().find(|counter| counter.name == name).unwrap().value;
     assert!(lost("tx_no_neighbor") > 1000, "more waited than may");
+}
+
+/// Opens so many connections to each of some addresses, 32 in a turn.
+struct OpensAll {
+    count: u16,
+    hosts: u8,
+    each: u16,
+}
+
+impl Service for OpensAll {
+    fn serve(&mut self, events: &mut Vec<Event>, stack: &mut Stack, io: &mut Io) {
+        events.clear();
+        for _ in 0..32.min(u16::from(self.hosts) * self.each - self.count) {
+            let (host, port) = (self.count / self.each, 1 + self.count % self.each);
+            let remote = Ipv4Addr::new(10, 0, 1, host as u8);
+            stack.connect(V4.into(), (remote.into(), port), io).unwrap();
+            self.count += 1;
+        }
+    }
+
+    fn deadline_ns(&self) -> Option<i64> {
+        Some(0)
+    }
+}
+
+/// What waited for neighbours who answer all at once is sent, or lost by name.
+#[test]
+fn packets_that_neighbours_answer_for_at_once_are_all_accounted_for() {
+    const HOSTS: u8 = 6;
+    const EACH: u16 = 60;
+    let mac = MacAddress([2, 0, 0, 0, 0, 1]);
+    let addresses = Addresses { mac, v4: Some((V4, 8)), v6: None, gateways: (None, None) };
+    let sent = Arc::new(AtomicUsize::new(0));
+    let answers = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let queues: (Box<dyn RxQueue>, Box<dyn TxQueue>) =
+        (Box::new(Answers(answers.clone())), Box::new(Counts(sent.clone())));
+    let service = Box::new(OpensAll { count: 0, hosts: HOSTS, each: EACH });
+    let mut host = Host::new(queues, addresses, &Neighbors::default(), Options::default(), service, 2000);
+    let mut pool = Pool::new(&dma(), host.buffers()).unwrap();
+    let (mut batch, now) = (Batch::with_limit(64), Instant::now());
+    (0..30).for_each(|_| _ = host.turn(now, &mut pool, &mut batch));
+    assert_eq!(sent.load(Ordering::Relaxed), usize::from(HOSTS), "one request for each address");
+    *answers.lock().unwrap() = (0..HOSTS)
+        .map(|n| {
+            let request = V4.request(mac, Ipv4Addr::new(10, 0, 1, n), None);
+            let asked = neighbor::arp::parse(&request).unwrap();
+            let other = MacAddress([2, 0, 0, 0, 1, n]);
+            neighbor::arp::frame(&asked.reply(other), mac).to_vec()
+        })
+        .collect();
+    host.turn(now, &mut pool, &mut batch);
+    let lost =
+        host.counters().iter().filter(|counter| counter.loss.is_some()).map(|it| it.value).sum::<u64>();
+    let waited = usize::from(HOSTS) * usize::from(EACH);
+    assert!(lost > 0, "there is room for 256 frames");
+    assert_eq!(sent.load(Ordering::Relaxed) - usize::from(HOSTS) + lost as usize, waited);
+}
+
+/// Gives what a test puts there.
+struct Answers(Arc<std::sync::Mutex<Vec<Vec<u8>>>>);
+
+impl RxQueue for Answers {
+    fn recv(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
+        Gives(std::mem::take(&mut *self.0.lock().unwrap())).recv(pool, batch)
+    }
+
+    fn stats(&self) -> RxStats {
+        RxStats::default()
+    }
 }
 
 /// A datagram to a port that nobody has, in a frame.
