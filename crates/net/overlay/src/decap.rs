@@ -14,9 +14,10 @@ use crate::arrival::{Outer, check_outer, check_udp, network_offset, outer, sum};
 use crate::drops::Drops;
 use crate::end::{End, Local, LocalView};
 use crate::hop::look_unhashed;
-use crate::learn::{Notes, Observation};
+use crate::learn::Observation;
 use crate::network::Layer;
 use crate::protocol::{Carrier, PROTOCOLS, Payload, Recognized, Refusal, candidates, recognize_segments};
+use crate::segment::{Watch, Watcher};
 
 /// Packets whose ends are looked up together.
 const LANES: usize = 32;
@@ -40,7 +41,7 @@ pub struct Decapsulator {
     ports: Reader<Exact, u8>,
     ends: Reader<Exact, End>,
     drops: Drops,
-    notes: Notes,
+    watcher: Watcher,
 }
 
 /// What is kept of a frame in whose outer headers nothing is wrong, while ends are looked up
@@ -69,8 +70,9 @@ impl Decapsulator {
         locals: Reader<Exact, LocalView>,
         ports: Reader<Exact, u8>,
         ends: Reader<Exact, End>,
+        watcher: Watcher,
     ) -> Decapsulator {
-        Decapsulator { locals, ports, ends, drops: Drops::default(), notes: Notes::default() }
+        Decapsulator { locals, ports, ends, drops: Drops::default(), watcher }
     }
 
     /// What was dropped since the start, by reason.
@@ -81,13 +83,13 @@ impl Decapsulator {
     /// Adds the stations to `into` that were heard of in networks that learn, each once since
     /// the last call, for [`Overlay::learn`](crate::Overlay::learn).
     pub fn observed(&mut self, into: &mut Vec<Observation>) {
-        self.notes.take(into);
+        self.watcher.notes.take(into);
     }
 
     /// Stations that were not noted, because there were too many since the last call of
     /// [`observed`](Self::observed); they are when they send again.
     pub fn unobserved(&self) -> u64 {
-        self.notes.lost
+        self.watcher.notes.lost
     }
 
     /// Takes frames of the underlay out of their tunnels. `received` says of each what became
@@ -119,7 +121,7 @@ impl Decapsulator {
             for (n, packet) in packets.iter_mut().enumerate() {
                 let Some((place, arrival)) = &arrivals[n] else { continue };
                 let end = ends.hop(indices[*place]);
-                received[n] = match finish(packet, arrival, end, ends, &mut self.notes) {
+                received[n] = match finish(packet, arrival, end, ends, &mut self.watcher) {
                     Ok(network) => Received::Network(network),
                     Err(refusal) => refused(refusal, &mut self.drops),
                 };
@@ -240,7 +242,7 @@ fn finish(
     arrival: &Arrival,
     end: Option<&End>,
     ends: &Fib<Exact, End>,
-    notes: &mut Notes,
+    watcher: &mut Watcher,
 ) -> Result<u32, Refusal> {
     let other;
     let (end, recognized) = match end.filter(|end| end.is_of(packet, arrival.network as usize)) {
@@ -264,18 +266,32 @@ fn finish(
     let inner = start + recognized.header_len..end_of_tunnel;
     check_payload(packet, &inner, recognized.payload, end.layer)?;
     carry_congestion(packet, inner.start, arrival.traffic_class, end.layer)?;
-    let remote = end.learns.then(|| remote(packet, arrival.network as usize)).flatten();
-    strip(packet, inner)?;
-    if let Some(remote) = remote {
-        notes.hear(end.network, remote, packet);
+    match end.watch {
+        Watch::Nothing => strip(packet, inner)?,
+        _ => watched(packet, arrival.network as usize, inner, end, watcher)?,
     }
     Ok(end.network)
 }
 
-/// The outer source address of a packet whose IP header begins at `network`.
+/// As [`strip`], of a packet whose IP header begins at `network`, at an end where the frames are
+/// watched that come.
 #[inline(never)]
-fn remote(packet: &Packet, network: usize) -> Option<std::net::IpAddr> {
-    Some(outer(packet, network)?.addresses.src())
+fn watched(
+    packet: &mut Packet,
+    network: usize,
+    inner: Range<usize>,
+    end: &End,
+    watcher: &mut Watcher,
+) -> Result<(), Refusal> {
+    let Some(outer) = outer(packet, network) else { return strip(packet, inner) };
+    let remote = outer.addresses.src();
+    let frame = packet.get(inner.start..).unwrap_or_default();
+    watcher.admit(end.watch, end.network, remote, frame)?;
+    strip(packet, inner)?;
+    if end.watch.learns() {
+        watcher.notes.hear(end.network, remote, packet);
+    }
+    Ok(())
 }
 
 /// The end of a packet that the protocol it was read as first has no end for.

@@ -9,6 +9,7 @@ use wire::{ipv4, ipv6};
 
 use crate::network::Layer;
 use crate::protocol::{self, Carrier, PROTOCOLS, Protocol};
+use crate::segment::Watch;
 use crate::tunnel::Tunnel;
 
 /// Local addresses, at most: their numbers are the lower bits of a key's network.
@@ -27,8 +28,8 @@ pub(crate) struct End {
     pub(crate) layer: Layer,
     /// Whether UDP over IPv6 may have no checksum (RFC 6935).
     pub(crate) zero_checksum: bool,
-    /// Whether it is noted who sends from behind it.
-    pub(crate) learns: bool,
+    /// What else is done with them than to hand them on.
+    pub(crate) watch: Watch,
     /// The UDP port, where UDP carries the tunnel.
     pub(crate) port: Option<u16>,
     /// The local address: its number may have been another's when it was read.

@@ -6,6 +6,7 @@ use crate::end::MAX_LOCALS;
 use crate::group::{MAX_MEMBERS, MAX_WEIGHT};
 use crate::owner::Owner;
 use crate::routes::MAX_ROUTED;
+use crate::segment::MAX_PEERS;
 use crate::table::MAX_FLOOD;
 use crate::tunnel::InvalidTunnel;
 use crate::underlay::Prefix;
@@ -103,6 +104,12 @@ pub enum Error {
     /// Entries lead to the group.
     #[error("entries lead to group {0}: remove them first")]
     GroupUsed(u64),
+    /// A network whose packets are no Ethernet frames has no Ethernet segment.
+    #[error("the packets of network {0} are no frames, so that no Ethernet segment is behind its port")]
+    NoFrames(u32),
+    /// A segment with too many endpoints.
+    #[error("an Ethernet segment has at most {MAX_PEERS} other endpoints")]
+    Peers,
     /// Another network has this end.
     #[error("packets of this tunnel go to network {0} already")]
     EndExists(u32),

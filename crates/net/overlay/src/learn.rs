@@ -213,11 +213,10 @@ impl Overlay {
         }
         self.forget_learned(network)?;
         self.learned.remove(&network);
-        let learns = learning.is_some();
         if let Some(learning) = learning {
             self.learned.insert(network, Learned::new(learning));
         }
-        self.set_ends_learn(network, learns)
+        self.watch_ends(network)
     }
 
     fn forget_learned(&mut self, network: u32) -> Result<()> {

@@ -37,8 +37,8 @@ impl Overlay {
             self.release_local(tunnel.local, tunnel.protocol, port)?;
             return Err(Error::EndExists(network));
         }
-        let learns = self.learned.contains_key(&network);
-        let end = End { network, layer, zero_checksum, learns, port, local: tunnel.local };
+        let watch = self.watch(network);
+        let end = End { network, layer, zero_checksum, watch, port, local: tunnel.local };
         if let Err(full) = self.ends.insert(key, end) {
             self.release_local(tunnel.local, tunnel.protocol, port)?;
             return Err(full.into());
@@ -105,12 +105,13 @@ impl Overlay {
         Ok(())
     }
 
-    /// Lets receivers note who sends from behind the ends of a network, or not.
-    pub(crate) fn set_ends_learn(&mut self, network: u32, learns: bool) -> Result<()> {
+    /// Lets receivers know what is done now with frames at the ends of a network.
+    pub(crate) fn watch_ends(&mut self, network: u32) -> Result<()> {
+        let watch = self.watch(network);
         let of_network = self.ends.iter().filter(|entry| entry.hop.network == network);
         let ends: Vec<(Key, End)> = of_network.map(|entry| (entry.rule, *entry.hop)).collect();
         for (key, end) in ends {
-            self.ends.insert(key, End { learns, ..end })?;
+            self.ends.insert(key, End { watch, ..end })?;
         }
         Ok(())
     }

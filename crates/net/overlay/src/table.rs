@@ -19,6 +19,7 @@ use crate::learn::Learned;
 use crate::network::{Layer, Match, Network};
 use crate::owner::{Owner, Target};
 use crate::routes::{Routes, Routing, Shared};
+use crate::segment::{Segment, Watcher};
 use crate::tunnel::Tunnel;
 use crate::tunnels::{Tunnels, Use};
 use crate::underlay::{self, Neighbor, Port, Prefix, Route, Underlay};
@@ -74,6 +75,8 @@ pub struct Overlay {
     /// Protocols at UDP ports that are not their own.
     pub(crate) ports: Rib<Exact, u8>,
     pub(crate) ends: Rib<Exact, End>,
+    /// Ethernet segments behind networks' ports.
+    pub(crate) segments: Rib<Exact, Segment>,
     rewritten: u64,
 }
 
@@ -103,6 +106,7 @@ impl Overlay {
             free_locals: Vec::new(),
             ports: Rib::new(),
             ends: Rib::new(),
+            segments: Rib::new(),
             rewritten: 0,
         }
     }
@@ -127,7 +131,8 @@ impl Overlay {
 
     /// One more receiver, who sees what is published.
     pub fn decapsulator(&mut self) -> Decapsulator {
-        Decapsulator::new(self.published_locals.reader(), self.ports.reader(), self.ends.reader())
+        let watcher = Watcher::new(self.segments.reader());
+        Decapsulator::new(self.published_locals.reader(), self.ports.reader(), self.ends.reader(), watcher)
     }
 
     /// Shows senders and receivers all changes since the last time. All entries and the state
@@ -139,6 +144,7 @@ impl Overlay {
         self.routed.values_mut().for_each(Routes::publish);
         self.floods.publish(); // in front of their lengths
         self.published_networks.publish();
+        self.segments.publish(); // in front of the ends that look at them
         self.ends.publish();
         self.ports.publish();
         self.published_locals.publish();
@@ -467,6 +473,7 @@ impl Overlay {
         }
         self.remove_routes(number);
         self.learned.remove(&number);
+        self.segments.remove(network_key(number))?;
         self.published_networks.remove(network_key(number))?;
         self.networks.remove(&number);
         Ok(())

@@ -169,6 +169,8 @@ reasons! {
     OverlayControlFull "overlay_control_full" Overlay "answers of neighbours that came faster than they are looked at";
     OverlayNotAsked "overlay_not_asked" Overlay "requests for neighbours for which there was no buffer";
     OverlayNotCut "overlay_not_cut" Overlay "long segments to send that could not be cut, or not to the end, for there was no buffer";
+    OverlaySplitHorizon "overlay_split_horizon" Overlay "received frames for all, from another endpoint of the Ethernet segment to which they would go";
+    OverlayNotDesignated "overlay_not_designated" Overlay "received frames for all, to an Ethernet segment for which this endpoint is not the designated forwarder";
     OverlayNoPort "overlay_no_port" Overlay "packets for a port of the underlay that is not there";
     Dropped "dropped" Element "packets that an element was told to drop, or that leave it where nothing is connected";
     NotConnected "not connected" Element "packets that leave an element where nothing is connected, or go to a socket without a peer";

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod changes;
+mod ethernet_segment;
 mod learning;
 mod multipath;
 mod offload;
