@@ -44,6 +44,19 @@ struct Flood {
     age: Option<f64>,
 }
 
+/// The Ethernet segment behind a network's port.
+#[derive(Debug, Serialize, Deserialize)]
+struct SegmentShown {
+    network: u32,
+    /// Whether frames for all go to it by this endpoint.
+    designated: bool,
+    /// The other endpoints that have it.
+    peers: Vec<String>,
+    owner: Option<String>,
+    /// How long ago it was told of, in seconds.
+    age: Option<f64>,
+}
+
 /// A next hop, with its Ethernet address if that is known.
 #[derive(Debug, Serialize, Deserialize)]
 struct NextHop {
@@ -60,6 +73,7 @@ struct State {
     more: usize,
     /// Each network's flood list, in its order.
     floods: Vec<Flood>,
+    segments: Vec<SegmentShown>,
     next_hops: Vec<NextHop>,
     /// What somebody wants and the table does not have, a sentence each.
     problems: Vec<String>,
@@ -106,6 +120,7 @@ pub fn run(arguments: &Show) -> Result<(), Failure> {
         let age = age.map_or("-".to_owned(), |age| format!("{age:.1} s"));
         println!("{network:<10} {tunnel:<73} {:<8} {age:>10}", owner.as_deref().unwrap_or("-"));
     }
+    print_segments(&state.segments);
     println!("\n{:<10} {:<40} Ethernet address", "port", "next hop");
     for NextHop { port, address, mac } in &state.next_hops {
         println!("{port:<10} {address:<40} {}", mac.as_deref().unwrap_or("unresolved"));
@@ -125,6 +140,19 @@ pub fn run(arguments: &Show) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+fn print_segments(segments: &[SegmentShown]) {
+    if segments.is_empty() {
+        return;
+    }
+    println!("\n{:<10} {:<15} {:<57} {:<8} {:>10}", "network", "segment", "peers", "owner", "age");
+    for SegmentShown { network, designated, peers, owner, age } in segments {
+        let role = if *designated { "designated" } else { "not designated" };
+        let peers = if peers.is_empty() { "none".to_owned() } else { peers.join(", ") };
+        let age = age.map_or("-".to_owned(), |age| format!("{age:.1} s"));
+        println!("{network:<10} {role:<15} {peers:<57} {:<8} {age:>10}", owner.as_deref().unwrap_or("-"));
+    }
 }
 
 /// The answer to `show LIMIT`.
@@ -150,6 +178,7 @@ pub fn answer(host: &Host, sources: Option<&Sources>, limit: usize) -> String {
         table.networks().flat_map(|network| entries_of(host, network)).take(limit).collect();
     let more = table.networks().map(|network| table.entries(network)).sum::<usize>() - entries.len();
     let floods = table.networks().flat_map(|network| floods_of(host, network)).take(limit).collect();
+    let segments = table.networks().filter_map(|network| segment_of(host, network)).take(limit).collect();
     let program = host.control.program();
     let refused = program.refused().iter().map(|(key, error)| format!("{key}: {error}"));
     let waiting = program.waiting().map(|key| format!("{key}: its network is not there"));
@@ -157,8 +186,8 @@ pub fn answer(host: &Host, sources: Option<&Sources>, limit: usize) -> String {
     let problems = refused.chain(waiting).chain(unresolved).take(limit).collect();
     let control = sources.map_or(serde_json::Value::Null, Sources::status);
     let accounts = serde_json::to_value(accounts).unwrap_or_default();
-    serde_json::to_string_pretty(&State { entries, more, floods, next_hops, problems, control, accounts })
-        .unwrap_or_default()
+    let state = State { entries, more, floods, segments, next_hops, problems, control, accounts };
+    serde_json::to_string_pretty(&state).unwrap_or_default()
 }
 
 /// The flood list of a network.
@@ -168,6 +197,19 @@ fn floods_of(host: &Host, network: u32) -> impl Iterator<Item = Flood> + '_ {
     table.flood(network).map(move |tunnel| Flood {
         network,
         tunnel: describe_tunnel(tunnel),
+        owner: told.map(|(owner, _)| owner.name().to_owned()),
+        age: told.map(|(_, age)| age),
+    })
+}
+
+/// The Ethernet segment of a network.
+fn segment_of(host: &Host, network: u32) -> Option<SegmentShown> {
+    let segment = host.control.state().0.segment(network)?;
+    let told = host.control.told(&Key::Segment(network), now_ns());
+    Some(SegmentShown {
+        network,
+        designated: segment.is_designated,
+        peers: segment.peers.iter().map(ToString::to_string).collect(),
         owner: told.map(|(owner, _)| owner.name().to_owned()),
         age: told.map(|(_, age)| age),
     })

@@ -14,4 +14,5 @@ mod overlay_hosts;
 mod overlay_learns;
 mod ovs_hosts;
 mod router_hosts;
+mod segment_hosts;
 mod serve_hosts;

@@ -61,6 +61,7 @@ fn route(request: &Request<'_>, on: &mut Controlled<'_>) -> Result<Response, Ref
         (Method::Get, ["v1", "claims"]) => claims(request, on),
         (_, ["v1", "networks", vni]) => network(request, on, number(vni)?),
         (_, ["v1", "networks", vni, "flood"]) => flood(request, on, number(vni)?),
+        (_, ["v1", "networks", vni, "segment"]) => segment(request, on, number(vni)?),
         (_, ["v1", "networks", vni, "entries", mac]) => {
             let mac = json::read_mac(mac).map_err(|error| (400, error))?;
             entry(request, on, number(vni)?, mac)
@@ -114,6 +115,10 @@ fn network(request: &Request<'_>, on: &mut Controlled<'_>, vni: u32) -> Result<R
 
 fn flood(request: &Request<'_>, on: &mut Controlled<'_>, vni: u32) -> Result<Response, Refused> {
     change(request, on, Key::Flood(vni), |body, end| Ok(Value::Flood(json::read_flood(body, (vni, end))?)))
+}
+
+fn segment(request: &Request<'_>, on: &mut Controlled<'_>, vni: u32) -> Result<Response, Refused> {
+    change(request, on, Key::Segment(vni), |body, _| Ok(Value::Segment(json::read_segment(body)?)))
 }
 
 fn entry(

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use overlay::{Owner, Tunnel, Usage};
+use overlay::{Owner, Segment, Tunnel, Usage};
 use serde_json::{Map, Value as Json, json};
 use wire::MacAddress;
 
@@ -24,6 +24,7 @@ pub fn key(key: &Key) -> Json {
             json!({ "kind": "prefix", "vni": vni, "prefix": format!("{address}/{length}") })
         }
         Key::Flood(vni) => json!({ "kind": "flood", "vni": vni }),
+        Key::Segment(vni) => json!({ "kind": "segment", "vni": vni }),
     }
 }
 
@@ -39,6 +40,7 @@ pub fn cursor(key: &Key) -> String {
         Key::Other(vni, key) => format!("other-{vni}-{key:x}"),
         Key::Prefix(vni, (address, length)) => format!("prefix-{vni}-{address}-{length}"),
         Key::Flood(vni) => format!("flood-{vni}"),
+        Key::Segment(vni) => format!("segment-{vni}"),
     };
     text.replace(':', "_")
 }
@@ -67,6 +69,7 @@ pub fn read_cursor(text: &str) -> Result<Key, String> {
             vni.parse().ok().zip(prefix).map(|(vni, prefix)| Key::Prefix(vni, prefix))
         }
         ["flood", vni] => vni.parse().ok().map(Key::Flood),
+        ["segment", vni] => vni.parse().ok().map(Key::Segment),
         _ => None,
     };
     key.ok_or_else(|| format!("after={text:?} is not what a page gave as \"next\""))
@@ -110,6 +113,10 @@ pub fn value(value: Option<&Value>) -> Json {
             json!({ "group": several.name, "far_ends": members.collect::<Vec<_>>() })
         }
         Some(Value::Tunnels(all)) => json!({ "far_ends": all.iter().map(tunnel).collect::<Vec<_>>() }),
+        Some(Value::Segment(segment)) => {
+            let peers: Vec<String> = segment.peers.iter().map(IpAddr::to_string).collect();
+            json!({ "designated": segment.is_designated, "peers": peers })
+        }
     }
 }
 
@@ -184,6 +191,30 @@ pub fn read_flood(text: &[u8], network: (u32, Option<End>)) -> Result<Vec<Far>, 
     fars.sort_unstable();
     fars.dedup();
     Ok(fars)
+}
+
+/// Reads an Ethernet segment.
+///
+/// # Errors
+/// What is wrong, for people.
+pub fn read_segment(text: &[u8]) -> Result<Segment, String> {
+    let object = object(text, &["designated", "peers"])?;
+    let Some(Json::Bool(is_designated)) = object.get("designated") else {
+        return Err("\"designated\" must be true or false".into());
+    };
+    let list = match object.get("peers") {
+        None | Some(Json::Null) => &[][..],
+        Some(Json::Array(list)) => list,
+        Some(_) => return Err("\"peers\" must be a list of addresses".into()),
+    };
+    let address = |peer: &Json| peer.as_str().and_then(|text| text.parse().ok());
+    let wrong = |peer: &Json| format!("{peer} in \"peers\" is no IP address in quotes");
+    let peers: Result<Vec<IpAddr>, String> =
+        list.iter().map(|peer| address(peer).ok_or_else(|| wrong(peer))).collect();
+    let mut peers = peers?;
+    peers.sort_unstable();
+    peers.dedup();
+    Ok(Segment { is_designated: *is_designated, peers })
 }
 
 const FAR: &[&str] = &["remote", "local", "vni", "port"];

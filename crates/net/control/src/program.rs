@@ -128,7 +128,7 @@ impl Program {
         &self.refused
     }
 
-    /// Entries and flood lists of which the network is not there.
+    /// Entries, flood lists and segments of which the network is not there.
     pub fn waiting(&self) -> impl Iterator<Item = Key> {
         let of_network = |vni: &u32| self.places(*vni).into_iter();
         self.waiting.iter().filter(|vni| !self.networks.contains_key(vni)).flat_map(of_network)
@@ -166,11 +166,14 @@ impl Program {
                 self.set_network(overlay, vni, settings)?
             }
             (Key::Network(vni), _) => self.remove_network(overlay, vni)?,
-            (Key::Entry(vni, _) | Key::Other(vni, _) | Key::Prefix(vni, _) | Key::Flood(vni), _)
+            (Key::Entry(vni, _) | Key::Other(vni, _) | Key::Prefix(vni, _), _)
+            | (Key::Flood(vni) | Key::Segment(vni), _)
                 if !self.networks.contains_key(&vni) =>
             {
                 self.wait(vni);
             }
+            (Key::Segment(vni), Some(Value::Segment(segment))) => overlay.set_segment(vni, Some(segment))?,
+            (Key::Segment(vni), _) => overlay.set_segment(vni, None)?,
             (Key::Entry(..) | Key::Other(..) | Key::Prefix(..), value) => {
                 self.put_entry(overlay, key, owner.zip(value.as_ref()))?;
             }
@@ -264,7 +267,8 @@ impl Program {
     /// Notes whether somebody wants something of a network that is not there.
     fn wait(&mut self, vni: u32) {
         let is_wanted = |claims: &BTreeMap<Key, Claim>| {
-            entries_of(claims, vni).next().is_some() || claims.contains_key(&Key::Flood(vni))
+            let others = [Key::Flood(vni), Key::Segment(vni)];
+            entries_of(claims, vni).next().is_some() || others.iter().any(|key| claims.contains_key(key))
         };
         match self.claims.iter().any(is_wanted) {
             true => self.waiting.insert(vni),
@@ -272,11 +276,11 @@ impl Program {
         };
     }
 
-    /// The entries of a network that somebody wants, and its flood list.
+    /// The entries of a network that somebody wants, its flood list and its segment.
     fn places(&self, vni: u32) -> BTreeSet<Key> {
         let entries = self.claims.iter().flat_map(|claims| entries_of(claims, vni));
-        let flood = Key::Flood(vni);
-        entries.chain(Some(flood).filter(|key| self.value(key).is_some())).collect()
+        let others = [Key::Flood(vni), Key::Segment(vni)].into_iter();
+        entries.chain(others.filter(|key| self.value(key).is_some())).collect()
     }
 }
 

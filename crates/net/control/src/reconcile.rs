@@ -80,7 +80,7 @@ fn is_told(key: &Key, options: &Options) -> bool {
         Key::Route(_) => !options.ports.is_empty(),
         Key::Network(_) => true,
         Key::Entry(..) | Key::Flood(_) => options.entries == Origin::Kernel,
-        Key::Other(..) | Key::Prefix(..) => false,
+        Key::Other(..) | Key::Prefix(..) | Key::Segment(_) => false,
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use overlay::{Match, Member, Network, Port, Prefix, Protocol, Route, Tunnel, Unknown};
+use overlay::{Match, Member, Network, Port, Prefix, Protocol, Route, Segment, Tunnel, Unknown};
 use wire::MacAddress;
 
 /// The port of routes that lead to where the overlay has no port. There is never a port of
@@ -33,6 +33,8 @@ pub enum Key {
     Prefix(u32, Prefix),
     /// The tunnels for frames to nobody known.
     Flood(u32),
+    /// The Ethernet segment behind a network's port.
+    Segment(u32),
 }
 
 /// What is at a place.
@@ -61,6 +63,8 @@ pub enum Value {
     Several(Arc<Several>),
     /// A flood list with such tunnels.
     Tunnels(Vec<Tunnel>),
+    /// Which frames for all go to an Ethernet segment.
+    Segment(Segment),
 }
 
 /// Tunnels of an entry of the configuration's, each for its share of the flows.
@@ -281,7 +285,8 @@ impl Key {
             | Key::Entry(vni, _)
             | Key::Other(vni, _)
             | Key::Prefix(vni, _)
-            | Key::Flood(vni) => Some(*vni),
+            | Key::Flood(vni)
+            | Key::Segment(vni) => Some(*vni),
             Key::Port(_) | Key::Neighbor(..) | Key::Route(_) => None,
         }
     }
@@ -318,6 +323,7 @@ impl fmt::Display for Key {
             Key::Other(vni, key) => write!(f, "entry {key:#x} of network {vni}"),
             Key::Prefix(vni, (address, length)) => write!(f, "entry {address}/{length} of network {vni}"),
             Key::Flood(vni) => write!(f, "flood list of network {vni}"),
+            Key::Segment(vni) => write!(f, "Ethernet segment of network {vni}"),
         }
     }
 }
@@ -389,6 +395,14 @@ impl fmt::Display for Value {
             Value::Tunnels(tunnels) => {
                 let remotes: Vec<String> = tunnels.iter().map(|tunnel| tunnel.remote.to_string()).collect();
                 write!(f, "to {}", remotes.join(" and "))
+            }
+            Value::Segment(segment) => {
+                let role = if segment.is_designated { "designated" } else { "not designated" };
+                let peers: Vec<String> = segment.peers.iter().map(IpAddr::to_string).collect();
+                match peers.is_empty() {
+                    true => write!(f, "{role}, without peers"),
+                    false => write!(f, "{role}, peers {}", peers.join(" and ")),
+                }
             }
         }
     }

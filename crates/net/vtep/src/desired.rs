@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use control::{Key, Settings, Several, Value};
-use overlay::{Learning, Network, Port, Prefix, Protocol, Route, Tunnel};
+use overlay::{Learning, Network, Port, Prefix, Protocol, Route, Segment, Tunnel};
 use wire::MacAddress;
 
 /// The content of a table as a configuration asks for it.
@@ -28,6 +28,8 @@ pub struct Desired {
     pub floods: BTreeMap<u32, Vec<Tunnel>>,
     /// Ends of tunnels that are here.
     pub ends: BTreeMap<EndKey, End>,
+    /// Ethernet segments behind networks' ports.
+    pub segments: BTreeMap<u32, Segment>,
     /// How networks learn from the frames that come out of tunnels.
     pub learning: BTreeMap<u32, Learning>,
 }
@@ -141,6 +143,8 @@ impl Desired {
         // An empty list is no wish: it must not hide another owner's.
         let floods = self.floods.iter().filter(|(_, flood)| !flood.is_empty());
         all.extend(floods.map(|(number, flood)| (Key::Flood(*number), Value::tunnels(flood.clone()))));
+        let segments = self.segments.iter();
+        all.extend(segments.map(|(number, is)| (Key::Segment(*number), Value::Segment(is.clone()))));
         all
     }
 }

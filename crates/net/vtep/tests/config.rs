@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use control::{Key, Several, Value};
-use overlay::{Dscp, Layer, Match, Prefix, Target, Tunnel, Unknown};
+use overlay::{Dscp, Layer, Match, Prefix, Segment, Target, Tunnel, Unknown};
 use vtep::{At, Config, Desired, Error, Held, Listen, Way};
 use wire::MacAddress;
 
@@ -387,6 +387,36 @@ fn what_is_wrong_with_learning_has_its_place() {
     let router = text.replace("port = 'tap:a'\n", "mac = '02:00:00:00:00:01'\n").replace("ipip", "vxlan");
     let error = Config::parse_for_router(&router).unwrap_err();
     assert_eq!(error.cause, "the elements of a router do not learn");
+}
+
+#[test]
+fn what_is_said_of_a_segment_is_read_and_what_is_wrong_has_its_place() {
+    let with =
+        |segment: &str| GOOD.replacen("protocol = \"vxlan\"", &format!("protocol = \"vxlan\"\n{segment}"), 1);
+    let read = |segment: &str| Config::parse(&with(segment)).unwrap().desired(&[]);
+    let is = |segment: &str| read(segment).segments[&100].clone();
+    let peer = |last| [192, 0, 2, last].into();
+    assert_eq!(is("segment = {}"), Segment { is_designated: true, peers: vec![] });
+    let segment = is("segment = { designated = false, peers = ['192.0.2.3', '192.0.2.2', '192.0.2.3'] }");
+    assert_eq!(segment, Segment { is_designated: false, peers: vec![peer(2), peer(3)] });
+    // It comes into the table, changes there, and goes.
+    let mut held = Held::new(Default::default());
+    for (text, number) in [("", 0), ("segment = { designated = false }", 1), ("segment = {}", 1), ("", 0)] {
+        let desired = read(text);
+        held.apply(desired.clone(), 0).unwrap();
+        assert_eq!(desired.segments.len(), number);
+        assert_eq!(held.table.segment(100), desired.segments.get(&100));
+    }
+    let cause = |segment: &str| refused(&with(segment)).cause;
+    assert_eq!(cause("segment = 5"), "a segment must be a table");
+    assert_eq!(cause("segment = { df = true }"), "a segment has no `df`");
+    assert_eq!(cause("segment = { designated = 1 }"), "this is a number");
+    assert!(cause("segment = { peers = ['x'] }").contains("no IP address"));
+    let many: Vec<String> = (0..65).map(|n| format!("'192.0.2.{n}'")).collect();
+    let error = cause(&format!("segment = {{ peers = [{}] }}", many.join(",")));
+    assert_eq!(error, "too many endpoints have the segment");
+    let error = changed("peer = \"02:00:00:00:0c:01\"", "peer = \"02:00:00:00:0c:01\"\nsegment = {}");
+    assert!(error.cause.contains("Ethernet frames"), "{error:?}");
 }
 
 fn no_change_harms_the_reader(good: &str) {

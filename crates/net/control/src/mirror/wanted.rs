@@ -58,6 +58,8 @@ impl Mirror {
             Key::Network(vni) => self.network(vni).map(Value::Network),
             Key::Entry(vni, mac) => self.entry(vni, mac),
             Key::Other(..) | Key::Prefix(..) => None,
+            // Neither the kernel nor FRR's stream has a word for it.
+            Key::Segment(_) => None,
             Key::Flood(vni) => Some(self.flood(vni)).filter(|fars| !fars.is_empty()).map(Value::Flood),
         }
     }

@@ -9,7 +9,7 @@ use super::{Program, tunnel, tunnels};
 use crate::state::{Key, Value};
 
 impl Program {
-    /// Ends, entries and flood lists that are in the overlay's table otherwise than all owners
+    /// Ends, entries, flood lists and segments that are in the overlay's table otherwise than all owners
     /// together want them, and places of which it refused the value: each with a sentence.
     pub fn compare_table(&self, overlay: &Overlay) -> Vec<(Key, String)> {
         let mut found = Vec::new();
@@ -32,6 +32,7 @@ impl Program {
             let unwanted = there.filter(|key| !is_wanted(key));
             found.extend(unwanted.map(|key| (key, format!("nobody wants {key}, which is there"))));
             found.extend(self.compare_flood(overlay, *vni).map(|what| (Key::Flood(*vni), what)));
+            found.extend(self.compare_segment(overlay, *vni).map(|what| (Key::Segment(*vni), what)));
         }
         let refused = self.refused.iter().map(|(key, error)| (*key, format!("{key} was refused: {error}")));
         found.extend(refused);
@@ -71,6 +72,15 @@ impl Program {
         let is_so = overlay.flood(vni).eq(&wanted);
         let (is, should) = (overlay.flood(vni).count(), wanted.len());
         (!is_so).then(|| format!("{key} has {is} far ends that are not the {should} that it should have"))
+    }
+
+    fn compare_segment(&self, overlay: &Overlay, vni: u32) -> Option<String> {
+        let key = Key::Segment(vni);
+        let wanted = match self.value(&key).filter(|_| !self.refused.contains_key(&key)) {
+            Some(Value::Segment(segment)) => Some(segment),
+            _ => None,
+        };
+        (overlay.segment(vni) != wanted).then(|| format!("{key} is not as it should be"))
     }
 }
 

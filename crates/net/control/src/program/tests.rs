@@ -1,6 +1,6 @@
 use std::net::{IpAddr, Ipv4Addr};
 
-use overlay::{LocalEnd, Member, Network, Protocol};
+use overlay::{LocalEnd, Member, Network, Protocol, Segment};
 use wire::MacAddress;
 
 use super::*;
@@ -291,4 +291,34 @@ fn a_group_that_is_not_what_is_wanted_is_named_and_put_again() {
         (program.compare_table(&overlay), members(&overlay, 1)),
         (vec![], vec![address(2), address(3)])
     );
+}
+
+/// What is told of a network's segment waits for the network, and is told again of a new one.
+#[test]
+fn a_segment_waits_for_its_network_and_is_named_where_it_is_otherwise() {
+    let (mut overlay, mut program) = (Overlay::new(), Program::new());
+    let key = Key::Segment(10);
+    let segment = |last| Segment { is_designated: false, peers: vec![address(last)] };
+    let change = |last| Change { key, value: Some(Value::Segment(segment(last))) };
+    program.apply(&mut overlay, Owner::Api, vec![change(2)], 0);
+    assert_eq!((program.waiting().collect::<Vec<_>>(), overlay.segment(10)), (vec![key], None));
+    program.apply(&mut overlay, Owner::Kernel, vec![network()], 0);
+    assert_eq!((program.waiting().count(), overlay.segment(10)), (0, Some(&segment(2))));
+    assert_eq!(program.compare_table(&overlay), []);
+    // The file goes first, and what a controller said is there when it gives up.
+    program.apply(&mut overlay, Owner::Static, vec![change(3)], 0);
+    assert_eq!(overlay.segment(10), Some(&segment(3)));
+    program.apply(&mut overlay, Owner::Static, vec![Change { key, value: None }], 0);
+    assert_eq!(overlay.segment(10), Some(&segment(2)));
+    overlay.set_segment(10, None).expect("a network");
+    let found = program.compare_table(&overlay);
+    assert_eq!((found.len(), found[0].0), (1, key), "{found:?}");
+    assert!(program.put_again(&mut overlay, key));
+    assert_eq!(program.compare_table(&overlay), []);
+    program.apply(&mut overlay, Owner::Kernel, vec![Change { key: Key::Network(10), value: None }], 0);
+    assert_eq!(overlay.segment(10), None);
+    program.apply(&mut overlay, Owner::Kernel, vec![network()], 0);
+    assert_eq!(overlay.segment(10), Some(&segment(2)));
+    program.apply(&mut overlay, Owner::Api, vec![Change { key, value: None }], 0);
+    assert_eq!((overlay.segment(10), program.compare_table(&overlay)), (None, vec![]));
 }

@@ -108,6 +108,28 @@ fn an_end_has_the_port_that_a_controller_writes_and_far_ends_take_it_over() {
     }
 }
 
+/// What FRR says of a segment, as a controller hands it on.
+#[test]
+fn a_controller_says_who_forwards_to_a_segment() {
+    const SEGMENT: &str = "/v1/networks/10/segment";
+    let mut rig = Rig::new();
+    assert_eq!(rig.ask("PUT", "/v1/networks/10", r#"{"local": "192.0.2.1"}"#).0, 201);
+    let peers = r#"{"designated": false, "peers": ["192.0.2.3", "192.0.2.2", "192.0.2.3"]}"#;
+    assert_eq!(rig.ask("PUT", SEGMENT, peers).0, 201);
+    let (_, body) = rig.ask("GET", SEGMENT, "");
+    assert_eq!(body["is"], json!({ "designated": false, "peers": ["192.0.2.2", "192.0.2.3"] }));
+    assert_eq!(body["at"], json!({ "kind": "segment", "vni": 10 }));
+    let has = |rig: &Rig| rig.overlay.segment(10).map(|segment| (segment.is_designated, segment.peers.len()));
+    assert_eq!(has(&rig), Some((false, 2)));
+    assert_eq!(rig.ask("PUT", SEGMENT, r#"{"designated": true}"#).0, 204);
+    assert_eq!(has(&rig), Some((true, 0)));
+    let many: Vec<String> = (0..=overlay::MAX_PEERS).map(|n| format!("10.0.0.{n}")).collect();
+    let (status, body) = rig.ask("PUT", SEGMENT, &json!({ "designated": false, "peers": many }).to_string());
+    assert!(status == 409 && body["error"].as_str().unwrap().contains("at most"), "{body}");
+    assert_eq!(has(&rig), Some((true, 0)), "what is refused changes nothing");
+    assert_eq!((rig.ask("DELETE", SEGMENT, "").0, has(&rig)), (204, None));
+}
+
 #[test]
 fn what_a_controller_takes_back_is_the_kernels_again() {
     let mut rig = Rig::new();
@@ -150,6 +172,10 @@ fn wrong_requests_are_told_what_is_wrong_and_change_nothing() {
         ("/v1/networks/10/entries/01:00:00:00:00:01", r#"{"remote": "192.0.2.2"}"#, 400, "flood"),
         ("/v1/networks/10/entries/02", r#"{"remote": "192.0.2.2"}"#, 400, "Ethernet address"),
         ("/v1/networks/10/flood", r#"{"far_ends": [{"remote": "192.0.2.2"}, 5]}"#, 400, "far end 1"),
+        ("/v1/networks/10/segment", r#"{"peers": []}"#, 400, "designated"),
+        ("/v1/networks/10/segment", r#"{"designated": true, "peers": [7]}"#, 400, "7 in"),
+        ("/v1/networks/10/segment", r#"{"designated": true, "peers": "192.0.2.2"}"#, 400, "a list"),
+        ("/v1/networks/10/segment", r#"{"designated": 1}"#, 400, "true or false"),
         ("/v1/nothing", "{}", 404, "/v1/nothing"),
         ("/v1/status", "{}", 405, "GET"),
     ] {
@@ -206,7 +232,7 @@ proptest! {
         let addresses = [IpAddr::V4(v4.into()), IpAddr::V6(v6.into())];
         let of_address = addresses.iter().flat_map(|ip| [Key::Neighbor(port, *ip), Key::Route((*ip, length))]);
         let entries = [Key::Entry(vni, mac), Key::Other(vni, v6), Key::Prefix(vni, (addresses[1], length))];
-        let keys = [Key::Port(port), Key::Network(vni), Key::Flood(vni)].into_iter().chain(entries);
+        let keys = [Key::Port(port), Key::Network(vni), Key::Flood(vni), Key::Segment(vni)].into_iter().chain(entries);
         for key in of_address.chain(keys) {
             let text = cursor(&key);
             prop_assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)), "{text}");
@@ -280,6 +306,7 @@ fn the_description_is_served_and_says_what_is_so() {
                     Some("#/components/schemas/Flood") => {
                         r#"{"far_ends": [{"remote": "192.0.2.2", "local": "192.0.2.1"}]}"#
                     }
+                    Some("#/components/schemas/Segment") => r#"{"designated": true, "peers": ["192.0.2.2"]}"#,
                     Some(other) => panic!("{other} is not known here"),
                     None => "",
                 };
@@ -301,7 +328,7 @@ fn the_description_is_served_and_says_what_is_so() {
             }
         }
     }
-    assert!(asked >= 15, "{asked}");
+    assert!(asked >= 19, "{asked}");
 }
 
 struct Served {

@@ -8,6 +8,7 @@ mod group;
 mod learning;
 mod network;
 mod read;
+mod segment;
 mod tunnel;
 mod underlay;
 

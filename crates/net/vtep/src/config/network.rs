@@ -27,6 +27,7 @@ const KEYS: &[&str] = &[
     "peer",
     "flood",
     "learning",
+    "segment",
     "entry",
     "end",
     "accept_zero_checksum",
@@ -82,6 +83,7 @@ impl Reading<'_> {
         }
         self.flood(&table, &basis)?;
         self.learning(&table, &basis)?;
+        self.segment(&table, &basis)?;
         for value in table.list("end")? {
             let end = Table::new(value, "an end", &[&["remote"], tunnel::KEYS])?;
             let tunnel = self.tunnel(&end, &basis)?;
