@@ -234,7 +234,10 @@ fn entries_of(host: &Host, network: u32) -> impl Iterator<Item = Entry> + '_ {
     let exact = table.entries_of(network).zip(std::iter::repeat(table.network(network)));
     let exact = exact.filter_map(move |(is, settings)| {
         let at = Key::at(network, settings?, is.identifier);
-        let key = format!("{:#x}", is.identifier);
+        let key = match at {
+            Key::Entry(_, mac) => mac.to_string(),
+            _ => format!("{:#x}", is.identifier),
+        };
         let Usage { count, last } = table.usage(network, is.identifier).unwrap_or_default();
         let used =
             last.map(|last| Duration::from_nanos(now.unsigned_abs()).saturating_sub(last).as_secs_f64());

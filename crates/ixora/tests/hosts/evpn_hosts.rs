@@ -219,7 +219,7 @@ impl Leaf {
 
     /// Where an entry leads, and whose it is.
     fn entry(&self, machine: usize) -> Option<(String, String)> {
-        let key = format!("{:#x}", 0x0200_0000_0A00 + machine);
+        let key = station(machine);
         let shown = self.shown();
         let entry = shown["entries"].as_array()?.iter().find(|entry| entry["key"] == *key)?;
         Some((remote(entry)?, entry["owner"].as_str()?.to_owned()))

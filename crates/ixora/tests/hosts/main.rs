@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod evpn_guide;
 mod evpn_hosts;
 mod host;
 mod interfaces;
