@@ -1,6 +1,7 @@
 //! `overlay.toml`: what is read, and what is refused with its place.
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use control::{Key, Several, Value};
@@ -356,6 +357,55 @@ fn the_page_about_overlays_has_all_protocols() {
     for protocol in overlay::PROTOCOLS {
         assert!(page.contains(&format!("`{}`", protocol.name)), "{}", protocol.name);
     }
+}
+
+/// The keys in the tables below a heading of a page: what stands in quotes in the first column.
+fn keys_below<'a>(page: &'a str, heading: &str) -> BTreeSet<&'a str> {
+    let (_, rest) = page.split_once(&format!("\n### {heading}")).unwrap_or_else(|| panic!("{heading}"));
+    let end = rest.find("\n#").unwrap_or(rest.len());
+    let cells = rest[..end].lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+    cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect()
+}
+
+/// The page has all keys that the reader knows and no others.
+#[test]
+fn the_page_about_overlays_has_all_keys() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/overlays.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let known = |text: &str| -> BTreeSet<String> {
+        let error = refused(text);
+        let names = error.fix.strip_prefix("it may have ").unwrap_or_else(|| panic!("{text}: {error:?}"));
+        names.split(", ").map(str::to_owned).collect()
+    };
+    let with_wrong_key = |behind: &str| {
+        assert!(GOOD.contains(behind), "{behind}");
+        known(&GOOD.replacen(behind, &format!("{behind}\nwrong = 1"), 1))
+    };
+    let sections = ["`[[underlay]]`", "`[[route]]`", "`[[network]]`", "`[[network.entry]]`", "`[[group]]`"];
+    let mut keys = sections.map(|heading| keys_below(&page, heading));
+    // A network has all keys of tunnels, and tables of its own.
+    let of_entries = ["key", "remote", "remotes", "group"];
+    let tunnels: Vec<&str> = keys[3].iter().filter(|key| !of_entries.contains(key)).copied().collect();
+    assert!(tunnels.len() > 10, "{tunnels:?}");
+    keys[2].extend(tunnels.into_iter().chain(["entry", "end"]));
+    let known_keys = [
+        with_wrong_key("[[underlay]]"),
+        with_wrong_key("[[route]]"),
+        with_wrong_key("[[network]]"),
+        with_wrong_key("[[network.entry]]"),
+        known(&format!("[[group]]\nwrong = 1\n{GOOD}")),
+    ];
+    for ((heading, keys), known) in sections.into_iter().zip(keys).zip(&known_keys) {
+        let known: BTreeSet<&str> = known.iter().map(String::as_str).collect();
+        assert_eq!(keys, known, "{heading}");
+    }
+    let owners = keys_below(&page, "Who changes the table");
+    let mut known_keys = BTreeSet::from(["learn".to_owned()]);
+    for table in ["api", "fpm"] {
+        let text = format!("learn = 'fpm'\n[{table}]\nwrong = 1\n{GOOD}");
+        known_keys.extend(known(&text).into_iter().chain([format!("[{table}]")]));
+    }
+    assert_eq!(owners, known_keys.iter().map(String::as_str).collect());
 }
 
 #[test]
