@@ -74,6 +74,7 @@ pub fn text(host: &Host, sources: Option<&Sources>) -> String {
         }
     }
     learning(&mut out, table);
+    segments(&mut out, table);
     of_endpoint(&mut out, host, table);
     far_ends(&mut out, table);
     observed(&mut out, sources);
@@ -96,6 +97,16 @@ fn learning(out: &mut String, table: &Overlay) {
         ] {
             let _ = writeln!(out, "{name}{{{label},what=\"{what}\"}} {count}");
         }
+    }
+}
+
+/// Which Ethernet segments get what is for all by this endpoint.
+fn segments(out: &mut String, table: &Overlay) {
+    let name = "ixora_overlay_segment_designated";
+    head(out, name, "gauge", "Whether frames for all go to a network's Ethernet segment by this endpoint.");
+    for network in table.networks() {
+        let Some(segment) = table.segment(network) else { continue };
+        let _ = writeln!(out, "{name}{{{}}} {}", of_network(network), u8::from(segment.is_designated));
     }
 }
 

@@ -140,6 +140,25 @@ fn metrics(port: u16, path: &str, host: &str) -> String {
     answer
 }
 
+/// The series of an endpoint that follows nobody are those of the page's table, but for what is
+/// told of those who are followed.
+fn all_series_are_documented(metrics: &str) {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/overlays.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    let cells = page.lines().filter_map(|line| line.strip_prefix("| `ixora_")?.split(" | ").next());
+    let names = cells.flat_map(|cell| cell.split('`').step_by(2).filter(|name| !name.is_empty()));
+    // The first of a row is named whole, and others by their ends.
+    let whole = |name: &str| match name.strip_prefix("overlay") {
+        Some(end) => format!("ixora_overlay{end}"),
+        None => format!("ixora_overlay{name}"),
+    };
+    let documented: std::collections::BTreeSet<String> = names.map(whole).collect();
+    let served = metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+    let mut served: std::collections::BTreeSet<String> = served.map(str::to_owned).collect();
+    served.extend(["kernel_current", "control_total"].map(|end| format!("ixora_overlay_{end}")));
+    assert_eq!(documented, served);
+}
+
 /// A group of two far ends of which one is known: what goes there is explained with the member
 /// that was picked, counted by far end, served over HTTP and seen by `ixora top`.
 #[test]
@@ -151,8 +170,9 @@ fn tunnels_are_seen_by_people_and_by_prometheus() {
         "[[group]]\nname = \"pair\"\nremotes = [\"192.0.2.2\", { remote = \"192.0.2.3\", weight = 9 }]\n";
     let entry = "remote = \"192.0.2.2\"\n[[network.entry]]";
     assert!(text.contains(entry), "{text}");
-    std::fs::write(&config, format!("{group}{}", text.replace(entry, "group = \"pair\"\n[[network.entry]]")))
-        .expect("a file");
+    let text = text.replace(entry, "group = \"pair\"\n[[network.entry]]");
+    let text = text.replace("number = 100", "number = 100\nsegment = { designated = false }");
+    std::fs::write(&config, format!("{group}{text}")).expect("a file");
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = free.local_addr().expect("an address").port();
     drop(free);
@@ -176,6 +196,8 @@ fn tunnels_are_seen_by_people_and_by_prometheus() {
     let other = "{network=\"100\",far_end=\"192.0.2.3\"}";
     assert!(text.contains(&format!("ixora_overlay_far_end_packets_total{other} 0\n")), "{text}");
     assert!(text.contains(&format!("ixora_overlay_far_end_entries{other} 2\n")), "{text}");
+    assert!(text.contains("ixora_overlay_segment_designated{network=\"100\"} 0\n"), "{text}");
+    all_series_are_documented(&text);
     assert!(metrics(port, "/metrics", "a.stranger").starts_with("HTTP/1.1 421"));
     assert!(metrics(port, "/other", "localhost").starts_with("HTTP/1.1 404"));
     for source in [format!("http://127.0.0.1:{port}"), control.to_string()] {
