@@ -85,7 +85,7 @@ pub trait Function: Send + Sync + Sized + 'static {
     /// The driver's name, and that of Linux's driver of the physical function.
     const DRIVER: &'static str;
     const HOST: &'static str;
-    /// Limits.
+    /// Its limits, and where its queues' doorbells are.
     const INFO: &'static ChipInfo;
     /// Where the registers are.
     const REGISTERS: &'static Registers;
