@@ -133,7 +133,7 @@ pub fn measure_watched(
     let mut finished = running.end();
     for poller in &finished.pollers {
         poller.rx.iter().for_each(|rx| summary.add_rx(rx));
-        poller.tx.iter().for_each(|tx| summary.add_tx(tx));
+        poller.tx.iter().for_each(|tx| summary.add_tx(tx, poller.retries));
     }
     summary.finish(ports, finished.progress());
     summary.add_queues(&ports.taken, &finished.pollers);

@@ -171,14 +171,14 @@ impl Summary {
         self.note("no_buffer", rx.no_buffer);
     }
 
-    /// Adds a transmit queue's counters.
-    pub fn add_tx(&mut self, tx: &TxStats) {
+    /// Adds the counters of a transmit queue whose poller sends again what a full ring refused, or
+    /// has nowhere to keep it.
+    pub fn add_tx(&mut self, tx: &TxStats, retries: bool) {
         self.tx_packets += tx.packets;
         self.tx_bytes += tx.bytes;
-        // A generator tries again; a forwarder has nowhere to keep them.
-        match self.command {
-            "pktgen" => self.note("ring_full", tx.ring_full),
-            _ => self.lose(Reason::TxRingFull, tx.ring_full),
+        match retries {
+            true => self.note("ring_full", tx.ring_full),
+            false => self.lose(Reason::TxRingFull, tx.ring_full),
         }
     }
 

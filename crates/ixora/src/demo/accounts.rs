@@ -151,7 +151,7 @@ mod tests {
         endpoint.device.wire.from_host.delivered = 7;
         endpoint.device.drops.insert("rx_fifo_full".to_owned(), 1);
         let tx = TxStats { ring_full: 2, ..TxStats::default() };
-        let poller = PollerStats { rx: vec![RxStats::default()], tx: vec![tx] };
+        let poller = PollerStats { rx: vec![RxStats::default()], tx: vec![tx], retries: false };
         (vec![poller; 2], Report { elapsed_ms: 1, endpoints: vec![endpoint; 2] })
     }
 

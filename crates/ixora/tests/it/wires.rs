@@ -2,6 +2,7 @@
 //! the other.
 
 use std::os::unix::net::UnixDatagram;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -152,6 +153,39 @@ fn frames_that_a_socket_never_takes_are_among_the_losses() {
     assert!(got > 0 && lost("tx_wire_full") > 0, "{got} came: {summary:#}");
     let lost = lost("tx_wire_full") + lost("tx_unsent");
     assert_eq!(summary["tx_packets"].as_u64(), Some(got + lost), "{got} came: {summary:#}");
+}
+
+/// A host keeps what a full ring refuses, and sends it later: that is no loss.
+#[test]
+fn what_a_host_keeps_for_a_full_ring_is_not_lost() {
+    let place = tempfile::tempdir().expect("a directory");
+    let [server, client] = ["server", "client"].map(|name| place.path().join(name));
+    let port = |own: &Path, other: &Path| {
+        format!("--port model:82599,wire=unix:{},remote={}", own.display(), other.display())
+    };
+    let words = format!("serve echo {} --addr 10.0.0.2/24 --json", port(&server, &client));
+    let serving = start(place.path(), &words);
+    until("socket", || server.exists());
+    // More connections than a small ring holds segments.
+    let ends = format!("{} --addr 10.0.0.1/24 --to 10.0.0.2 --ring 64", port(&client, &server));
+    let words = format!("load echo {ends} --connections 100 --size 500 --rate max --duration 1s --json");
+    let done = run(place.path(), &words);
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    let summary = &done.json()["summary"];
+    assert!(summary["notes"]["ring_full"].as_u64() > Some(0), "{summary:#}");
+    assert_eq!(summary["losses"]["tx_ring_full"], serde_json::Value::Null, "{summary:#}");
+    serving.signal(Signal::TERM);
+    let served = serving.wait(20);
+    assert_eq!(served.code(), Some(0), "{served:#?}");
+    // Each frame that the client sent came, or is among its losses.
+    let count = |of: &serde_json::Value| of.as_u64().unwrap_or_default();
+    let wire = ["tx_wire_full", "tx_wire_down", "tx_wire_error", "tx_unsent"];
+    let lost: u64 = wire.iter().map(|name| count(&summary["losses"][*name])).sum();
+    let served = served.json();
+    let not_received: u64 =
+        ["rx_no_descriptor", "rx_fifo_full"].iter().map(|name| count(&served["losses"][*name])).sum();
+    let received = count(&served["rx_packets"]) + not_received;
+    assert_eq!(count(&summary["tx_packets"]), received + lost, "{summary:#}\n{served:#}");
 }
 
 #[test]

@@ -33,12 +33,14 @@ pub struct PollerStats {
     pub rx: Vec<RxStats>,
     /// Its transmit queues.
     pub tx: Vec<TxStats>,
+    /// Whether what a full ring of them refused was kept, and is no loss.
+    pub retries: bool,
 }
 
 impl PollerStats {
     /// What they counted until now.
     pub(crate) fn of(poller: &mut dyn Poller) -> PollerStats {
-        let mut stats = PollerStats::default();
+        let mut stats = PollerStats { retries: poller.retries(), ..PollerStats::default() };
         poller.queues(&mut |queue| match queue {
             Queue::Rx(rx) => stats.rx.push(rx.stats()),
             Queue::Tx(tx) => stats.tx.push(tx.stats()),

@@ -25,7 +25,8 @@ impl Run {
     fn new(offered: u64, delivered: u64) -> Run {
         let mut endpoint = EndpointReport::default();
         endpoint.device.wire.check = Some(CheckStats::default());
-        let poller = PollerStats { rx: vec![RxStats::default()], tx: vec![TxStats::default()] };
+        let poller =
+            PollerStats { rx: vec![RxStats::default()], tx: vec![TxStats::default()], retries: false };
         let report = Report { elapsed_ms: 1000, endpoints: vec![endpoint; 2] };
         let samples = Samples::default();
         let mut run = Run {
