@@ -210,7 +210,7 @@ pub(super) const BUGS: &[Bug] = &[
         edits: &[edit(
             "intel/rx.rs",
             "if !self.owner.disable_rx(self.index) {
-            self.ring.leak();
+            self.owner.device().retire(self.ring.take_memory());
         }",
             "",
         )],
@@ -224,8 +224,9 @@ pub(super) const BUGS: &[Bug] = &[
         edits: &[edit(
             "intel/tx.rs",
             "if !self.owner.disable_tx(self.index) {
-            self.ring.leak();
-            self.head.iter().for_each(Head::leak);
+            let device = self.owner.device();
+            device.retire(self.ring.take_memory());
+            self.head.take().into_iter().for_each(|head| device.retire(Box::new(head)));
         }",
             "",
         )],
