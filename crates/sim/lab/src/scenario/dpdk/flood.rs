@@ -92,9 +92,11 @@ impl Seen {
             say("testpmd forwarded it or says so", all.is_some() && all == received);
             let left = forwarded.map(|(left, _)| left);
             say("the other device sent as many", left == Some(there.sent));
-            let named =
-                there.sent == there.delivered + there.lost && there.delivered == back && there.lost > 0;
+            let named = there.sent == there.delivered + there.lost && there.delivered == back;
             say("and what the host did not take is counted", named);
+            // A device waits for a host that is slow, so that testpmd's ring was full.
+            let slowed = forwarded.is_some_and(|(_, refused)| refused > 0) || there.lost > 0;
+            say("the host was too slow for it", slowed);
         }
         checks
     }
