@@ -47,7 +47,7 @@ pub(super) const BUGS: &[Bug] = &[
         name: "xl710-receive-disable-not-awaited",
         about: "A receive ring is freed without reading QENA_STAT until it is clear.",
         linter: Reports("DisableNotAwaited", "8"),
-        test: "i40e_rings::a_queue_that_never_stops_keeps_its_buffers_for_good",
+        test: "i40e_rings::a_queue_that_never_stops_keeps_its_buffers_until_the_device_is_reset",
         demo: false,
         edits: &[edit(
             "i40e/device.rs",
@@ -59,7 +59,7 @@ pub(super) const BUGS: &[Bug] = &[
         name: "xl710-transmit-disable-not-awaited",
         about: "A transmit ring is freed without reading QENA_STAT until it is clear.",
         linter: Reports("DisableNotAwaited", "8"),
-        test: "i40e_rings::a_queue_that_never_stops_keeps_its_buffers_for_good",
+        test: "i40e_rings::a_queue_that_never_stops_keeps_its_buffers_until_the_device_is_reset",
         demo: false,
         edits: &[edit(
             "i40e/device.rs",
