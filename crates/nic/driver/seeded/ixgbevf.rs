@@ -79,7 +79,7 @@ pub(super) const BUGS: &[Bug] = &[
         name: "ixgbevf-receive-disable-not-awaited",
         about: "VFRXDCTL.ENABLE is cleared, but the ring is freed without reading that it is.",
         linter: Reports("DisableNotAwaited", "4.6.7.1.2"),
-        test: "ixgbe_vf_rings::a_queue_that_never_stops_keeps_its_buffers_until_the_device_is_reset",
+        test: "ixgbe_vf_rings::a_queue_that_never_stops_keeps_its_buffers_for_good",
         demo: false,
         edits: &[edit(
             "intel/vf/mod.rs",
@@ -191,7 +191,7 @@ pub(super) const BUGS: &[Bug] = &[
         name: "ixgbevf-transmit-disable-not-awaited",
         about: "VFTXDCTL.ENABLE is cleared, but the ring is freed without reading that it is.",
         linter: Reports("DisableNotAwaited", "4.6.8.1.2"),
-        test: "ixgbe_vf_rings::a_queue_that_never_stops_keeps_its_buffers_until_the_device_is_reset",
+        test: "ixgbe_vf_rings::a_queue_that_never_stops_keeps_its_buffers_for_good",
         demo: false,
         edits: &[edit(
             "intel/chip.rs",

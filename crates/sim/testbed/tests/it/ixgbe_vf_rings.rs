@@ -52,7 +52,7 @@ fn queues_that_never_start_are_named() {
 }
 
 #[test]
-fn a_queue_that_never_stops_keeps_its_buffers_until_the_device_is_reset() {
+fn a_queue_that_never_stops_keeps_its_buffers_for_good() {
     // A ring of 512 descriptors, of which the device owns all but one; and what was sent.
     for (register, kept) in STATES.into_iter().zip([511, 1]) {
         let mut card = Card::open(&[Policy::default()]);
