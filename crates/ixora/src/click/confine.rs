@@ -4,12 +4,14 @@
 //! Files that are named in the configuration are left to them; whoever opens others, starts
 //! programs or takes new configurations keeps more, and that is told when it starts.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::lchown;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
-use graph::Router;
 use graph::class::{SystemNeed, SystemUse};
 use graph::plan::Planned;
+use graph::{Class, Router};
 use runtime::confine::{self, Confinement, Needs};
 use rustix::fs::Access;
 
@@ -35,16 +37,29 @@ impl std::fmt::Display for Use {
 /// What a router's elements ask of the system.
 pub fn uses(click: &Click, elements: &[Planned]) -> Vec<Use> {
     let mut all: Vec<Use> = vec![];
+    // What the handlers of a class need is the same for all its elements, of which there may be a
+    // million, mostly in a row.
+    let mut by_class: BTreeMap<&str, Rc<[SystemNeed]>> = BTreeMap::new();
+    let mut last: Option<(&Class, Rc<[SystemNeed]>)> = None;
     for planned in elements {
-        let element = || format!("{} :: {}", planned.name, planned.class);
-        all.extend(planned.needs.iter().map(|need| Use { element: element(), need: need.clone() }));
-        let rows = planned.kind.handlers().filter(|handler| handler.names_file());
-        for handler in rows {
-            let needs = written_files(handler.name, elements, click.control_files);
-            all.extend(needs.into_iter().map(|need| Use { element: element(), need }));
+        let kind = planned.kind;
+        let of_handlers = match &last {
+            Some((class, needs)) if std::ptr::eq(*class, kind) => needs.clone(),
+            _ => by_class.entry(kind.name).or_insert_with(|| handlers_need(click, kind, elements)).clone(),
+        };
+        for need in planned.needs.iter().chain(&*of_handlers) {
+            let element = format!("{} :: {}", planned.name, planned.class);
+            all.push(Use { element, need: need.clone() });
         }
+        last = Some((kind, of_handlers));
     }
     all
+}
+
+/// What the handlers of a class's elements need that are written with the name of a file.
+fn handlers_need(click: &Click, kind: &Class, elements: &[Planned]) -> Rc<[SystemNeed]> {
+    let rows = kind.handlers().filter(|handler| handler.names_file());
+    rows.flat_map(|handler| written_files(handler.name, elements, click.control_files)).collect()
 }
 
 /// The files that a handler may be written with: those that stand behind its name in any

@@ -40,7 +40,7 @@ pub use element::{
     Action, Class, Complaint, Conf, Each, Element, Fault, Next, PerPacket, Ran, Refused, Registry, class,
     value, well_known,
 };
-pub use per_thread_counter::PerThreadCounter;
+pub use per_thread_counter::{PerThreadCounter, PerThreadCounters};
 pub use plan::setup::{Services, Setup};
 pub use plan::single::Batching;
 pub use run::cx::{Cx, LONGEST};

@@ -9,7 +9,7 @@ use graph::element::kernel::Kernel;
 use graph::fused::Single;
 use graph::lang::args;
 use graph::value::Raw;
-use graph::{Action, Class, Cx, Element, Fault, Next, PerThreadCounter, Refused};
+use graph::{Action, Class, Cx, Element, Fault, Next, PerThreadCounters, Refused};
 use memory::{Batch, Packet};
 
 use crate::kernels::single;
@@ -25,8 +25,8 @@ pub static CLASS: Class = Class {
         keyword("BYTE_COUNT_CALL", "`N HANDLER VALUE`: written at the Nth byte"),
     ],
     handlers: &Handlers::<Counter>(&[
-        read("count", "packets", |counter| counter.packets.sum().to_string()),
-        read("byte_count", "bytes", |counter| counter.bytes.sum().to_string()),
+        read("count", "packets", |counter| counter.counts.sums()[PACKETS].to_string()),
+        read("byte_count", "bytes", |counter| counter.counts.sums()[BYTES].to_string()),
         call("rate", "packets per second, of the last second or so", |counter, cx, _| {
             Ok(counter.rates(cx).0.to_string())
         }),
@@ -41,14 +41,14 @@ pub static CLASS: Class = Class {
         both(
             "count_call",
             "what is written at which packet; reads at which",
-            |counter| Call::unparse(&counter.call),
+            |counter| Call::unparse(&counter.calls[PACKETS]),
             |counter, cx, value| {
-                counter.call = Some(Call::checked(cx, value, "count_call")?);
+                counter.calls[PACKETS] = Some(Call::checked(cx, value, "count_call")?);
                 Ok(())
             },
         ),
         write("byte_count_call", "what is written at which byte", |counter, cx, value| {
-            counter.byte_call = Some(Call::checked(cx, value, "byte_count_call")?);
+            counter.calls[BYTES] = Some(Call::checked(cx, value, "byte_count_call")?);
             Ok(())
         }),
     ]),
@@ -62,14 +62,19 @@ pub static CLASS: Class = Class {
         let call = call.map(|text| Call::parse(&text.0, "COUNT_CALL type mismatch")).transpose()?;
         let byte_call =
             byte_call.map(|text| Call::parse(&text.0, "BYTE_COUNT_CALL type mismatch")).transpose()?;
-        if [&call, &byte_call].into_iter().flatten().any(|call| call.handler != "stop") {
+        let calls = [call, byte_call];
+        if calls.iter().flatten().any(|call| call.handler != "stop") {
             setup.take_one_by_one();
         }
-        let (packets, bytes) = (PerThreadCounter::default(), PerThreadCounter::default());
-        Ok(Box::new(Counter { packets, bytes, call, byte_call, counted: false, rate: Rate::default() }))
+        let counts = PerThreadCounters::default();
+        Ok(Box::new(Counter { counts, calls, counted: false, rate: Rate::default() }))
     },
     ..Class::BASE
 };
+
+/// The places of a counter's counts, and of the handlers that they call.
+const PACKETS: usize = 0;
+const BYTES: usize = 1;
 
 /// A handler to write when a count is reached.
 #[derive(Debug, Clone)]
@@ -82,15 +87,15 @@ struct Call {
 }
 
 impl Call {
-    fn parse(text: &str, wrong: &str) -> Result<Call, Fault> {
+    fn parse(text: &str, wrong: &str) -> Result<Box<Call>, Fault> {
         let (at, rest) = args::shift_word(text);
         let at = graph::value::unsigned(at).ok_or_else(|| Fault::new(wrong))?;
         let (handler, value) = args::shift_word(rest);
-        Ok(Call { at, handler: handler.into(), value: value.into(), done: Arc::default() })
+        Ok(Box::new(Call { at, handler: handler.into(), value: value.into(), done: Arc::default() }))
     }
 
     /// One that is written to a handler: it can be called.
-    fn checked(cx: &Cx<'_>, text: &str, handler: &str) -> Result<Call, Refused> {
+    fn checked(cx: &Cx<'_>, text: &str, handler: &str) -> Result<Box<Call>, Refused> {
         let wrong = format!("'{handler}' first word should be unsigned (count)");
         let call = Call::parse(text, &wrong)?;
         cx.can_write(&call.handler).map_err(|refused| Refused::Failed(refused.to_string()))?;
@@ -99,7 +104,7 @@ impl Call {
 
     /// Writes the handler if it is time to, once, when the counter has returned; whether
     /// it is.
-    fn check(call: &Option<Call>, count: u64, cx: &mut Cx<'_>) -> bool {
+    fn check(call: &Option<Box<Call>>, count: u64, cx: &mut Cx<'_>) -> bool {
         // Relaxed: nothing else depends on it.
         let Some(call) = call.as_ref().filter(|call| call.is_due(count)) else { return false };
         if call.done.swap(true, Ordering::Relaxed) {
@@ -119,7 +124,7 @@ impl Call {
         count >= self.at && self.waits()
     }
 
-    fn unparse(call: &Option<Call>) -> String {
+    fn unparse(call: &Option<Box<Call>>) -> String {
         call.as_ref().map_or(String::new(), |call| call.at.to_string())
     }
 }
@@ -150,10 +155,9 @@ impl Rate {
 /// See [`CLASS`].
 #[derive(Debug)]
 pub struct Counter {
-    packets: PerThreadCounter,
-    bytes: PerThreadCounter,
-    call: Option<Call>,
-    byte_call: Option<Call>,
+    /// Of [`PACKETS`] and of [`BYTES`], as are the calls.
+    counts: PerThreadCounters<2>,
+    calls: [Option<Box<Call>>; 2],
     /// The first packet of the next batch was counted.
     counted: bool,
     rate: Rate,
@@ -162,9 +166,8 @@ pub struct Counter {
 impl Counter {
     #[inline(always)]
     fn count(&mut self, cx: &mut Cx<'_>, packets: u64, bytes: u64) {
-        self.packets.add(packets);
-        self.bytes.add(bytes);
-        if [&self.call, &self.byte_call].into_iter().flatten().any(Call::waits) {
+        self.counts.add_all([packets, bytes]);
+        if self.calls.iter().flatten().any(|call| call.waits()) {
             self.call(cx); // of one in a program, which asks each packet alone
         }
     }
@@ -175,16 +178,17 @@ impl Counter {
         // SeqCst: of two threads that count at the same time, one at least sees both counts,
         // so that the call is not missed where neither counts on.
         fence(Ordering::SeqCst);
-        let packets = Call::check(&self.call, self.packets.sum(), cx);
-        Call::check(&self.byte_call, self.bytes.sum(), cx) || packets
+        let packets = Call::check(&self.calls[PACKETS], self.counts.sums()[PACKETS], cx);
+        Call::check(&self.calls[BYTES], self.counts.sums()[BYTES], cx) || packets
     }
 
     /// Whether a handler is to be written while so many more are counted.
     fn is_due_within(&self, packets: u64, bytes: u64) -> bool {
-        let due = |call: &Option<Call>, counter: &PerThreadCounter, more: u64| {
-            call.as_ref().is_some_and(|call| call.is_due(counter.sum().saturating_add(more)))
+        let due = |(place, more): (usize, u64)| {
+            let count = || self.counts.sums()[place].saturating_add(more);
+            self.calls[place].as_ref().is_some_and(|call| call.is_due(count()))
         };
-        due(&self.call, &self.packets, packets) || due(&self.byte_call, &self.bytes, bytes)
+        [(PACKETS, packets), (BYTES, bytes)].into_iter().any(due)
     }
 
     /// Counts packets one after the other, up to one at which a handler is called: that
@@ -193,8 +197,7 @@ impl Counter {
     fn count_until_call(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {
         let mut counted = batch.len();
         for (place, packet) in batch.iter().enumerate().skip(usize::from(self.counted)) {
-            self.packets.add(1);
-            self.bytes.add(packet.total_len() as u64);
+            self.counts.add_all([1, packet.total_len() as u64]);
             if self.call(cx) {
                 counted = place;
                 break;
@@ -212,14 +215,13 @@ impl Counter {
 
     /// Packets and bytes per second.
     fn rates(&mut self, cx: &Cx<'_>) -> (f64, f64) {
-        let (packets, bytes) = (self.packets.sum(), self.bytes.sum());
+        let [packets, bytes] = self.counts.sums();
         self.rate.look(cx.now_ns(), packets, bytes)
     }
 
     fn reset(&mut self, cx: &mut Cx<'_>) {
-        self.packets.reset();
-        self.bytes.reset();
-        for call in [&self.call, &self.byte_call].into_iter().flatten() {
+        self.counts.reset();
+        for call in self.calls.iter().flatten() {
             call.done.store(false, Ordering::Relaxed);
         }
         self.rate = Rate { last: (cx.now_ns(), 0, 0), now: (0.0, 0.0) };
@@ -237,8 +239,7 @@ impl Single for Counter {
 impl Element for Counter {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.rate.last.0 = cx.now_ns();
-        let calls = [&self.call, &self.byte_call].into_iter().flatten();
-        let refused = calls.filter_map(|call| cx.can_write(&call.handler).err()).next();
+        let refused = self.calls.iter().flatten().filter_map(|call| cx.can_write(&call.handler).err()).next();
         refused.map_or(Ok(()), |refused| Err(refused.to_string()))
     }
 
@@ -254,10 +255,8 @@ impl Element for Counter {
 
     fn replicate(&self) -> Option<Box<dyn Element>> {
         Some(Box::new(Counter {
-            packets: self.packets.for_another(),
-            bytes: self.bytes.for_another(),
-            call: self.call.clone(),
-            byte_call: self.byte_call.clone(),
+            counts: self.counts.for_another(),
+            calls: self.calls.clone(),
             counted: false,
             rate: Rate::default(),
         }))
@@ -265,8 +264,7 @@ impl Element for Counter {
 
     fn take_over(&mut self, _: &mut Cx<'_>, old: &mut dyn Element) {
         if let Some(old) = (old as &mut dyn std::any::Any).downcast_mut::<Counter>() {
-            self.packets.add(old.packets.own());
-            self.bytes.add(old.bytes.own());
+            self.counts.add_all(old.counts.owns());
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The elements and connections of one scope: the file's or a compound class's.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 use std::fmt::Write;
@@ -68,6 +69,8 @@ pub struct Body {
     pub defines: BTreeMap<Arc<str>, Arc<str>>,
     pub elements: Vec<Element>,
     names: FxHashMap<Arc<str>, u32>,
+    /// The element that was found last, while names mean the elements that have them.
+    last_found: Cell<Option<u32>>,
     /// Some element's given name is like those of anonymous ones.
     is_numbered: bool,
     /// Where names are written before they are kept.
@@ -92,6 +95,7 @@ impl Body {
             defines: BTreeMap::new(),
             elements: vec![],
             names: FxHashMap::default(),
+            last_found: Cell::new(Some(0)),
             is_numbered: false,
             written: String::new(),
             uncounted: 0,
@@ -108,9 +112,17 @@ impl Body {
         body
     }
 
-    /// The element of a name.
+    /// The element of a name. A program that writes a configuration often connects elements in
+    /// the order in which it declared them, so the element behind the one that was found last is
+    /// looked at first: it is in a cache, and the table of a million names is not.
     pub fn find(&self, name: &str) -> Option<u32> {
-        self.names.get(name).copied()
+        let next = self.last_found.get().map(|last| last + 1);
+        let is_next = |&next: &u32| self.elements.get(next as usize).is_some_and(|e| *e.name == *name);
+        let found = next.filter(is_next).or_else(|| self.names.get(name).copied());
+        if next.is_some() && found.is_some() {
+            self.last_found.set(found);
+        }
+        found
     }
 
     /// Adds an element; its name is not taken.
@@ -136,6 +148,7 @@ impl Body {
 
     /// Makes a name mean another element, or none; what it meant before.
     pub fn rename(&mut self, name: &str, element: Option<u32>) -> Option<u32> {
+        self.last_found.set(None);
         match element {
             Some(index) => self.names.insert(name.into(), index),
             None => self.names.remove(name),
@@ -156,6 +169,7 @@ impl Body {
     /// the element `is_found` by its name later.
     pub fn assign_name(&mut self, index: usize, is_found: bool) {
         let Some(wanted) = self.elements[index].name.strip_prefix(';') else { return };
+        self.last_found.set(None);
         if !is_found && !self.is_numbered && !wanted.contains('/') {
             self.elements[index].name = wanted.into();
             return;

@@ -22,7 +22,7 @@ pub fn splice(reader: &mut Reader<'_>, mut expanded: Expanded) -> Flat {
     links.sort_by_key(|l| (l.to, l.from));
     links.dedup_by_key(|l| (l.to, l.from));
     let mut indices = vec![usize::MAX; expanded.body.elements.len()];
-    let mut elements = vec![];
+    let mut elements = Vec::with_capacity(indices.len());
     for (i, element) in expanded.body.elements.into_iter().enumerate() {
         let Class::Plain(class) = reader.classes.class(element.class) else { continue };
         indices[i] = elements.len();
