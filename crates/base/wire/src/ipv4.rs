@@ -129,6 +129,12 @@ impl<T: Borrow<[u8; HEADER_LEN]>> Header<T> {
         version(self.get::<{ offset::VERSION }, _>())
     }
 
+    /// Whether this is IPv4, and its length field says that there are no options.
+    #[inline(always)]
+    pub fn is_without_options(&self) -> bool {
+        self.get::<{ offset::VERSION }, u8>() == version_and_len(HEADER_LEN)
+    }
+
     /// Bytes of the header with its options, as its length field says.
     #[inline(always)]
     pub fn header_len(&self) -> usize {
@@ -345,7 +351,11 @@ impl<T: BorrowMut<[u8; HEADER_LEN]>> Header<T> {
         if from >> 8 <= 1 {
             return false;
         }
-        self.update::<{ offset::TTL }>(from - 0x100);
+        // In equation 3, !m + m' is 0xFEFF whatever the hop limit was. A sum with its carry is
+        // the same in any byte order (RFC 1071, section 2B): in the machine's nothing is swapped.
+        let sum = u32::from(!self.checksum().to_be()) + u32::from(0xFEFF_u16.to_be());
+        self.set::<{ offset::TTL }, _>(from - 0x100);
+        self.set_checksum(u16::from_be(!((sum + (sum >> 16)) as u16)));
         true
     }
 }

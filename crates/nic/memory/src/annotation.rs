@@ -114,13 +114,26 @@ impl Packet {
     #[inline(always)]
     pub fn set_header(&mut self, header: Header, at: usize) {
         let place = (self.meta().start as isize).wrapping_add(at as isize);
-        let place = if PLACES.contains(&place) { place as i16 } else { UNSET };
+        // The start itself is a place: a constant zero costs no comparison.
+        let place = if at == 0 || PLACES.contains(&place) { place as i16 } else { UNSET };
         let annotations = self.annotations_mut();
         match header {
             Header::Link => annotations.link = place,
             Header::Network => annotations.network = place,
             Header::Transport => annotations.transport = place,
         }
+    }
+
+    /// Says where a network header and a transport header begin, in bytes behind the start of
+    /// the data and within it, at its end at most.
+    #[inline(always)]
+    pub fn set_headers_within(&mut self, network: usize, transport: usize) {
+        let (start, len) = (self.meta().start, self.len());
+        // The data end in the buffer, so that these are places that it has.
+        let place = |at: usize| (start + at.min(len) as i32) as i16;
+        let (network, transport) = (place(network), place(transport));
+        let annotations = self.annotations_mut();
+        (annotations.network, annotations.transport) = (network, transport);
     }
 
     /// Forgets where a header is.

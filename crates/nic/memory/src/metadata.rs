@@ -87,6 +87,24 @@ impl Packet {
         Ok(())
     }
 
+    /// Replaces the contents by the first `len` bytes of `blocks`, in this one buffer. Whole
+    /// blocks are copied, which for one of them takes no call; so up to a block is overwritten
+    /// behind the packet.
+    ///
+    /// # Errors
+    /// [`TooLong`] when the blocks do not fit behind the current start.
+    #[inline]
+    pub fn copy_blocks(&mut self, blocks: &[[u8; 64]], len: usize) -> Result<(), TooLong> {
+        let whole = size_of_val(blocks);
+        self.set_len(whole)?;
+        match (blocks, self.first_chunk_mut()) {
+            ([block], Some(room)) => *room = *block,
+            _ => self.copy_from_slice(blocks.as_flattened()),
+        }
+        self.meta_mut().rx.len = len.min(whole) as u16; // no more than was there
+        Ok(())
+    }
+
     /// Replaces the contents by `data`, beginning `headroom` bytes into the buffer.
     ///
     /// # Errors
