@@ -15,7 +15,7 @@ use crate::step::{Failure, root, run, target};
 /// another version of the compiler makes other code.
 const DRIVER: [(&str, f64); 4] = [("rx", 99.0), ("tx", 90.0), ("fwd", 125.0), ("touch", 134.0)];
 /// As above, from memory.
-const ROUTER: [(&str, f64); 4] = [("source", 163.0), ("forward", 194.0), ("null8", 185.0), ("router", 798.0)];
+const ROUTER: [(&str, f64); 4] = [("source", 116.0), ("forward", 147.0), ("null8", 140.0), ("router", 529.0)];
 /// As above, of the overlay with 1,000 entries, to send a packet and to receive it.
 const OVERLAY: [(&str, [f64; 2]); 2] = [("ipip", [367.0, 624.0]), ("vxlan", [572.0, 887.0])];
 /// Of an echo over TCP by connections, one request under way on each: driver, stack and echo. From

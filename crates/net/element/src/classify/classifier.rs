@@ -137,6 +137,11 @@ impl PerPacket for Classifier {
         }
     }
 
+    #[inline(always)]
+    fn fast_path(&mut self, packet: &mut Packet) -> bool {
+        self.program.is_first(packet)
+    }
+
     fn replicate(&self) -> Option<Classifier> {
         Some(self.clone())
     }

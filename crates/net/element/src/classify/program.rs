@@ -25,6 +25,11 @@ pub struct Test {
     pub value: u32,
 }
 
+impl Test {
+    /// No packet passes it.
+    const NEVER: Test = Test { offset: 0, mask: 0, value: 1 };
+}
+
 /// Where a step leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum To {
@@ -90,6 +95,9 @@ pub(super) const DEEPEST: usize = 1000;
 pub struct Program {
     steps: Vec<Step>,
     start: To,
+    /// The test after which a packet goes to output 0, if that is the first; else one that no
+    /// packet passes.
+    first: Test,
     /// Packets this long can be tested without looking at their length.
     safe: usize,
     /// The most steps in a row.
@@ -212,12 +220,17 @@ impl Program {
         let end =
             |s: &Step| usize::from(s.test.offset) + 4 - s.test.mask.trailing_zeros().min(31) as usize / 8;
         let safe = steps.iter().map(end).max().unwrap_or(0);
-        Program { longest: longest(old, start), steps, start: renumber(start), safe, tree: None }
+        let first = match (renumber(start), steps.first()) {
+            (To::Step(0), Some(Step { test, yes: To::Out(0), .. })) => *test,
+            _ => Test::NEVER,
+        };
+        Program { longest: longest(old, start), steps, start: renumber(start), first, safe, tree: None }
     }
 
     /// The program that a tree decides.
     pub(super) fn of_tree(tree: Tree) -> Program {
-        Program { steps: vec![], start: To::Step(0), safe: 0, longest: 0, tree: Some(Arc::new(tree)) }
+        let (start, first, tree) = (To::Step(0), Test::NEVER, Some(Arc::new(tree)));
+        Program { steps: vec![], start, first, safe: 0, longest: 0, tree }
     }
 
     /// Whether a tree decides: steps are not known then.
@@ -246,6 +259,13 @@ impl Program {
     #[inline]
     pub fn classify_at<'p>(&self, place: impl Fn(u16) -> &'p [u8]) -> To {
         walk(&self.steps, self.start, place)
+    }
+
+    /// Whether a packet goes to output 0 after a single test. The others are not known then.
+    #[inline(always)]
+    pub fn is_first(&self, packet: &[u8]) -> bool {
+        let word = packet.get(usize::from(self.first.offset)..).and_then(|rest| rest.first_chunk());
+        word.is_some_and(|word| u32::from_be_bytes(*word) & self.first.mask == self.first.value)
     }
 
     /// Where a packet goes.

@@ -220,6 +220,11 @@ impl PerPacket for EtherEncap {
         if done { Action::ON } else { Action::drop(0) }
     }
 
+    #[inline(always)]
+    fn fast_path(&mut self, packet: &mut Packet) -> bool {
+        self.header.prepend(packet)
+    }
+
     fn replicate(&self) -> Option<EtherEncap> {
         Some(self.clone())
     }

@@ -18,6 +18,8 @@ use wire::{MacAddress, ipv4, udp};
 const HEADERS: usize = ethernet::HEADER_LEN + ipv4::HEADER_LEN + udp::HEADER_LEN;
 /// Packets after which the order of flows begins anew.
 const ORDER: usize = 1 << 14;
+/// Bytes that are copied at once.
+const BLOCK: usize = 64;
 /// The longest train of packets of one flow.
 const LONGEST: u64 = 128;
 
@@ -111,12 +113,16 @@ pub static CLASS: Class = Class {
             return Err(Fault::new(format!("LENGTH: from {HEADERS} to {}", memory::DATA_ROOM)));
         }
         let mut random = Random(seed);
-        let frame = |random: &mut Random| {
+        let mut frames = vec![];
+        for _ in 0..flows {
             let to_prefix = destinations[random.below(destinations.len() as u64) as usize];
-            frame(length, (from, to), random.address(sources), random.address(to_prefix), random)
-        };
-        let frames: Vec<u8> = (0..flows).flat_map(|_| frame(&mut random)).collect();
-        let order = order(flows, trains, &mut random);
+            let (source, destination) = (random.address(sources), random.address(to_prefix));
+            let mut bytes = frame(length, (from, to), source, destination, &mut random);
+            bytes.resize(length.next_multiple_of(BLOCK), 0);
+            frames.extend_from_slice(bytes.as_chunks().0);
+        }
+        let mut order = order(flows, trains, &mut random);
+        order.extend_from_within(..Batch::MAX);
         let burst = burst.clamp(1, Batch::MAX);
         let signals = Signals::default();
         let task = None;
@@ -229,9 +235,11 @@ pub fn trains(
 
 /// See [`CLASS`].
 pub struct FlowSource {
-    /// All frames, one after the other.
-    frames: Vec<u8>,
+    /// All frames, one after the other, each in whole blocks.
+    frames: Vec<[u8; BLOCK]>,
     length: usize,
+    /// The flow of each packet, and of the first once more, so that those of a batch stand in a
+    /// row.
     order: Vec<u32>,
     next: usize,
     limit: i64,
@@ -271,16 +279,16 @@ impl Element for FlowSource {
             return Ran::IDLE;
         }
         let FlowSource { frames, length, order, next, .. } = self;
-        let mut flows = order.iter().cycle().skip(*next).take(wanted);
+        let (mut flows, blocks) = (order[*next..].iter(), length.div_ceil(BLOCK));
         let made = cx.alloc_batch(batch, wanted, |packet| {
             let Some(&flow) = flows.next() else { return };
-            let at = flow as usize * *length;
-            if let Some(frame) = frames.get(at..at + *length) {
-                let _fits = packet.copy_from(frame);
+            let at = flow as usize * blocks;
+            if let Some(frame) = frames.get(at..at + blocks) {
+                let _fits = packet.copy_blocks(frame, *length);
             }
             packet.set_header(Header::Link, 0);
         });
-        self.next = (self.next + made) % self.order.len();
+        self.next = (self.next + made) % ORDER;
         self.count += made as i64;
         if self.wanted() > 0 {
             cx.schedule(task);

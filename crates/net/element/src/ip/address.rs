@@ -133,14 +133,19 @@ pub struct GetIpAddress {
 impl PerPacket for GetIpAddress {
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+        if self.fast_path(packet) { Action::ON } else { Action::drop(0) }
+    }
+
+    #[inline(always)]
+    fn fast_path(&mut self, packet: &mut Packet) -> bool {
         let (bytes, at) = match self.from {
             From::Offset(at) => (Some(&packet[..]), at),
             From::Header(at) => (packet.header(memory::annotation::Header::Network), at),
         };
         let found = bytes.and_then(|bytes| bytes.get(at..)?.first_chunk::<4>().copied());
-        let Some(address) = found else { return Action::drop(0) };
+        let Some(address) = found else { return false };
         packet.set_bytes_at(self.to.0, address);
-        Action::ON
+        true
     }
 
     fn replicate(&self) -> Option<GetIpAddress> {

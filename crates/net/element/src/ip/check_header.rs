@@ -230,6 +230,27 @@ impl PerPacket for CheckIpHeader {
         self.check(cx, packet, self.checks())
     }
 
+    #[inline(always)]
+    fn fast_path(&mut self, packet: &mut Packet) -> bool {
+        let offset = self.offset;
+        let Some(bytes) = packet.get(offset..) else { return false };
+        let Some(header) = ipv4::Header::of(bytes) else { return false };
+        let (dst, len) = (header.dst(), header.total_len());
+        let is_plain = header.is_without_options()
+            && packet.next().is_none()
+            && (ip_header::LEN..=bytes.len()).contains(&len);
+        if !is_plain
+            || self.checksum && !checksum::verify_header(header.into_inner())
+            || !self.bad_src.is_empty() && self.is_bad_source(header.src(), dst)
+        {
+            return false;
+        }
+        ip_header::shorten(packet, offset + len);
+        packet.set_headers_within(offset, offset + ip_header::LEN);
+        packet.set_dst_ip(dst);
+        true
+    }
+
     fn replicate(&self) -> Option<CheckIpHeader> {
         Some(CheckIpHeader {
             offset: self.offset,

@@ -75,6 +75,13 @@ impl PerPacket for DecIpTtl {
         Action::out_or_drop(1, 0)
     }
 
+    #[inline(always)]
+    fn fast_path(&mut self, packet: &mut Packet) -> bool {
+        let Some(mut ip) = ip_header::fixed_mut(packet) else { return false };
+        let passes = !self.active.load(Ordering::Relaxed) || !self.multicast && ip.dst().is_multicast();
+        !passes && ip.decrement_ttl()
+    }
+
     fn replicate(&self) -> Option<DecIpTtl> {
         let drops = self.drops.for_another();
         Some(DecIpTtl { active: self.active.clone(), multicast: self.multicast, drops })

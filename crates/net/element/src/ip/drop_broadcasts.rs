@@ -52,6 +52,11 @@ impl PerPacket for DropBroadcasts {
         }
     }
 
+    #[inline(always)]
+    fn fast_path(&mut self, packet: &mut Packet) -> bool {
+        !matches!(packet.annotations().reach, Reach::Broadcast | Reach::Multicast)
+    }
+
     fn replicate(&self) -> Option<DropBroadcasts> {
         Some(DropBroadcasts { drops: self.drops.for_another() })
     }

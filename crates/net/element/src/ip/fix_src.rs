@@ -63,6 +63,11 @@ impl PerPacket for FixIpSrc {
         Action::ON
     }
 
+    #[inline(always)]
+    fn fast_path(&mut self, packet: &mut Packet) -> bool {
+        packet.u8_at(FIX_IP_SRC) == 0
+    }
+
     fn replicate(&self) -> Option<FixIpSrc> {
         Some(self.clone())
     }

@@ -152,7 +152,7 @@ impl<S: Scheme<Key: Default>, H, K: PacketKey<S>> Forwarder<S, H, K> {
     /// What decides about the packets of a batch: the index of a next hop for each. A packet
     /// without a key has none.
     #[inline(always)]
-    fn look_up(&mut self, batch: &Batch) -> (&Fib<S, H>, &[u32]) {
+    fn look_up(&mut self, batch: &Batch) -> (&Fib<S, H>, &mut [u32]) {
         let (key, count) = (self.key, batch.len());
         let keys = &mut self.scratch.keys[..count];
         let mut absent = false;
@@ -186,24 +186,26 @@ impl<S: Scheme<Key: Default>, H, K: PacketKey<S>> Forwarder<S, H, K> {
             return Next::Done;
         }
         let (fib, indices) = self.look_up(batch);
-        let stays = fib.hop(indices[0]).map(NextHop::port);
-        let mut same = stays.is_some();
-        for (index, packet) in indices.iter().zip(batch.iter_mut()) {
-            match fib.hop(*index) {
+        let stays = fib.hop(indices[0]).map_or(MISS, |hop| hop.port().into());
+        let mut same = stays != MISS;
+        for (index, packet) in indices.iter_mut().zip(batch.iter_mut()) {
+            // What is needed of a next hop later is its port.
+            *index = match fib.hop(*index) {
                 Some(hop) => {
                     hop.direct(packet);
-                    same &= Some(hop.port()) == stays;
+                    hop.port().into()
                 }
-                None => same = false,
-            }
+                None => MISS,
+            };
+            same &= *index == stays;
         }
-        let stays = stays.unwrap_or(0);
+        let most = if stays == MISS { 0 } else { stays as usize };
         if same {
-            return Next::Push(stays.into());
+            return Next::Push(most);
         }
-        let hop = |place: usize| indices.get(place).and_then(|index| fib.hop(*index));
-        cx.emit_parts(batch, stays.into(), |place| hop(place).map(|hop| hop.port().into()), miss);
-        Next::Push(stays.into())
+        let port = |place: usize| indices.get(place).filter(|port| **port != MISS);
+        cx.emit_parts(batch, most, |place| port(place).map(|port| *port as usize), miss);
+        Next::Push(most)
     }
 }
 

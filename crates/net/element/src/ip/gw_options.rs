@@ -8,6 +8,7 @@ use graph::element::kernel::Kernel;
 use graph::value::Raw;
 use graph::{Action, Class, Cx, Each, PerPacket, PerThreadCounter};
 use memory::Packet;
+use memory::annotation::Header;
 use wire::ipv4_option::offset::{FLAGS, POINTER, ROUTE, TIMESTAMPS};
 use wire::ipv4_option::{WORD_LEN, timestamp};
 use wire::{ipv4, ipv4_option as option, option_list};
@@ -149,11 +150,19 @@ impl IpGwOptions {
 impl PerPacket for IpGwOptions {
     #[inline]
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
-        match packet.header(memory::annotation::Header::Network) {
-            Some([first, ..]) if ipv4::header_len(*first) <= ip_header::LEN => Action::ON,
-            Some(_) => self.with_options(cx, packet),
-            None => Action::drop(1),
+        if self.fast_path(packet) {
+            return Action::ON;
         }
+        match packet.header(Header::Network).is_some() {
+            true => self.with_options(cx, packet),
+            false => Action::drop(1),
+        }
+    }
+
+    #[inline(always)]
+    fn fast_path(&mut self, packet: &mut Packet) -> bool {
+        let first = packet.header(Header::Network).and_then(|header| header.first());
+        first.is_some_and(|first| ipv4::header_len(*first) <= ip_header::LEN)
     }
 
     fn replicate(&self) -> Option<IpGwOptions> {

@@ -38,11 +38,17 @@ pub struct MarkIpHeader {
 impl PerPacket for MarkIpHeader {
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+        self.fast_path(packet);
+        Action::ON
+    }
+
+    #[inline(always)]
+    fn fast_path(&mut self, packet: &mut Packet) -> bool {
         if let Some(first) = packet.get(self.offset) {
             let length = ipv4::header_len(*first);
             ip_header::mark(packet, self.offset, length);
         }
-        Action::ON
+        true
     }
 
     fn replicate(&self) -> Option<MarkIpHeader> {

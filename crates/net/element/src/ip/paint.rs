@@ -148,8 +148,14 @@ pub struct Paint(Color);
 impl PerPacket for Paint {
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
-        packet.set_u8_at(self.0.at.0, self.0.color());
+        self.fast_path(packet);
         Action::ON
+    }
+
+    #[inline(always)]
+    fn fast_path(&mut self, packet: &mut Packet) -> bool {
+        packet.set_u8_at(self.0.at.0, self.0.color());
+        true
     }
 
     fn replicate(&self) -> Option<Paint> {
@@ -165,6 +171,11 @@ impl PerPacket for CheckPaint {
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         if self.0.is_of(packet) { Action::ON } else { Action::out_or_drop(1, 0) }
+    }
+
+    #[inline(always)]
+    fn fast_path(&mut self, packet: &mut Packet) -> bool {
+        self.0.is_of(packet)
     }
 
     fn replicate(&self) -> Option<CheckPaint> {
@@ -193,6 +204,11 @@ impl Single for PaintTee {
             PaintTee::copy(cx, packet);
         }
         Action::ON
+    }
+
+    #[inline(always)]
+    fn fast_path(&mut self, packet: &mut Packet) -> bool {
+        !self.0.is_of(packet)
     }
 }
 

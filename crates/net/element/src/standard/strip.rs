@@ -50,6 +50,11 @@ impl PerPacket for Strip {
         Action::ON
     }
 
+    #[inline(always)]
+    fn fast_path(&mut self, packet: &mut Packet) -> bool {
+        packet.len() > self.length && packet.pull_front(self.length).is_ok()
+    }
+
     fn replicate(&self) -> Option<Strip> {
         Some(self.clone())
     }

@@ -66,6 +66,15 @@ pub trait PerPacket: Send + 'static {
     /// Deals with a packet that came in at `input`; where it goes.
     fn packet(&mut self, cx: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Action;
 
+    /// Deals with a packet that goes to output 0, as most do, where that takes nothing but the
+    /// packet and the element: whether it did. Of another packet nothing was changed, and
+    /// [`packet`](Self::packet) deals with it.
+    #[allow(unused_variables)]
+    #[inline(always)]
+    fn fast_path(&mut self, packet: &mut Packet) -> bool {
+        false
+    }
+
     /// Whether it may ask for calls ([`Cx::call`]) that decide what becomes of packets.
     fn calls(&self) -> bool {
         false
@@ -181,15 +190,30 @@ impl<K: PerPacket> Element for Each<K> {
         if self.0.calls() {
             return self.until_call(cx, input, batch);
         }
-        let mut packets = batch.iter_mut();
-        let Some(packet) = packets.next() else { return Next::Done };
-        let first = self.0.packet(cx, input, packet);
-        for (same, packet) in (1..).zip(packets) {
-            let action = self.0.packet(cx, input, packet);
-            if action != first {
-                return self.part(cx, input, batch, (first, same, action));
+        let first = match batch.iter_mut().position(|packet| !self.0.fast_path(packet)) {
+            None => Action::ON,
+            Some(fast) => {
+                let mut rest = batch.iter_mut().enumerate().skip(fast);
+                let first = match rest.next() {
+                    Some((0, packet)) => self.0.packet(cx, input, packet),
+                    Some((_, packet)) => {
+                        let action = self.0.packet(cx, input, packet);
+                        if action != Action::ON {
+                            return self.part(cx, input, batch, (Action::ON, fast, action));
+                        }
+                        action
+                    }
+                    None => return Next::Done,
+                };
+                for (same, packet) in rest {
+                    let action = self.0.packet(cx, input, packet);
+                    if action != first {
+                        return self.part(cx, input, batch, (first, same, action));
+                    }
+                }
+                first
             }
-        }
+        };
         if first.output() < cx.outputs() {
             return Next::Push(first.output());
         }

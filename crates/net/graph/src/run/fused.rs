@@ -36,12 +36,24 @@ pub trait Single: Element {
     /// What [`Element::push`] would do with a batch of this packet; what it would
     /// emit beside it is emitted.
     fn single(&mut self, cx: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Action;
+
+    /// As [`PerPacket::fast_path`].
+    #[allow(unused_variables)]
+    #[inline(always)]
+    fn fast_path(&mut self, packet: &mut Packet) -> bool {
+        false
+    }
 }
 
 impl<K: PerPacket> Single for Each<K> {
     #[inline(always)]
     fn single(&mut self, cx: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Action {
         self.0.packet(cx, input, packet)
+    }
+
+    #[inline(always)]
+    fn fast_path(&mut self, packet: &mut Packet) -> bool {
+        self.0.fast_path(packet)
     }
 }
 
@@ -52,6 +64,8 @@ pub struct Exit(u64);
 impl Exit {
     const ASIDE: u64 = 1 << 62;
     const DROP: u64 = 1 << 63;
+    /// By the one that most packets leave by, for [`Way::carry_on`].
+    const END: Exit = Exit(u64::MAX);
 
     /// By an exit of [`Region::exits`].
     #[inline(always)]
@@ -176,6 +190,46 @@ impl Way {
             return Next::Push(first.port());
         }
         self.sort(cx, batch, looked)
+    }
+
+    /// As [`carry`](Self::carry), of a program that most packets leave at its end, for which
+    /// `one` says [`Exit::END`]: nothing is written down for these.
+    #[inline(always)]
+    fn carry_on<P>(
+        &mut self,
+        program: &mut P,
+        cx: &mut Cx<'_>,
+        batch: &mut Batch,
+        end: Exit,
+        one: impl Fn(&mut P, &mut Cx<'_>, &mut Packet) -> Exit,
+    ) -> Next {
+        let (mut noted, mut looked) = (0, batch.len());
+        for (place, packet) in batch.iter_mut().enumerate() {
+            let exit = one(program, cx, packet);
+            if exit != Exit::END {
+                self.note(noted..place, end, exit);
+                noted = place + 1;
+                if exit.is_aside() {
+                    looked = place;
+                    break;
+                }
+            }
+        }
+        if noted == 0 && end.is_plain() {
+            self.usual = end;
+            return Next::Push(end.port());
+        }
+        self.exits.get_mut(noted..looked).into_iter().for_each(|rest| rest.fill(end));
+        self.sort(cx, batch, looked)
+    }
+
+    /// Packets left at the end, and the one behind them by another exit.
+    #[cold]
+    fn note(&mut self, ended: std::ops::Range<usize>, end: Exit, exit: Exit) {
+        if let Some(place) = self.exits.get_mut(ended.end) {
+            *place = exit;
+            self.exits[ended].fill(end);
+        }
     }
 
     /// Sends packets on that do not all leave the same way. If most do, they stay in the

@@ -22,7 +22,7 @@ impl OutputBatches {
     }
 
     /// Adds a packet.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, output: usize, packet: Packet) {
         match self.ports.get_mut(output) {
             Some(Some(batch)) if !batch.is_empty() => match batch.push(packet) {

@@ -34,11 +34,20 @@ pub struct Link {
 }
 
 impl Link {
-    /// How a packet leaves that does not go on to the next element.
+    /// Takes a packet through an element that its fast path is not for: how it leaves, or
+    /// [`Exit::END`] when it goes on to the next. It is cold, and no part of the loop over a batch, in
+    /// which nothing of a link is at hand so that the elements have the registers.
     #[cold]
-    fn leave(&self, action: Action) -> Exit {
-        let out = self.outs.get(action.output()).copied();
-        out.unwrap_or(Exit::drop(self.element, action.reason()))
+    #[inline(never)]
+    fn slow_path(&self, stage: &mut impl Stage, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
+        match stage.packet(&mut cx.at(self.element), packet) {
+            Some(Action::ON) => Exit::END,
+            Some(action) => {
+                let out = self.outs.get(action.output()).copied();
+                out.unwrap_or(Exit::drop(self.element, action.reason()))
+            }
+            None => Exit::aside(self.aside),
+        }
     }
 }
 
@@ -82,6 +91,8 @@ pub trait Stage: Sized + Send + 'static {
     /// Takes the element of a class of the chain: `None` when it is of another type,
     /// `Some(None)` when there is none.
     fn take(links: &mut Links, class: usize) -> Option<Option<(Self, Link)>>;
+    /// As [`PerPacket::fast_path`](crate::PerPacket::fast_path).
+    fn fast_path(&mut self, packet: &mut Packet) -> bool;
     /// What the element does with a packet; `None` when it must have it itself.
     fn packet(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Option<Action>;
     /// The element, if it is part of the program.
@@ -99,6 +110,10 @@ impl<T: Single> Stage for Member<T> {
     }
 
     #[inline(always)]
+    fn fast_path(&mut self, packet: &mut Packet) -> bool {
+        self.0.fast_path(packet)
+    }
+
     fn packet(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Option<Action> {
         Some(self.0.single(cx, 0, packet))
     }
@@ -121,6 +136,10 @@ impl<G: Guard> Stage for Outside<G> {
     }
 
     #[inline(always)]
+    fn fast_path(&mut self, packet: &mut Packet) -> bool {
+        self.0.passes(packet)
+    }
+
     fn packet(&mut self, _: &mut Cx<'_>, packet: &mut Packet) -> Option<Action> {
         self.0.passes(packet).then_some(Action::ON)
     }
@@ -138,8 +157,10 @@ impl<G: Guard> Stage for Outside<G> {
 pub trait Stages: Sized + Send + 'static {
     /// Takes the elements of the classes from this one on.
     fn take(links: &mut Links, class: usize) -> Option<Self>;
-    /// Takes a packet through all elements; how it leaves.
+    /// Takes a packet through all elements; how it leaves, [`Exit::END`] behind the last.
     fn packet(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit;
+    /// How packets leave behind the last element.
+    fn end(&self) -> Exit;
     /// The element of a place among those that are part of the program.
     fn member(&mut self, place: usize) -> Option<&mut dyn Element>;
     /// The elements back, in order.
@@ -162,14 +183,19 @@ impl<S: Stage, R: Stages> Stages for Then<S, R> {
 
     #[inline(always)]
     fn packet(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Exit {
-        if let Some((stage, link)) = &mut self.first {
-            match stage.packet(&mut cx.at(link.element), packet) {
-                Some(Action::ON) => {}
-                Some(action) => return link.leave(action),
-                None => return Exit::aside(link.aside),
+        if let Some((stage, link)) = &mut self.first
+            && !stage.fast_path(packet)
+        {
+            let exit = link.slow_path(stage, cx, packet);
+            if exit != Exit::END {
+                return exit;
             }
         }
         self.rest.packet(cx, packet)
+    }
+
+    fn end(&self) -> Exit {
+        self.rest.end()
     }
 
     fn member(&mut self, place: usize) -> Option<&mut dyn Element> {
@@ -193,6 +219,10 @@ impl Stages for End {
 
     #[inline(always)]
     fn packet(&mut self, _: &mut Cx<'_>, _: &mut Packet) -> Exit {
+        Exit::END
+    }
+
+    fn end(&self) -> Exit {
         self.0
     }
 
@@ -207,7 +237,8 @@ struct Linked<R>(R);
 
 impl<R: Stages> Program for Linked<R> {
     fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch, way: &mut Way) -> Next {
-        way.carry(self, cx, batch, |program, cx, packet| program.0.packet(cx, packet))
+        let end = self.0.end();
+        way.carry_on(self, cx, batch, end, |program, cx, packet| program.0.packet(cx, packet))
     }
 
     fn member(&mut self, place: usize) -> Option<&mut dyn Element> {
