@@ -9,6 +9,7 @@ thread_local! {
 }
 
 /// The next one (SplitMix64).
+#[inline]
 pub fn next() -> u64 {
     STATE.with(|state| {
         let now = state.get().wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -20,6 +21,7 @@ pub fn next() -> u64 {
 }
 
 /// A number below `bound`, which is not zero.
+#[inline]
 pub fn below(bound: u64) -> u64 {
     ((u128::from(next()) * u128::from(bound)) >> 64) as u64
 }

@@ -178,15 +178,33 @@ impl Tape {
     /// A copy of the next one.
     fn copy(&self, cx: &mut Cx<'_>) -> Option<Packet> {
         let kept = self.kept.get(self.next)?;
-        let bytes = self.bytes.get(kept.begin..kept.end)?;
         let mut packet = cx.alloc()?;
-        // One that was in several buffers may not fit where its first bytes stood.
-        if packet.copy_at(kept.headroom, bytes).is_err() && packet.copy_from(bytes).is_err() {
-            cx.free(packet);
-            return None;
-        }
-        *packet.annotations_mut() = kept.annotations;
+        kept.write(&self.bytes, &mut packet);
         Some(packet)
+    }
+
+    /// Adds copies of up to `most` packets from the next one on to a batch: how many.
+    fn copy_row(&self, cx: &mut Cx<'_>, batch: &mut Batch, most: usize) -> usize {
+        let mut row = self.kept[self.next..].iter();
+        let count = most.min(row.len());
+        cx.alloc_batch(batch, count, |packet| {
+            if let Some(kept) = row.next() {
+                kept.write(&self.bytes, packet);
+            }
+        })
+    }
+}
+
+impl Kept {
+    /// Makes a fresh packet one of these bytes.
+    #[inline(always)]
+    fn write(&self, bytes: &[u8], packet: &mut Packet) {
+        let Some(bytes) = bytes.get(self.begin..self.end) else { return };
+        // One that was in several buffers may not fit where its first bytes stood, but it fits
+        // into one.
+        let fits = packet.copy_at(self.headroom, bytes).or_else(|_| packet.copy_from(bytes));
+        debug_assert!(fits.is_ok(), "what a tape keeps fits into a buffer");
+        *packet.annotations_mut() = self.annotations;
     }
 }
 
@@ -287,12 +305,28 @@ impl Replay {
         if packet.is_none() {
             cx.count_drops(0, 1);
         }
-        self.tape.next += 1;
+        self.advance(cx, 1);
+        packet.map(|packet| (output, packet))
+    }
+
+    /// Adds the next packets to a batch, up to the end of a round, where none waits for its
+    /// time: how many. None where there are no buffers.
+    fn next_row(&mut self, cx: &mut Cx<'_>, batch: &mut Batch, most: usize) -> usize {
+        if self.rounds == 0 || self.timing > 0 {
+            return 0;
+        }
+        let made = self.tape.copy_row(cx, batch, most);
+        self.advance(cx, made);
+        made
+    }
+
+    /// So many packets were sent, or lost.
+    fn advance(&mut self, cx: &mut Cx<'_>, count: usize) {
+        self.count += count as u64;
+        self.tape.next += count;
         if self.tape.next >= self.tape.kept.len() {
             self.end_round(cx);
         }
-        self.count += 1;
-        packet.map(|packet| (output, packet))
     }
 
     fn end_round(&mut self, cx: &mut Cx<'_>) {
@@ -373,6 +407,13 @@ impl Element for Replay {
         let single = cx.outputs() == 1;
         let mut sent = 0;
         while sent < self.burst && self.active {
+            if single {
+                let row = self.next_row(cx, batch, self.burst - sent);
+                if row > 0 {
+                    sent += row;
+                    continue;
+                }
+            }
             let before = self.count;
             match self.next(cx) {
                 Some((_, packet)) if single => drop(batch.push(packet)),
@@ -402,6 +443,10 @@ impl Element for Replay {
             return self.end(cx);
         }
         while batch.room() > 0 && self.active {
+            let row = batch.room();
+            if self.next_row(cx, batch, row) > 0 {
+                continue;
+            }
             let Some((_, packet)) = self.next(cx) else { break };
             batch.push(packet);
         }

@@ -11,7 +11,7 @@ use wire::ip::{Ports, Protocol};
 use wire::tcp::{self, Flags};
 use wire::{ipv4, udp};
 
-use super::fast_source::{ETHER, End, Pace, lay_out, packet, rest};
+use super::fast_source::{ETHER, End, Pace, fill, lay_out, rest};
 use graph::{ip_header, random};
 use port::Reason;
 
@@ -265,17 +265,13 @@ pub struct FastFlows {
 
 impl FastFlows {
     fn make(&mut self, cx: &mut Cx<'_>, batch: &mut Batch, most: usize) {
-        let due = self.pace.due(cx.now_ns()).min(most as i64);
-        let mut made = 0;
-        batch.fill(|| {
-            if made >= due {
-                return None;
-            }
-            let at = self.flows.next();
-            let packet = packet(cx, &self.flows.frames[at].bytes, self.dst)?;
-            made += 1;
-            Some(packet)
+        let due = self.pace.due(cx.now_ns()).clamp(0, most as i64) as usize;
+        let FastFlows { flows, dst, .. } = self;
+        let made = cx.alloc_batch(batch, due, |packet| {
+            let at = flows.next();
+            fill(packet, &flows.frames[at].bytes, *dst);
         });
+        let made = made as i64;
         self.pace.made(made, cx.now_ns());
         if made > 0 && self.stop && self.pace.active && self.pace.has_ended() {
             cx.stop();

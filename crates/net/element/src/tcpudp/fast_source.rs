@@ -272,11 +272,19 @@ impl FastUdpSource {
 
 /// A frame in a packet, with its headers found.
 pub(super) fn packet(cx: &mut Cx<'_>, frame: &[u8], dst: Ipv4Addr) -> Option<Packet> {
-    let mut packet = cx.packet(frame)?;
-    packet.set_header(Header::Link, 0);
-    ip_header::mark(&mut packet, ETHER, ip_header::LEN);
-    packet.set_dst_ip(dst);
+    let mut packet = cx.alloc()?;
+    fill(&mut packet, frame, dst);
     Some(packet)
+}
+
+/// Puts a frame that fits into a fresh packet, and says where its headers are.
+#[inline(always)]
+pub(super) fn fill(packet: &mut Packet, frame: &[u8], dst: Ipv4Addr) {
+    let fits = packet.copy_from(frame);
+    debug_assert!(fits.is_ok(), "a frame is as long as a buffer at most");
+    packet.set_header(Header::Link, 0);
+    packet.set_headers_within(ETHER, ETHER + ip_header::LEN);
+    packet.set_dst_ip(dst);
 }
 
 impl Element for FastUdpSource {
