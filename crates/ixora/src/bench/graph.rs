@@ -47,9 +47,12 @@ pub struct Arguments {
     #[arg(long)]
     compiled: bool,
     /// Another program that reads the language, such as FastClick's `click`: measured in
-    /// turns with this one on the same file, packets replayed from memory.
-    #[arg(long, value_name = "CLICK", conflicts_with = "compiled")]
+    /// turns with this one on the same file. With --compiled ours is compiled.
+    #[arg(long, value_name = "CLICK")]
     beside: Option<PathBuf>,
+    /// With --beside, what makes packets on both sides, separated by commas.
+    #[arg(long, value_delimiter = ',', default_value = "flows,replay")]
+    source: Vec<beside::Source>,
     /// Measure each row from memory once more, in turns, with every element's packets,
     /// batches and cycles counted, as `ixora click --metrics` and `ixora top` have it.
     #[arg(long)]

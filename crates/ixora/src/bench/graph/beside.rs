@@ -1,10 +1,11 @@
 //! Our router beside FastClick's (or whoever reads the same language): one file, two
 //! programs, in turns on one core.
 //!
-//! FastClick has no source that makes flows without cost, so both programs replay a
-//! capture of 4,096 packets from memory (`ReplayUnqueue`), and both count what reaches
-//! the end between two moments of their own clocks. What replaying costs is in both
-//! figures.
+//! Both programs feed themselves and count what reaches the end between two moments of their
+//! own clocks. Two sources that both have: `flows` makes each packet anew (`FastUDPFlows` with
+//! `DUPLICATE`), `replay` sends a capture from memory again and again (`ReplayUnqueue`). What a
+//! source costs is in the figures, and may be less on one side. Therefore each workload is
+//! measured in turns with the source alone, and what it costs beside that is told, too.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,26 +13,51 @@ use std::process::Command;
 
 use ::bench::conditions::Conditions;
 use ::bench::figures::Spread;
-use ::bench::graph::workload;
+use ::bench::graph::workload::{self, Feed};
+use clap::ValueEnum;
 use runtime::cores::pin;
 use serde::Serialize;
 
 use super::{Arguments, finish};
 use crate::Failure;
 use crate::bench::report::{end_progress, show_progress};
+use crate::compile;
 
 /// Seconds that a program runs before it is looked at, and for how long it is.
 const WARM: f64 = 0.3;
-const WINDOW: f64 = 1.0;
+const WINDOW: f64 = 0.7;
 
+/// What makes packets on both sides.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// FastUDPFlows: each packet is made anew, a batch has one destination network.
+    Flows,
+    /// ReplayUnqueue: packets of a capture, destinations mixed. FastClick's share their bytes
+    /// until they are written to, ours are copies.
+    Replay,
+}
+
+/// The cycles of one workload on both sides.
 #[derive(Debug, Serialize)]
 struct Row {
+    source: Source,
     workload: String,
     batch: usize,
     ours_cycles_per_packet: Spread,
     theirs_cycles_per_packet: Spread,
     /// Theirs over ours, window by window.
     ratio: Spread,
+    /// Without the source, of medians; none for the source itself.
+    own: Option<Own>,
+}
+
+/// What a workload costs beside its source.
+#[derive(Debug, Serialize)]
+struct Own {
+    ours_cycles_per_packet: f64,
+    theirs_cycles_per_packet: f64,
+    ratio: f64,
 }
 
 /// Who runs a configuration.
@@ -39,13 +65,16 @@ struct Program {
     path: PathBuf,
     /// What comes before the file.
     words: &'static [&'static str],
+    /// The configuration is built in: no file.
+    compiled: bool,
 }
 
 impl Program {
     /// Its standard output for a configuration.
     fn run(&self, file: &Path) -> Result<String, Failure> {
         let failed = |what: String| Failure::new(format!("{}: {what}", self.path.display()));
-        let done = Command::new(&self.path).args(self.words).arg(file).output();
+        let file = (!self.compiled).then_some(file);
+        let done = Command::new(&self.path).args(self.words).args(file).output();
         let done = done.map_err(|error| {
             failed(format!("cannot be run: {error}"))
                 .fix("name a click program, such as FastClick's userlevel/click")
@@ -69,50 +98,143 @@ impl Program {
     }
 }
 
+/// A workload, and who runs it.
+struct Contest {
+    workload: String,
+    file: PathBuf,
+    ours: Program,
+    windows: [Vec<f64>; 2],
+}
+
+/// Where files and programs of a measurement are.
+struct Place<'a> {
+    arguments: &'a Arguments,
+    folder: tempfile::TempDir,
+    capture: PathBuf,
+    ours: PathBuf,
+}
+
+impl Place<'_> {
+    fn write(&self, name: &str, text: &str) -> Result<PathBuf, Failure> {
+        let path = self.folder.path().join(name);
+        let failed = |error| Failure::new(format!("cannot write {}: {error}", path.display()));
+        fs::write(&path, text).map_err(failed).map(|()| path)
+    }
+
+    fn ours(&self) -> Program {
+        Program { path: self.ours.clone(), words: &["click"], compiled: false }
+    }
+
+    /// One workload with packets of a source.
+    fn contest(&self, source: Source, workload: &str, batch: usize) -> Result<Contest, Failure> {
+        let feed = match source {
+            Source::Flows => Feed::Flows,
+            Source::Replay => Feed::Replay(&self.capture),
+        };
+        let text = workload::fed(workload, feed, batch, WARM, WINDOW)?;
+        let name = format!("{workload}-{batch}-{source:?}").to_lowercase();
+        let file = self.write(&format!("{name}.click"), &text)?;
+        let ours = match self.arguments.compiled && workload != "source" {
+            true => {
+                let folder = compile::cache::folder()?.join(&name);
+                Program { path: compile::program_of(&name, &text, &folder)?, words: &[], compiled: true }
+            }
+            false => self.ours(),
+        };
+        Ok(Contest { workload: workload.to_owned(), file, ours, windows: [vec![], vec![]] })
+    }
+}
+
 /// Measures each workload with both programs.
 pub fn run(arguments: &Arguments, theirs: &Path) -> Result<(), Failure> {
     let conditions = Conditions::now();
     pin(arguments.cpu.first().copied().unwrap_or(0)); // and with this thread its children
     let ours =
         std::env::current_exe().map_err(|error| Failure::new(format!("cannot find itself: {error}")))?;
-    let ours = Program { path: ours, words: &["click"] };
-    let theirs = Program { path: theirs.to_owned(), words: &[] };
-    let place = tempfile::tempdir().map_err(|error| Failure::new(format!("no folder for files: {error}")))?;
-    let write = |name: &str, text: String| {
-        let path = place.path().join(name);
-        let failed = |error| Failure::new(format!("cannot write {}: {error}", path.display()));
-        fs::write(&path, text).map_err(failed).map(|()| path)
-    };
-    let capture = place.path().join("flows.pcap");
-    ours.run(&write("flows.click", workload::capture(&capture))?)?;
+    let folder =
+        tempfile::tempdir().map_err(|error| Failure::new(format!("no folder for files: {error}")))?;
+    let capture = folder.path().join("flows.pcap");
+    let place = Place { arguments, folder, capture, ours };
+    if arguments.source.contains(&Source::Replay) {
+        place.ours().run(&place.write("flows.click", &workload::capture(&place.capture))?)?;
+    }
+    let theirs = Program { path: theirs.to_owned(), words: &[], compiled: false };
     println!(
-        "{:10} {:>5}  {:>22}  {:>24}  {:>20}",
-        "WORKLOAD", "BATCH", "OURS, CYCLES/PACKET", "THEIRS", "RATIO"
+        "{:7} {:10} {:>5}  {:>22}  {:>24}  {:>19}  {:>25}",
+        "SOURCE", "WORKLOAD", "BATCH", "OURS, CYCLES/PACKET", "THEIRS", "RATIO", "WITHOUT THE SOURCE, RATIO"
     );
     let mut rows = vec![];
-    for name in arguments.workload.iter().filter(|name| *name != "router4") {
+    for &source in &arguments.source {
         for &batch in &arguments.batch {
-            let file = write("bench.click", workload::replayed(name, &capture, batch, WARM, WINDOW)?)?;
-            let (mut a, mut b) = (vec![], vec![]);
-            for window in 0..arguments.windows.max(1) {
-                show_progress(window, arguments.windows);
-                a.push(ours.window(&file, conditions.tsc_hz)?);
-                b.push(theirs.window(&file, conditions.tsc_hz)?);
-            }
-            end_progress();
-            let ratio = Spread::of(a.iter().zip(&b).map(|(a, b)| b / a).collect());
-            let (a, b) = (Spread::of(a), Spread::of(b));
-            let shown = |s: &Spread| format!("{:.1} ({:.1} to {:.1})", s.median, s.min, s.max);
-            let times = format!("{:.2} ({:.2} to {:.2})", ratio.median, ratio.min, ratio.max);
-            println!("{name:10} {batch:>5}  {:>22}  {:>24}  {times:>20}", shown(&a), shown(&b));
-            rows.push(Row {
-                workload: name.clone(),
-                batch,
-                ours_cycles_per_packet: a,
-                theirs_cycles_per_packet: b,
-                ratio,
-            });
+            rows.extend(in_turns(&place, source, batch, &theirs, conditions.tsc_hz)?);
         }
     }
     finish(&conditions, &rows, arguments.json.as_deref())
+}
+
+/// Measures all workloads with one source, the source first: each window of every workload and
+/// both programs before the next.
+fn in_turns(
+    place: &Place<'_>,
+    source: Source,
+    batch: usize,
+    theirs: &Program,
+    tsc_hz: u64,
+) -> Result<Vec<Row>, Failure> {
+    let others = place.arguments.workload.iter().map(String::as_str);
+    let others = others.filter(|name| !matches!(*name, "source" | "router4"));
+    let contests = std::iter::once("source").chain(others).map(|name| place.contest(source, name, batch));
+    let mut contests = contests.collect::<Result<Vec<_>, _>>()?;
+    let windows = place.arguments.windows.max(1);
+    for window in 0..windows {
+        show_progress(window, windows);
+        for contest in &mut contests {
+            let [ours, others] = &mut contest.windows;
+            ours.push(contest.ours.window(&contest.file, tsc_hz)?);
+            others.push(theirs.window(&contest.file, tsc_hz)?);
+        }
+    }
+    end_progress();
+    let mut alone: Option<(f64, f64)> = None;
+    let row = |Contest { workload, windows: [a, b], .. }: Contest| {
+        let ratio = Spread::of(a.iter().zip(&b).map(|(a, b)| b / a).collect());
+        let (ours, theirs) = (Spread::of(a), Spread::of(b));
+        let own = alone.map(|(a, b)| {
+            let (a, b) = (ours.median - a, theirs.median - b);
+            Own { ours_cycles_per_packet: a, theirs_cycles_per_packet: b, ratio: b / a }
+        });
+        alone = alone.or(Some((ours.median, theirs.median)));
+        let row = Row {
+            source,
+            workload,
+            batch,
+            ours_cycles_per_packet: ours,
+            theirs_cycles_per_packet: theirs,
+            ratio,
+            own,
+        };
+        row.print();
+        row
+    };
+    Ok(contests.into_iter().map(row).collect())
+}
+
+impl Row {
+    fn print(&self) {
+        let shown = |s: &Spread| format!("{:.1} ({:.1} to {:.1})", s.median, s.min, s.max);
+        let (ours, theirs) = (shown(&self.ours_cycles_per_packet), shown(&self.theirs_cycles_per_packet));
+        let Spread { median, min, max, .. } = &self.ratio;
+        let times = format!("{median:.2} ({min:.2} to {max:.2})");
+        let own = self.own.as_ref().map_or("-".to_owned(), |own| {
+            format!(
+                "{:.1}, {:.1}: {:.2}",
+                own.ours_cycles_per_packet, own.theirs_cycles_per_packet, own.ratio
+            )
+        });
+        let source = format!("{:?}", self.source).to_lowercase();
+        println!(
+            "{source:7} {:10} {:>5}  {ours:>22}  {theirs:>24}  {times:>19}  {own:>25}",
+            self.workload, self.batch
+        );
+    }
 }

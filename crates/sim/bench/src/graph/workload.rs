@@ -67,30 +67,59 @@ pub fn capture(path: &Path) -> String {
     format!("{source} -> ToDump({});", path.display())
 }
 
-/// A workload that is fed from a capture, for ever, and says after some seconds how many
-/// packets came to its end in how many seconds. Nothing in it is ours alone.
+/// Where the packets of a workload come from that other programs run as well.
+#[derive(Debug, Clone, Copy)]
+pub enum Feed<'a> {
+    /// Four sources of 1,024 flows each, one for each of the router's nets, that make each packet
+    /// anew.
+    Flows,
+    /// A capture, for ever.
+    Replay(&'a Path),
+}
+
+impl Feed<'_> {
+    /// As elements in front of `path`, with `batch` packets at a time.
+    fn before(self, path: &str, batch: usize) -> String {
+        let flows = |net: usize| {
+            format!(
+                "FastUDPFlows(0, -1, 60, 02:00:00:00:00:01, 10.9.0.{}, 02:00:00:00:00:02, 10.{net}.0.9, 1024, \
+                 1000000000, BURST {batch}, DUPLICATE true) -> {path};\n",
+                net + 1
+            )
+        };
+        match self {
+            Feed::Flows => (0..4).map(flows).collect(),
+            Feed::Replay(capture) => format!(
+                "FromDump({}, STOP false, TIMING false) -> ReplayUnqueue(STOP -1, BURST {batch}) -> {path};\n",
+                capture.display()
+            ),
+        }
+    }
+}
+
+/// A workload that is fed for ever, and says after some seconds how many packets came to its
+/// end in how many seconds. Nothing in it is ours alone.
 ///
 /// # Errors
 /// When there is none of this name.
-pub fn replayed(name: &str, capture: &Path, batch: usize, warm: f64, window: f64) -> Result<String> {
+pub fn fed(name: &str, feed: Feed<'_>, batch: usize, warm: f64, window: f64) -> Result<String> {
     let (before, path) = match name {
         "source" => (String::new(), "end".to_string()),
-        "forward" => (String::new(), "EtherMirror -> end".to_string()),
-        "null8" => (String::new(), format!("{}end", "Null -> ".repeat(8))),
+        "forward" => ("m :: EtherMirror -> end;".to_string(), "m".to_string()),
+        "null8" => (format!("n :: Null -> {}end;", "Null -> ".repeat(7)), "n".to_string()),
         "router" => (ROUTER.replace("d :: Discard;", "end;").replace("-> d;", "-> end;"), "c".to_string()),
         other => {
             return Err(Error::usage(
-                format!("there is no workload {other:?} to replay"),
+                format!("there is no workload {other:?} to run beside another program"),
                 "write source, forward, null8 or router",
             ));
         }
     };
     Ok(format!(
         "end :: Counter -> Discard;{before}
-FromDump({}, STOP false, TIMING false) -> ReplayUnqueue(STOP -1, BURST {batch}) -> {path};
-DriverManager(wait {warm}s, set c $(end.count), set t $(now), wait {window}s,
+{}DriverManager(wait {warm}s, set c $(end.count), set t $(now), wait {window}s,
               set d $(end.count), set u $(now), print \"$(sub $d $c) $(sub $u $t)\", stop);",
-        capture.display()
+        feed.before(&path, batch)
     ))
 }
 
