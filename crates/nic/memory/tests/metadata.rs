@@ -247,3 +247,31 @@ fn places_of_headers_are_known_to_the_last_byte_of_the_buffer() {
     assert_eq!(*packet.annotations(), Annotations::default());
     assert_eq!(packet.header_mut(Header::Link), None);
 }
+
+#[test]
+fn blocks_are_copied_whole_and_the_packet_is_as_long_as_said() {
+    let mut packet = packet(b"before");
+    let blocks: Vec<[u8; 64]> = (1..=32).map(|n| [n; 64]).collect();
+    for (count, len) in [(1, 60), (1, 64), (2, 65), (32, DATA_ROOM), (1, 0), (0, 0)] {
+        packet.copy_blocks(&blocks[..count], len).expect("fits");
+        let wanted: Vec<u8> = blocks.as_flattened()[..len].to_vec();
+        assert_eq!(packet[..], wanted[..], "{count} blocks");
+    }
+    packet.copy_blocks(&blocks[..1], 100).expect("fits");
+    assert_eq!(packet[..], [1; 64], "no longer than its blocks");
+    packet.pull_front(1).expect("there are 64");
+    let wanted = DATA_ROOM;
+    assert_eq!(packet.copy_blocks(&blocks, 60), Err(TooLong { wanted, room: DATA_ROOM - 1 }));
+}
+
+#[test]
+fn two_headers_within_the_data_are_found_and_none_lies_behind_them() {
+    let mut packet = packet(b"before");
+    packet.copy_at(10, b"0123456789").expect("fits");
+    packet.set_headers_within(2, 7);
+    assert_eq!(packet.header(Header::Network), Some(&b"23456789"[..]));
+    assert_eq!(packet.header(Header::Transport), Some(&b"789"[..]));
+    packet.set_headers_within(10, usize::MAX);
+    assert_eq!(packet.header(Header::Network), Some(&b""[..]));
+    assert_eq!(packet.header_offset(Header::Transport), Some(10), "the end");
+}
