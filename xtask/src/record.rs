@@ -19,19 +19,23 @@ use crate::step::{Failure, root, run, target};
 /// What to measure, and where it goes.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// Benches by their names; all but those that need DPDK and root if left out.
+    /// Benches by their names; all but those that need DPDK and root, or another program, if left
+    /// out.
     names: Vec<String>,
     /// Measure beside DPDK too, which is fetched; needs root.
     #[arg(long)]
     peers: bool,
+    /// Measure routers beside this program, such as FastClick's `click`.
+    #[arg(long, value_name = "CLICK")]
+    beside: Option<PathBuf>,
     /// Append each figure to this file, a line of JSON each.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Draw how figures changed over the records of the file, into this folder.
     #[arg(long, value_name = "DIR", requires = "record")]
     svg: Option<PathBuf>,
-    /// Write the newest figures of each machine in the file into this one, between its lines
-    /// `<!-- bench -->` and `<!-- /bench -->`.
+    /// Write the newest figures of these benches of each machine in the file into this one,
+    /// between its lines `<!-- bench -->` and `<!-- /bench -->`.
     #[arg(long, value_name = "FILE", requires = "record")]
     table: Option<PathBuf>,
 }
@@ -39,44 +43,61 @@ pub struct Arguments {
 /// A benchmark, how it is called, and which parts of a row say what was measured.
 struct Bench {
     name: &'static str,
+    /// The words behind `ixora bench`.
     words: &'static str,
     settings: &'static [&'static str],
-    needs_dpdk: bool,
+    needs: Needs,
+}
+
+/// What a benchmark needs beside this repository.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    Nothing,
+    /// DPDK, which is fetched, and root.
+    Dpdk,
+    /// A program that reads Click's language.
+    Click,
 }
 
 const BENCHES: &[Bench] = &[
     Bench {
         name: "driver",
-        words: "--device minimal --batch 32 --ring 512",
+        words: "driver --device minimal --batch 32 --ring 512",
         settings: &["workload", "device", "cores", "batch", "ring"],
-        needs_dpdk: false,
+        needs: Needs::Nothing,
     },
     Bench {
         name: "graph",
-        words: "--batch 32",
+        words: "graph --batch 32",
         settings: &["workload", "from", "threads", "batch"],
-        needs_dpdk: false,
+        needs: Needs::Nothing,
     },
     Bench {
         name: "overlay",
-        words: "--protocol ipip,vxlan --entries 1000,1000000 --size 64",
+        words: "overlay --protocol ipip,vxlan --entries 1000,1000000 --size 64",
         settings: &["protocol", "entries", "size"],
-        needs_dpdk: false,
+        needs: Needs::Nothing,
     },
     Bench {
         name: "tcp",
-        words: "--connections 1,64,1024",
+        words: "tcp --connections 1,64,1024",
         settings: &["connections", "size"],
-        needs_dpdk: false,
+        needs: Needs::Nothing,
     },
     Bench {
         name: "growth",
-        words: "--axis flows,prefixes,rules",
+        words: "growth --axis flows,prefixes,rules",
         settings: &["axis", "curve", "x"],
-        needs_dpdk: false,
+        needs: Needs::Nothing,
     },
-    Bench { name: "peers", words: "", settings: &["ours.work", "theirs.driver"], needs_dpdk: true },
-    Bench { name: "virtio", words: "", settings: &["ring", "peer"], needs_dpdk: true },
+    Bench {
+        name: "beside",
+        words: "graph --batch 32 --windows 9",
+        settings: &["source", "workload", "batch"],
+        needs: Needs::Click,
+    },
+    Bench { name: "peers", words: "peers", settings: &["ours.work", "theirs.driver"], needs: Needs::Dpdk },
+    Bench { name: "virtio", words: "virtio", settings: &["ring", "peer"], needs: Needs::Dpdk },
 ];
 
 /// A figure of a row, and the range of its windows.
@@ -93,8 +114,8 @@ struct Figure {
 pub fn of(arguments: &Arguments) -> Result<(), Failure> {
     let chosen = chosen(arguments)?;
     run("release build", &mut programs())?;
-    for bench in chosen {
-        let report = measure(bench)?;
+    for bench in &chosen {
+        let report = measure(bench, arguments)?;
         let figures = figures(&report, bench.settings);
         if figures.is_empty() {
             return Err(format!("bench {}: its report has no figures", bench.name));
@@ -109,14 +130,23 @@ pub fn of(arguments: &Arguments) -> Result<(), Failure> {
         run("drift", drift.args(["bench", "drift"]).arg(file).arg("--svg").arg(folder))?;
     }
     match &arguments.table {
-        Some(page) => rewrite(page, &table(&read(file)?)?),
+        Some(page) => {
+            let is_chosen = |record: &Value| chosen.iter().any(|bench| record["bench"] == bench.name);
+            let records: Vec<Value> = read(file)?.into_iter().filter(is_chosen).collect();
+            rewrite(page, &table(&records)?)
+        }
         None => Ok(()),
     }
 }
 
 fn chosen(arguments: &Arguments) -> Result<Vec<&'static Bench>, Failure> {
     if arguments.names.is_empty() {
-        return Ok(BENCHES.iter().filter(|bench| arguments.peers || !bench.needs_dpdk).collect());
+        let is_wanted = |bench: &&Bench| match bench.needs {
+            Needs::Nothing => true,
+            Needs::Dpdk => arguments.peers,
+            Needs::Click => arguments.beside.is_some(),
+        };
+        return Ok(BENCHES.iter().filter(is_wanted).collect());
     }
     let one = |name: &String| {
         let names = || BENCHES.iter().map(|bench| bench.name).collect::<Vec<_>>().join(", ");
@@ -126,15 +156,28 @@ fn chosen(arguments: &Arguments) -> Result<Vec<&'static Bench>, Failure> {
 }
 
 /// Runs a benchmark: its report.
-fn measure(bench: &Bench) -> Result<Value, Failure> {
+fn measure(bench: &Bench, arguments: &Arguments) -> Result<Value, Failure> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let json = folder.path().join("report.json");
     let mut command = Command::new(target().join("release/ixora"));
-    command.args(["bench", bench.name]).args(bench.words.split_whitespace()).arg("--json").arg(&json);
-    if bench.needs_dpdk {
-        let packages = Packages::open().map_err(|error| error.to_string())?;
-        let dpdk = packages.tree(DPDK, Suite::BOOKWORM).map_err(|error| error.to_string())?;
-        command.arg("--dpdk").arg(dpdk.root());
+    command.arg("bench").args(bench.words.split_whitespace()).arg("--json").arg(&json);
+    match (bench.needs, &arguments.beside) {
+        (Needs::Nothing, _) => {}
+        (Needs::Dpdk, _) => {
+            let packages = Packages::open().map_err(|error| error.to_string())?;
+            let dpdk = packages.tree(DPDK, Suite::BOOKWORM).map_err(|error| error.to_string())?;
+            command.arg("--dpdk").arg(dpdk.root());
+        }
+        (Needs::Click, Some(click)) => {
+            let click = click.canonicalize().map_err(|error| format!("{}: {error}", click.display()))?;
+            command.arg("--beside").arg(click);
+        }
+        (Needs::Click, None) => {
+            return Err(format!(
+                "bench {}: name the program: --beside ~/fastclick/userlevel/click",
+                bench.name
+            ));
+        }
     }
     run(&format!("bench {}", bench.name), command.current_dir(root()))?;
     let text = fs::read_to_string(&json).map_err(|error| format!("{}: {error}", json.display()))?;
