@@ -101,6 +101,11 @@ impl Packet {
             self.contexts[index] = Some([address, command]);
             return;
         }
+        // A null descriptor transfers nothing (7.2.3.2.2).
+        let null = command & (tx::DEXT | tx::EOP | tx::LENGTH_MASK) == tx::EOP;
+        if null && !self.is_open() {
+            return;
+        }
         if extended && command & RESERVED != 0 {
             place.lint(&mut sender.host.counters, Rule::ReservedBitsWritten, command);
         }

@@ -47,7 +47,7 @@ rules! {
         "A descriptor between head and tail was changed while the device owned it.",
         "The device may have fetched the old contents already: a packet goes to or comes from the wrong memory.";
     ZeroLengthDescriptor, Error, "7.2.3.2",
-        "A transmit descriptor has a buffer of length zero.",
+        "A transmit descriptor has a buffer of length zero, and is no legacy one with EOP between packets.",
         "Transmission may hang: a data descriptor must carry at least one byte.";
     BufferAddressUnmapped, Error, "7.1.5",
         "A descriptor holds an address that is not mapped for the device.",

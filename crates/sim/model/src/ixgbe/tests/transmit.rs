@@ -212,6 +212,31 @@ fn legacy_packets() {
 }
 
 #[test]
+fn a_null_descriptor_between_packets_sends_nothing_and_reports() {
+    let mut rig = Rig::up(1);
+    let frame = udp([10, 0, 0, 1], [1, 2], 64);
+    let null = tx_legacy::EOP | tx_legacy::IFCS | tx_legacy::RS;
+    rig.put_data(0, &frame, 0);
+    let at = rig.put(0, [tx_buffer(0, 1), null]);
+    rig.put_data(0, &frame, tx::RS);
+    rig.ring_tx(0);
+    assert_eq!(rig.sent(), [frame.clone(), frame]);
+    assert_ne!(rig.memory.load(at + 8) & tx_legacy::DD, 0);
+    assert!(rig.device.lint().is_empty(), "{}", rig.device.lint());
+    // Advanced, without EOP, or within a packet it is none.
+    let begins = tx_legacy::IFCS | 60;
+    for words in
+        [&[tx::DTYP_DATA | tx::DEXT | null][..], &[null & !tx_legacy::EOP, null | 60], &[begins, null]]
+    {
+        let mut rig = Rig::up(1);
+        words.iter().for_each(|word| _ = rig.put(0, [tx_buffer(0, 0), *word]));
+        rig.ring_tx(0);
+        assert!(rig.sent().is_empty() && rig.linted(Rule::ZeroLengthDescriptor), "{words:x?}");
+        rig.balance();
+    }
+}
+
+#[test]
 fn the_head_is_written_back() {
     let mut rig = Rig::up(1);
     let place = tx_ring(0) + 0x2000;
