@@ -21,10 +21,10 @@ use std::io;
 
 use model::ixgbe::eeprom::{Config, Eeprom};
 use model::{Chip, Pages};
-use regs::ixgbe::descriptor::{rx_high, tx};
+use regs::ixgbe::descriptor::{rx_high, rx_legacy, tx};
 use regs::ixgbe::{
     ANLP1, CTRL, EEC, EERD, LINKS, MSCA, RAH, RAL, RDBAH, RDBAL, RDH, RDLEN, RDRXCTL, RDT, RXCTRL, RXDCTL,
-    SECRXSTAT, SECTXSTAT, TDBAH, TDBAL, TDH, TDLEN, TDT, TDWBAH, TDWBAL, TXDCTL,
+    SECRXSTAT, SECTXSTAT, SRRCTL, TDBAH, TDBAL, TDH, TDLEN, TDT, TDWBAH, TDWBAL, TXDCTL,
 };
 use wire::MacAddress;
 use wire::ethernet::{self, EtherType};
@@ -47,6 +47,7 @@ struct Descriptors;
 impl Layout for Descriptors {
     const RECEIVED: u64 = rx_high::DD | rx_high::EOP;
     const LENGTH_SHIFT: u32 = rx_high::LENGTH_SHIFT;
+    const LEGACY: u64 = rx_legacy::DD | rx_legacy::EOP;
     const LAST: (u64, u64) = (tx::EOP, tx::EOP);
     const REPORT: u64 = tx::RS;
     const DONE: u64 = tx::DD;
@@ -142,7 +143,9 @@ impl Minimal {
         for queue in (0..QUEUES).filter(|&n| on(n)) {
             let base = address(pages, RDBAH::at(queue), RDBAL::at(queue));
             let (len, head) = (pages.load(RDLEN::at(queue)).into(), pages.load(RDH::at(queue)));
-            rings.add_rx(Setup { queue, base, len, tail_at: RDT::at(queue), head, write_back: None });
+            let legacy = pages.load(SRRCTL::at(queue)) & SRRCTL::DESCTYPE_MASK == SRRCTL::DESCTYPE_LEGACY;
+            let tail_at = RDT::at(queue);
+            rings.add_rx(Setup { queue, base, len, tail_at, head, write_back: None, legacy });
         }
         for ring in rings.rx.iter_mut().filter(|ring| ring.published != ring.head) {
             ring.published = ring.head;
@@ -159,7 +162,8 @@ impl Minimal {
             let (len, head) = (pages.load(TDLEN::at(queue)).into(), pages.load(TDH::at(queue)));
             let wanted = pages.load(TDWBAL::at(queue)) & TDWBAL::HEAD_WB_EN != 0;
             let write_back = wanted.then(|| address(pages, TDWBAH::at(queue), TDWBAL::at(queue)) & !3);
-            rings.add_tx(Setup { queue, base, len, tail_at: TDT::at(queue), head, write_back });
+            let tail_at = TDT::at(queue);
+            rings.add_tx(Setup { queue, base, len, tail_at, head, write_back, legacy: false });
         }
         for ring in rings.tx.iter_mut().filter(|ring| ring.published != ring.head) {
             ring.published = ring.head;

@@ -22,6 +22,9 @@ pub(super) trait Layout: Send + 'static {
     const RECEIVED: u64;
     /// Receive write-back: where the length stands.
     const LENGTH_SHIFT: u32;
+    /// Receive write-back of a legacy descriptor, whose first word stays and whose second begins
+    /// with the length: a whole frame is in the buffer.
+    const LEGACY: u64 = 0;
     /// Transmit: the bits that tell the last buffer of a packet, and what they are there.
     const LAST: (u64, u64);
     /// Transmit: a report is wanted.
@@ -45,6 +48,7 @@ pub(super) struct Ring {
     pub published: u32,
     /// Where the head is to be written to memory, for transmit.
     write_back: Option<u64>,
+    legacy: bool,
 }
 
 /// How a driver has set up a ring.
@@ -57,17 +61,19 @@ pub(super) struct Setup {
     pub tail_at: u32,
     pub head: u32,
     pub write_back: Option<u64>,
+    /// Whether its descriptors are legacy ones, for receive.
+    pub legacy: bool,
 }
 
 impl Ring {
     /// The ring, if it is one: a power of two of descriptors in memory that the device can
     /// reach.
     fn new(view: &View, setup: Setup) -> Option<Ring> {
-        let Setup { queue, base, len, tail_at, head, write_back } = setup;
+        let Setup { queue, base, len, tail_at, head, write_back, legacy } = setup;
         let count = u32::try_from(len / DESCRIPTOR as u64).ok().filter(|count| count.is_power_of_two())?;
         let window = view.window(base, len)?;
         let (mask, head) = (count - 1, head & (count - 1));
-        Some(Ring { queue, window, mask, tail_at, head, published: head, write_back })
+        Some(Ring { queue, window, mask, tail_at, head, published: head, write_back, legacy })
     }
 
     /// How many descriptors the driver has handed over.
@@ -153,9 +159,15 @@ impl<L: Layout> Rings<L> {
                 let frame = &self.frames[self.next];
                 self.next = if self.next + 1 < self.frames.len() { self.next + 1 } else { 0 };
                 self.unreachable += u64::from(!self.view.write(buffer, frame));
-                ring.window.store(at, 0);
-                let length = (frame.len() as u64) << L::LENGTH_SHIFT;
-                ring.window.store_release(at + SECOND, L::RECEIVED | length);
+                let length = frame.len() as u64;
+                let second = match ring.legacy {
+                    true => L::LEGACY | length,
+                    false => {
+                        ring.window.store(at, 0);
+                        L::RECEIVED | length << L::LENGTH_SHIFT
+                    }
+                };
+                ring.window.store_release(at + SECOND, second);
                 ring.advance();
             }
             moved += burst;

@@ -61,7 +61,7 @@ pub fn open(mac: [u8; 6], frames: Vec<Vec<u8>>, cable: Cable) -> io::Result<Devi
 fn setup(ring: HandedRing, tail_at: u32) -> Option<Setup> {
     let HandedRing { queue, iova, size, bytes, head, write_back } = ring;
     let len = u64::from(size) * bytes as u64;
-    (bytes == 16).then_some(Setup { queue, base: iova, len, tail_at, head, write_back })
+    (bytes == 16).then_some(Setup { queue, base: iova, len, tail_at, head, write_back, legacy: false })
 }
 
 impl Minimal {
