@@ -8,6 +8,7 @@
 //! `cargo xtask mutants` runs them. Section numbers are those of the 82599 10 GbE
 //! Controller Datasheet, revision 3.4, unless another is named.
 
+mod fixed;
 mod i40e;
 mod iavf;
 mod interrupt;
@@ -94,6 +95,7 @@ pub const CHIPS: &[Chip] = &[
             receive::BUGS,
             transmit::BUGS,
             offload::BUGS,
+            fixed::BUGS,
         ],
     },
     Chip { name: "XL710", probe: "i40e_probe", model: Some("xl710"), bugs: i40e::BUGS },

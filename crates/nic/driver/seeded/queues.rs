@@ -93,7 +93,7 @@ pub(super) const BUGS: &[Bug] = &[
         linter: Reports("LegacyDescriptorWithRss", "8.2.3.8.7"),
         test: "driver_completion::single_packets_are_cleaned_and_none_stays_behind",
         demo: true,
-        edits: &[edit("ixgbe/init.rs", "SRRCTL::DESCTYPE_ADV_ONE_BUFFER | size | drop", "size | drop")],
+        edits: &[edit("ixgbe/init.rs", "descriptor_type(options) | size | drop", "size | drop")],
     },
     Bug {
         name: "descriptor-type-reserved",
@@ -101,11 +101,7 @@ pub(super) const BUGS: &[Bug] = &[
         linter: Reports("UnsupportedRxDescriptorType", "8.2.3.8.7"),
         test: "driver_completion::single_packets_are_cleaned_and_none_stays_behind",
         demo: true,
-        edits: &[edit(
-            "ixgbe/init.rs",
-            "SRRCTL::DESCTYPE_ADV_ONE_BUFFER | size | drop",
-            "3 << 25 | size | drop",
-        )],
+        edits: &[edit("ixgbe/init.rs", "descriptor_type(options) | size | drop", "3 << 25 | size | drop")],
     },
     Bug {
         name: "dca-bit-12-left",

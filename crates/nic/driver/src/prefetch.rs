@@ -14,18 +14,29 @@ impl<D: Descriptor> Ring<D> {
     #[inline(always)]
     pub(crate) fn prefetch_write(&self, index: u32, count: u32) {
         for ahead in (0..count).step_by(LINE / size_of::<D>()) {
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: a prefetch has no effect but on the cache, and every
-            // x86-64 processor takes this one, if only as a no-op.
-            unsafe {
-                std::arch::asm!(
-                    "prefetchw [{}]",
-                    in(reg) self.at(index.wrapping_add(ahead)),
-                    options(nostack, preserves_flags, readonly)
-                );
-            }
-            #[cfg(not(target_arch = "x86_64"))]
-            let _ = (index, ahead);
+            line_to_write(self.at(index.wrapping_add(ahead)));
         }
     }
+}
+
+/// As [`Ring::prefetch_write`], of descriptors that are neighbours.
+#[inline(always)]
+pub(crate) fn prefetch_write<D: Descriptor>(descriptors: &[D]) {
+    descriptors.iter().step_by(LINE / size_of::<D>()).for_each(line_to_write);
+}
+
+#[inline(always)]
+fn line_to_write<D: Descriptor>(descriptor: &D) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch has no effect but on the cache, and every
+    // x86-64 processor takes this one, if only as a no-op.
+    unsafe {
+        std::arch::asm!(
+            "prefetchw [{}]",
+            in(reg) descriptor,
+            options(nostack, preserves_flags, readonly)
+        );
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = descriptor;
 }

@@ -54,6 +54,11 @@ impl Dma {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether this is the same address space: what is mapped in one is in the other.
+    pub fn is_same(&self, other: &Dma) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Lets a device into the space: every region, earlier and later, is mapped
     /// for it until the [`Attachment`] is dropped.
     ///

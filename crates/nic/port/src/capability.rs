@@ -37,11 +37,13 @@ pub enum Feature {
     FlowFilter,
     /// The device tells the time at which a frame arrived.
     Timestamps,
+    /// The port's queues are joined into rings of fixed buffers.
+    FixedBuffers,
 }
 
 impl Feature {
     /// All of them, in the order of the table.
-    pub const ALL: [Feature; 15] = [
+    pub const ALL: [Feature; 16] = [
         Feature::RxChecksum,
         Feature::TxChecksum,
         Feature::TunnelChecksum,
@@ -57,6 +59,7 @@ impl Feature {
         Feature::HeadWriteback,
         Feature::FlowFilter,
         Feature::Timestamps,
+        Feature::FixedBuffers,
     ];
 
     /// Its stable name, as `ixora info --json` has it.
@@ -77,6 +80,7 @@ impl Feature {
             Feature::HeadWriteback => "head-writeback",
             Feature::FlowFilter => "flow-filter",
             Feature::Timestamps => "timestamps",
+            Feature::FixedBuffers => "fixed-buffers",
         }
     }
 
@@ -101,6 +105,7 @@ impl Feature {
             Feature::HeadWriteback => "--head-writeback (Options::completion)",
             Feature::FlowFilter => "Filters::add_flow",
             Feature::Timestamps => "`pcap` and options of programs",
+            Feature::FixedBuffers => "fwd --fixed-buffers (Options::fixed_buffers)",
         }
     }
 }

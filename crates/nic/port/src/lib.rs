@@ -35,6 +35,7 @@ pub use options::{Completion, Offload, Options, Rss, VirtioInterface, VirtioOpti
 pub use rss::FlowTable;
 pub use stats::{Counter, PortStats, RxStats, TxStats};
 
+use std::any::Any;
 use std::fmt;
 use std::os::fd::BorrowedFd;
 
@@ -105,8 +106,9 @@ impl fmt::Display for Link {
     }
 }
 
-/// A network interface of any kind.
-pub trait Port: Send {
+/// A network interface of any kind. What only one driver's ports can do, that driver asks
+/// of the port as its own type (`Any`).
+pub trait Port: Send + Any {
     /// The name it was opened by: `0000:03:00.0`, `vfio-user:/path.sock`, ….
     fn name(&self) -> &str;
     /// What it can do.

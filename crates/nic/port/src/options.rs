@@ -141,6 +141,10 @@ pub struct Options {
     /// Have packets carry the time at which they were received, in their annotations: where
     /// the device or the kernel takes it ([`Feature::Timestamps`](crate::Feature)).
     pub timestamps: bool,
+    /// Open the port for fixed buffers: its one receive queue and one transmit queue are given
+    /// to nobody, but joined with other ports' by the driver (82599: `driver::ixgbe::FixedRing`),
+    /// and sent packets are reported by head write-back.
+    pub fixed_buffers: bool,
     /// Wait this long for a link when opening; zero does not wait.
     pub link_wait_ms: u64,
     /// What only virtio devices know.
@@ -165,6 +169,7 @@ impl Default for Options {
             completion: Completion::default(),
             interrupts: false,
             timestamps: false,
+            fixed_buffers: false,
             link_wait_ms: 10_000,
             virtio: VirtioOptions::default(),
         }

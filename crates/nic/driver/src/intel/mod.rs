@@ -6,7 +6,7 @@
 //!
 //! Modules import in one direction: `layout`, then `chip`, then what the queues are made of
 //! (`interrupt`, `scatter`, `offload`, `writeback`), `rx` and `tx`, and above them `port`
-//! and `filter`. `vf` is what drivers of virtual functions with a mailbox share.
+//! and `filter`. `fixed` forwards in place with rings of its own, of which ports know when they open. `vf` is what drivers of virtual functions with a mailbox share.
 //!
 //! Section numbers are those of the 82599 10 GbE Controller Datasheet, revision
 //! 3.4, unless another is named. Not here: bringing a chip up, its filters and its
@@ -16,6 +16,7 @@
 mod another_layout;
 mod chip;
 mod filter;
+pub mod fixed;
 pub(crate) mod interrupt;
 pub(crate) mod layout;
 mod offload;

@@ -12,7 +12,7 @@ use port::{Capabilities, Counter, Feature, Features, FlowTable, Limits, Link, Op
 use super::chip::{Chip, Device};
 use super::layout::TxLayout;
 use super::scatter::scatters;
-use super::{rx::RxQueue, tx::TxQueue};
+use super::{fixed, rx::RxQueue, tx::TxQueue};
 use crate::Result;
 
 /// The steps from power-on to the first packet, in the order in which a port takes
@@ -39,15 +39,15 @@ pub trait Init: Chip {
 pub struct Port<C: Chip> {
     pub(crate) chip: Arc<C>,
     mac: [u8; 6],
-    options: Options,
+    pub(super) options: Options,
     promiscuous: bool,
     /// Which queue a flow comes to.
     flows: FlowTable,
     pub(super) all_multicast: bool,
     /// Multicast addresses that are received.
     pub(super) multicast: Vec<[u8; 6]>,
-    rx: Vec<Option<RxQueue<C::Rx>>>,
-    tx: Vec<Option<TxQueue<C::Tx>>>,
+    pub(super) rx: Vec<Option<RxQueue<C::Rx>>>,
+    pub(super) tx: Vec<Option<TxQueue<C::Tx>>>,
 }
 
 impl<C: Init> Port<C> {
@@ -58,7 +58,7 @@ impl<C: Init> Port<C> {
     /// When an option is out of range, the device is another one, or a register
     /// does not reach the state that the datasheet promises.
     pub fn open(pci: Pci, dma: &Dma, options: Options) -> Result<Port<C>> {
-        let options = Device::check(options, C::INFO)?;
+        let options = fixed::checked(Device::check(options, C::INFO)?, C::INFO)?;
         let chip = Arc::new(C::new(Device::attach(pci, dma, C::INFO)?));
         let step = |step: fmt::Arguments<'_>| tracing::debug!(port = chip.name, "{step}");
         step(format_args!("reset"));
@@ -76,7 +76,9 @@ impl<C: Init> Port<C> {
                 options.rx_ring,
                 queue.ring.iova()
             ));
-            chip.enable_rx(&queue, &options)?;
+            if !options.fixed_buffers {
+                chip.enable_rx(&queue, &options)?;
+            }
             rx.push(queue);
         }
         let mut tx = Vec::new();
@@ -87,15 +89,19 @@ impl<C: Init> Port<C> {
                 options.tx_ring,
                 queue.ring.iova()
             ));
-            chip.enable_tx(&queue)?;
+            if !options.fixed_buffers {
+                chip.enable_tx(&queue)?;
+            }
             tx.push(queue);
         }
         if options.interrupts && chip.pci.interrupt_vectors() > 0 {
             step(format_args!("interrupts"));
             chip.init_interrupts(&mut rx)?;
         }
-        step(format_args!("receiving on"));
-        chip.set_receiving(true)?;
+        if !options.fixed_buffers {
+            step(format_args!("receiving on"));
+            chip.set_receiving(true)?;
+        }
         step(format_args!("link started"));
         chip.start_link()?;
         chip.wait_for_link(options.link_wait_ms, || chip.link().up);
@@ -112,8 +118,9 @@ impl<C: Chip> Port<C> {
     /// The port, and all queues that nobody has taken.
     #[expect(clippy::type_complexity, reason = "it is a port and its queues")]
     pub fn split(mut self) -> (Port<C>, Vec<RxQueue<C::Rx>>, Vec<TxQueue<C::Tx>>) {
-        let rx = self.rx.iter_mut().filter_map(Option::take).collect();
-        let tx = self.tx.iter_mut().filter_map(Option::take).collect();
+        let free = !self.options.fixed_buffers;
+        let rx = self.rx.iter_mut().filter(|_| free).filter_map(Option::take).collect();
+        let tx = self.tx.iter_mut().filter(|_| free).filter_map(Option::take).collect();
         (self, rx, tx)
     }
 
@@ -183,11 +190,14 @@ impl<C: Chip> port::Port for Port<C> {
     }
 
     fn rx_queue(&mut self, index: usize) -> Option<Box<dyn port::RxQueue>> {
-        Some(Box::new(self.rx.get_mut(index)?.take()?))
+        // With fixed buffers they are for `fixed` alone: not enabled, and without packets.
+        let queues = self.rx.get_mut(index).filter(|_| !self.options.fixed_buffers);
+        Some(Box::new(queues?.take()?))
     }
 
     fn tx_queue(&mut self, index: usize) -> Option<Box<dyn port::TxQueue>> {
-        Some(Box::new(self.tx.get_mut(index)?.take()?))
+        let queues = self.tx.get_mut(index).filter(|_| !self.options.fixed_buffers);
+        Some(Box::new(queues?.take()?))
     }
 
     fn set_promiscuous(&mut self, on: bool) -> port::Result<()> {
@@ -258,6 +268,7 @@ fn features(chip: &[Feature], options: &Options, vectors: usize) -> Features {
         Feature::HeadWriteback => Support::on_if(options.completion == port::Completion::Head),
         Feature::FlowFilter => Support::On,
         Feature::Timestamps => Support::No, // no option turns them on
+        Feature::FixedBuffers => Support::on_if(options.fixed_buffers),
     };
     chip.iter().map(|&feature| (feature, support(feature))).collect()
 }

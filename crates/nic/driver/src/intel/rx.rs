@@ -35,7 +35,7 @@ pub struct RxQueue<L: RxLayout> {
     stats: RxStats,
     pub(crate) signal: Option<Signal>,
     pub(crate) index: usize,
-    owner: Arc<dyn Queues>,
+    pub(super) owner: Arc<dyn Queues>,
 }
 
 impl<L: RxLayout> RxQueue<L> {

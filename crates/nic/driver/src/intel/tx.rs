@@ -35,7 +35,7 @@ pub struct TxQueue<L: TxLayout> {
     special: Special<L>,
     stats: TxStats,
     pub(crate) index: usize,
-    owner: Arc<dyn Queues>,
+    pub(super) owner: Arc<dyn Queues>,
 }
 
 impl<L: TxLayout> TxQueue<L> {

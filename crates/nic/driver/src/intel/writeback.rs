@@ -24,13 +24,18 @@ impl Head {
 
     /// The first descriptor the device has not finished with.
     #[inline(always)]
-    pub(super) fn read(&self) -> u32 {
+    pub(in crate::intel) fn read(&self) -> u32 {
         // SAFETY: the region is zeroed, page-aligned, four bytes long and lives
         // as long as `self`; the device writes it, so it is read atomically.
         let head = unsafe { self.0.ptr().cast::<AtomicU32>().as_ref() };
         let head = head.load(Ordering::Relaxed);
         order::after_ready(); // the device has read the buffers below, which are now reused
         head
+    }
+
+    /// Where it is, for who keeps it for a device that does not stop.
+    pub(in crate::intel) fn memory(&self) -> Region {
+        self.0.clone()
     }
 
     pub(crate) fn iova(&self) -> u64 {

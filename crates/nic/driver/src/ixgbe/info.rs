@@ -31,6 +31,7 @@ pub(super) static INFO: ChipInfo = ChipInfo {
         Feature::Scatter,
         Feature::Interrupts,
         Feature::HeadWriteback,
+        Feature::FixedBuffers,
     ],
     vectors: 0..64,
     ring: (64, 4096),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use port::Options;
 use regs::ixgbe::*;
 
-use super::{RxQueue, TxQueue, device::Chip, interrupt};
+use super::{RxQueue, TxQueue, device::Chip, fixed::descriptor_type, interrupt};
 use crate::Result;
 use crate::intel::{Init, RingRegisters, ring_registers::address::address_words};
 
@@ -65,7 +65,7 @@ impl Init for Chip {
         // With several queues, a full one drops instead of holding up the rest.
         let drop = if options.rx_queues > 1 { SRRCTL::DROP_EN } else { 0 };
         let size = (memory::DATA_ROOM as u32 >> 10) << SRRCTL::BSIZEPACKET_SHIFT;
-        bar.write32(SRRCTL::at(n), SRRCTL::DESCTYPE_ADV_ONE_BUFFER | size | drop);
+        bar.write32(SRRCTL::at(n), descriptor_type(options) | size | drop);
         // Bit 12 must be cleared though it resets to one (4.6.7.1).
         bar.clear32(DCA_RXCTRL::at(n), DCA_RXCTRL::MUST_CLEAR);
         let vlan = if options.vlan_strip { RXDCTL::VME } else { 0 };

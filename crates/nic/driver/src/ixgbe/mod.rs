@@ -3,10 +3,11 @@
 //! Written along the 82599 10 GbE Controller Datasheet, revision 3.4; section
 //! numbers refer to it. Read [`init`](self) first, then `rx.rs` and `tx.rs` of
 //! [`crate::intel`]: that is a complete driver. The other files add what one can
-//! leave out: filters, RSS, offloads, scattered receive, interrupts, statistics.
+//! leave out: filters, RSS, offloads, fixed buffers, scattered receive, interrupts, statistics.
 
 mod device;
 mod filter;
+mod fixed;
 pub mod host;
 mod info;
 mod init;
@@ -16,6 +17,8 @@ mod stats;
 use crate::intel::{self, layout};
 pub use device::Chip;
 pub(crate) use device::link_of;
+pub use fixed::join;
+pub use intel::fixed::{FixedRing, Frame};
 
 /// A port of the family.
 pub type Ixgbe = intel::Port<Chip>;

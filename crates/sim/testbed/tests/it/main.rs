@@ -10,6 +10,7 @@ mod driver_completion;
 mod driver_descriptor;
 mod driver_error;
 mod driver_filter;
+mod driver_fixed;
 mod driver_init;
 mod driver_interrupt;
 mod driver_lifecycle;

@@ -9,6 +9,7 @@ fn what_the_driver_of_the_82599_says() {
     all::<crate::common::Bench>(&[
         (Feature::VlanFilter, "driver_filter.rs", "only_vlans_that_were_let_in_pass_the_filter"),
         (Feature::Interrupts, "driver_interrupt.rs", "a_sleeper_misses_nothing_whenever_packets_come"),
+        (Feature::FixedBuffers, "driver_fixed.rs", "frames_cross_both_ways_in_order_and_changed"),
     ]);
 }
 

@@ -54,7 +54,8 @@ fn case<B: Ports>(feature: Feature) -> Option<fn()> {
         Feature::RssTable => rss_table::<B>,
         Feature::Scatter => scatter::<B>,
         Feature::HeadWriteback => head_writeback::<B>,
-        Feature::VlanFilter | Feature::Interrupts | Feature::FlowFilter | Feature::Timestamps => return None,
+        Feature::VlanFilter | Feature::Interrupts | Feature::FlowFilter => return None,
+        Feature::Timestamps | Feature::FixedBuffers => return None,
     })
 }
 
