@@ -7,6 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use app::vlan::Restore;
+use driver::ixgbe::{self, FixedRing};
 use memory::{Backing, Dma};
 use port::{Feature, Port, RxQueue, TxQueue};
 use ports::{Found, Name};
@@ -202,6 +203,15 @@ impl Ports {
         Ok(tx)
     }
 
+    /// Takes the queues that forward in fixed buffers from one port to another.
+    pub fn join_fixed(&mut self, from: usize, to: usize) -> Result<FixedRing<1>, Failure> {
+        let [rx, tx] = self.list.get_disjoint_mut([from, to]).map_err(|_| Failure::new("no such ports"))?;
+        let ring = ixgbe::join(&mut **rx, [&mut **tx])?;
+        self.taken.rx.push((from, 0));
+        self.taken.tx.push((to, 0));
+        Ok(ring)
+    }
+
     /// The linters of the models among them.
     pub fn linters(&self) -> Vec<Linter> {
         let linter = |(port, model): &(usize, Handle)| Linter { port: *port, model: model.clone() };
@@ -271,8 +281,8 @@ pub fn device(
     Ok((pci, ports))
 }
 
-/// Opens ports that give frames alone.
-fn open_each(
+/// As [`ports_each`], but the sources of models' wires that are to hold their frames do so.
+pub fn open_each(
     memory: impl FnOnce(&[Found]) -> Dma,
     each: &[(&str, &port::Options)],
     stop: &Arc<AtomicBool>,
@@ -319,7 +329,7 @@ fn open_any(
 }
 
 /// Memory for packets, on the first port's node.
-fn memory_of(options: &PortOptions, devices: &[Found]) -> Dma {
+pub fn memory_of(options: &PortOptions, devices: &[Found]) -> Dma {
     let node = || devices.first().and_then(|found| found.pci()?.numa_node());
     let backing = match options.hugepages {
         Hugepages::Auto => Backing::Auto,

@@ -80,6 +80,38 @@ fn models_in_the_process_forward_and_count_each_loss() {
 }
 
 #[test]
+fn a_forwarder_with_fixed_buffers_loses_nothing_and_says_which_ports_have_none() {
+    let place = tempfile::tempdir().expect("a directory");
+    let port = "model:82599,wire=gen:rate=20k,count=2000,flows=8,hold+sink:check";
+    for touch in ["", " --touch"] {
+        let run = |command: &str| run(place.path(), command);
+        let done =
+            run(&format!("fwd {port} {port} --fixed-buffers{touch} --count 4000 --duration 20s --json"));
+        assert_eq!(done.code(), Some(0), "{done:#?}");
+        let summary = done.json();
+        assert_eq!(
+            (&summary["rx_packets"], &summary["tx_packets"]),
+            (&4000.into(), &4000.into()),
+            "{summary:#}"
+        );
+        assert_eq!((&summary["losses"], &summary["missing_buffers"]), (&serde_json::json!({}), &0.into()));
+        for port in summary["findings"].as_array().expect("a list") {
+            assert_eq!(port["findings"], serde_json::json!([]), "{summary:#}");
+        }
+    }
+    for (ports, code, says) in [
+        ("model:82599 model:virtio-net", 1, "cannot forward in fixed buffers"),
+        ("model:xl710 model:82599", 2, "fixed buffers"),
+        ("model:82599 model:82599 --queues 2", 2, "fixed buffers have one of each kind"),
+        ("model:82599 model:82599 --max-frame 9000", 2, "it has to fit one"),
+    ] {
+        let done = run(place.path(), &format!("fwd {ports} --fixed-buffers --duration 1s"));
+        assert_eq!(done.code(), Some(code), "{done:#?}");
+        assert!(done.stderr.contains(says), "{ports}: {done:#?}");
+    }
+}
+
+#[test]
 fn a_server_that_dies_ends_a_forwarder_with_its_name() {
     let place = tempfile::tempdir().expect("a directory");
     let (model, port) = model(place.path(), "--wire gen:rate=10k");

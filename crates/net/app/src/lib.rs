@@ -6,6 +6,7 @@
 
 pub mod capture;
 pub mod echo;
+pub mod fixed;
 pub mod forward;
 pub mod generate;
 pub mod services;
@@ -13,5 +14,6 @@ pub mod vlan;
 
 pub use capture::Capture;
 pub use echo::Echo;
+pub use fixed::FixedForward;
 pub use forward::Forward;
 pub use generate::Generator;
