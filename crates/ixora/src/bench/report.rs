@@ -75,7 +75,7 @@ impl Report {
         self.print_machine();
         println!();
         println!(
-            "{:<14}{:<8}{:>6}{:>6}{:>6}{:>7}  {:>22}{:>8}{:>8}{:>6}{:>7}{:>8}  {:>11}{:>10}",
+            "{:<14}{:<12}{:>6}{:>6}{:>6}{:>7}  {:>22}{:>8}{:>8}{:>6}{:>7}{:>8}  {:>11}{:>10}",
             "device",
             "work",
             "cores",
@@ -102,7 +102,7 @@ impl Report {
         let near =
             if row.cores == 2 { format!("{}/{}", row.near_windows, row.windows) } else { "-".to_owned() };
         println!(
-            "{:<14}{work:<8}{:>6}{:>6}{:>6}{:>7}  {:>22}{:>8.1}{:>8}{:>6}{:>7.1}{instructions:>8}  {distance:>11}{near:>10}",
+            "{:<14}{work:<12}{:>6}{:>6}{:>6}{:>7}  {:>22}{:>8.1}{:>8}{:>6}{:>7.1}{instructions:>8}  {distance:>11}{near:>10}",
             row.setting.device.name(),
             row.cores,
             row.setting.batch,

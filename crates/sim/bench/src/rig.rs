@@ -1,10 +1,12 @@
 //! Ports on models in this process, and the work they are given.
 
+use driver::ixgbe::{self, FixedRing};
 use memory::{Batch, Dma, Packet, Pool};
 use port::{Completion, Options, RxQueue, TxQueue};
-use testbed::inprocess::Handle;
+use testbed::inprocess::{self, Handle};
 
 use crate::opened::{Given, Opened, close, open};
+use crate::two_cores::no_thread;
 use crate::{CompletionName, DeviceName, Setting, Workload};
 use crate::{Error, Result};
 
@@ -18,6 +20,8 @@ struct Lane {
 pub struct Rig {
     /// Both ports' pairs of each number.
     lanes: Vec<[Lane; 2]>,
+    /// Instead of these, with fixed buffers: from each port to the other.
+    fixed: Vec<FixedRing<1>>,
     ports: Vec<Opened>,
     handles: Vec<Handle>,
     pool: Pool,
@@ -37,6 +41,15 @@ pub struct Done {
     pub empty: u64,
 }
 
+impl Done {
+    #[inline(always)]
+    fn add(&mut self, packets: usize) {
+        self.packets += packets as u64;
+        self.calls += 1;
+        self.empty += u64::from(packets == 0);
+    }
+}
+
 impl Rig {
     /// Opens both ports.
     pub fn new(setting: &Setting) -> Result<Rig> {
@@ -44,13 +57,17 @@ impl Rig {
         let mut ports = [port(setting, &dma)?, port(setting, &dma)?];
         let handles = ports.iter().flat_map(|opened| opened.handles.clone()).collect();
         let mut lanes = Vec::with_capacity(setting.queues);
-        for n in 0..setting.queues {
-            let [a, b] = &mut ports;
+        let [a, b] = &mut ports;
+        let fixed = match setting.workload.is_fixed() {
+            true => join(a, b)?,
+            false => Vec::new(),
+        };
+        for n in 0..if fixed.is_empty() { setting.queues } else { 0 } {
             lanes.push([lane(a, n)?, lane(b, n)?]);
         }
         let pool = Pool::new(&dma, 4 * setting.ring * setting.queues + 2 * Batch::MAX)?;
         let (batch, frame) = (Batch::with_limit(setting.batch), setting.size.saturating_sub(4));
-        Ok(Rig { lanes, ports: ports.into(), handles, pool, batch, workload: setting.workload, frame })
+        Ok(Rig { lanes, fixed, ports: ports.into(), handles, pool, batch, workload: setting.workload, frame })
     }
 
     /// The models, to be stepped elsewhere.
@@ -69,27 +86,37 @@ impl Rig {
     /// callgrind can tell it from the model's part by name.
     #[inline(never)]
     pub fn driver_calls(&mut self, done: &mut Done) {
-        let Rig { lanes, pool, batch, workload, frame, .. } = self;
+        let Rig { lanes, fixed, pool, batch, workload, frame, .. } = self;
+        for ring in fixed {
+            let limit = batch.room();
+            let moved = match workload {
+                Workload::FixedTouch => ring.forward(limit, touch_fixed),
+                _ => ring.forward(limit, |_, len| [len]),
+            };
+            done.add(moved);
+        }
         for [a, b] in lanes {
             let moved = match workload {
                 Workload::Rx => [receive(a, pool, batch), receive(b, pool, batch)],
                 Workload::Tx => [send(a, pool, batch, *frame), send(b, pool, batch, *frame)],
-                Workload::Fwd => both_ways(a, b, pool, batch, |_| ()),
+                // With fixed buffers there are no lanes.
+                Workload::Fwd | Workload::Fixed | Workload::FixedTouch => {
+                    both_ways(a, b, pool, batch, |_| ())
+                }
                 Workload::Touch => both_ways(a, b, pool, batch, touch),
                 Workload::Macswap => both_ways(a, b, pool, batch, swap_addresses),
             };
-            for n in moved {
-                done.packets += n as u64;
-                done.calls += 1;
-                done.empty += u64::from(n == 0);
-            }
+            moved.into_iter().for_each(|packets| done.add(packets));
         }
     }
 }
 
 impl Drop for Rig {
     fn drop(&mut self) {
-        close(std::mem::take(&mut self.ports), std::mem::take(&mut self.lanes));
+        close(
+            std::mem::take(&mut self.ports),
+            (std::mem::take(&mut self.lanes), std::mem::take(&mut self.fixed)),
+        );
     }
 }
 
@@ -112,8 +139,19 @@ fn port(setting: &Setting, dma: &Dma) -> Result<Opened> {
     };
     let (rx_ring, tx_ring, queues) = (setting.ring, setting.ring, setting.queues);
     let rings = Options { rx_ring, tx_ring, rx_queues: queues, tx_queues: queues, ..Options::default() };
-    let options = Options { completion, link_wait_ms: 0, ..rings };
+    let fixed_buffers = setting.workload.is_fixed();
+    let options = Options { completion, fixed_buffers, link_wait_ms: 0, ..rings };
     open(setting.device, Given { wire, frames }, dma, options)
+}
+
+/// From each port to the other in fixed buffers.
+fn join(a: &mut Opened, b: &mut Opened) -> Result<Vec<FixedRing<1>>> {
+    let handles: Vec<Handle> = [&*a, b].iter().flat_map(|opened| opened.handles.clone()).collect();
+    let both = || -> port::Result<_> {
+        let there = ixgbe::join(&mut *a.port, [&mut *b.port])?;
+        Ok(vec![there, ixgbe::join(&mut *b.port, [&mut *a.port])?])
+    };
+    Ok(inprocess::while_stepping(&handles, both).map_err(no_thread)??)
 }
 
 /// One of its pairs of queues.
@@ -175,6 +213,12 @@ fn forward(
 }
 
 #[inline(always)]
+fn touch_fixed(frame: &mut ixgbe::Frame, len: usize) -> [usize; 1] {
+    frame[1] = frame[1].wrapping_add(1);
+    [len]
+}
+
+#[inline(always)]
 fn touch(packet: &mut Packet) {
     if let Some(byte) = packet.get_mut(1) {
         *byte = byte.wrapping_add(1);
@@ -191,6 +235,35 @@ fn swap_addresses(packet: &mut Packet) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fixed_buffers_move_packets_where_a_driver_has_them() {
+        let setting = |device, workload, queues| {
+            let (batch, ring, size) = (16, 64, 64);
+            Setting { device, workload, batch, ring, queues, size, completion: CompletionName::Report }
+        };
+        for device in [DeviceName::Minimal, DeviceName::Full] {
+            for workload in [Workload::Fixed, Workload::FixedTouch] {
+                let mut rig =
+                    Rig::new(&setting(device, workload, 1)).unwrap_or_else(|error| panic!("{error}"));
+                let mut done = Done::default();
+                // Until both links are up, the port without one holds up the other.
+                let begin = std::time::Instant::now();
+                while done.packets < 10_000 && begin.elapsed().as_secs() < 60 {
+                    rig.step();
+                    rig.driver_calls(&mut done);
+                }
+                let reports = || rig.handles.iter().map(Handle::report).collect::<Vec<_>>();
+                assert!(done.packets >= 10_000, "{device:?}, {workload:?}: {done:?}, {:#?}", reports());
+                let sent = rig.fixed.iter_mut().map(|ring| ring.queues().1[0].stats().packets);
+                assert_eq!(sent.sum::<u64>(), done.packets);
+                assert_eq!(rig.pool.available(), rig.pool.capacity(), "none is on their way");
+            }
+        }
+        for (device, queues) in [(DeviceName::Xl710, 1), (DeviceName::Vf82599, 1), (DeviceName::Full, 2)] {
+            assert!(Rig::new(&setting(device, Workload::Fixed, queues)).is_err(), "{device:?}");
+        }
+    }
 
     /// Moves packets on every kind of device; steps and calls are bounded.
     #[test]

@@ -19,6 +19,11 @@ pub enum Workload {
     Touch,
     /// Forward and swap each packet's Ethernet addresses.
     Macswap,
+    /// Forward in fixed buffers, without looking at packets.
+    Fixed,
+    /// Forward in fixed buffers, and change one byte of each packet.
+    #[serde(rename = "fixed-touch")]
+    FixedTouch,
 }
 
 impl Workload {
@@ -29,11 +34,18 @@ impl Workload {
         (Workload::Fwd, "fwd", "Forward between two ports, both ways, without looking at packets"),
         (Workload::Touch, "touch", "Forward and change one byte of each packet"),
         (Workload::Macswap, "macswap", "Forward and swap each packet's Ethernet addresses"),
+        (Workload::Fixed, "fixed", "Forward in fixed buffers, without looking at packets; 82599, one queue"),
+        (Workload::FixedTouch, "fixed-touch", "Forward in fixed buffers and change one byte of each packet"),
     ];
 
     /// Its name.
     pub fn name(self) -> &'static str {
         name(Workload::ALL, self)
+    }
+
+    /// Whether packets stay in fixed buffers.
+    pub fn is_fixed(self) -> bool {
+        matches!(self, Workload::Fixed | Workload::FixedTouch)
     }
 }
 
