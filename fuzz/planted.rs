@@ -73,6 +73,28 @@ pub const FAULTS: &[Fault] = &[
              self.cx.at(exit.port()).drop(reason, packet);",
     },
     Fault {
+        target: "i40e_driver",
+        name: "head-of-events-not-checked",
+        file: "nic/driver/src/i40e/admin.rs",
+        from: "if head >= SIZE || head",
+        to: "if (head >= SIZE && !PLANTED) || head",
+    },
+    Fault {
+        target: "i40e_driver",
+        name: "answer-shorter-than-a-vsi",
+        file: "nic/driver/src/i40e/init.rs",
+        from: "if properties.len() < vsi::LEN {",
+        to: "if !PLANTED && properties.len() < vsi::LEN {",
+    },
+    Fault {
+        target: "i40e_driver",
+        name: "headers-found-beyond-their-table",
+        file: "nic/driver/src/i40e/layout.rs",
+        from: "FOUND[((high & rx_high::PTYPE_MASK) >> rx_high::PTYPE_SHIFT) as usize]",
+        to: "FOUND[((high & if PLANTED { rx_high::PTYPE_MASK << 1 | rx_high::PTYPE_MASK } \
+             else { rx_high::PTYPE_MASK }) >> rx_high::PTYPE_SHIFT) as usize]",
+    },
+    Fault {
         target: "i40e_model",
         name: "packet-from-nowhere-not-counted",
         file: "sim/model/src/i40e/tx/packet.rs",

@@ -4,7 +4,8 @@
 
 use std::cell::RefCell;
 
-use fuzz::bench::{Act, Bench};
+use fuzz::bench::Act;
+use fuzz::bench::ixgbe::Bench;
 use libfuzzer_sys::fuzz_target;
 
 thread_local! {

@@ -1,28 +1,23 @@
-//! The driver of the 82599 on a hostile device: an application of a few acts
-//! on one side, any write to the rings on the other.
-//!
-//! Opening takes milliseconds by the datasheet's leave, so a port is opened with
-//! as many queues as there are, and each run uses up one pair of them.
+//! A driver's queues on a hostile device: an application of a few acts on one side, any
+//! write to the rings on the other. How the queues are opened, and what else there is to
+//! lie about, is each chip's own.
 
-use port::{Completion, Options, RxQueue as _, TxQueue as _};
+pub mod i40e;
+pub mod ixgbe;
+
+use port::{RxQueue, TxQueue};
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::marker::PhantomData;
 
 use arbitrary::Arbitrary;
-use bus::Pci;
-use driver::ixgbe::{Ixgbe, RxQueue, TxQueue};
-use memory::{Backing, Batch, DATA_ROOM, Dma, HEADROOM, Packet, Pool, TxOffload};
+use memory::{Batch, DATA_ROOM, HEADROOM, Packet, Pool, TxOffload};
 use model::Dma as _;
-use regs::ixgbe::descriptor::{rx_high, tx};
-use regs::ixgbe::{RDBAH, RDBAL, RDT, TDBAH, TDBAL, TDT, TDWBAH, TDWBAL};
-
-use crate::mutator::Mutator;
+use testbed::view::View;
 
 /// Descriptors of a ring: the fewest there may be.
 const RING: u32 = 64;
 /// Packets of a pool: fewer than a ring and an application can hold.
 const PACKETS: usize = 100;
-const QUEUES: usize = 128;
 const JUMBO: usize = 9000;
 
 /// What the application or the device does next.
@@ -52,86 +47,47 @@ pub enum Act {
     Free { count: u8, dropped: bool },
 }
 
-/// An open port, its pools, and the queues no run has used yet.
-pub struct Bench {
-    device: Arc<Mutator>,
-    _port: Ixgbe,
-    rx: Vec<RxQueue>,
-    tx: Vec<TxQueue>,
-    pools: [Pool; 2],
-    jumbo: bool,
-}
+/// A chip's descriptors, as its device reads and writes them.
+pub trait Layout {
+    /// A buffer that is filled, the last one of its frame, one whose frame is broken; and where
+    /// its length is.
+    const RX_DONE: u64;
+    const RX_END: u64;
+    const RX_ERROR: u64;
+    const RX_LENGTH_SHIFT: u32;
+    /// What the last descriptor of a call has.
+    const TX_LAST: u64;
 
-impl Bench {
-    /// Opens a port: with frames of several buffers, with head write-back.
-    pub fn open(jumbo: bool, head: bool) -> Bench {
-        let dma = Dma::new(memory::Options { backing: Backing::Memfd, numa_node: None });
-        let device = Arc::new(Mutator::default());
-        let options = Options {
-            rx_queues: QUEUES,
-            tx_queues: QUEUES,
-            rx_ring: RING as usize,
-            tx_ring: RING as usize,
-            max_frame: if jumbo { JUMBO } else { 1514 },
-            completion: if head { Completion::Head } else { Completion::Report },
-            ..Options::default()
-        };
-        let opened = Ixgbe::open(Pci::new(device.clone()), &dma, options);
-        let (port, rx, tx) = opened.unwrap_or_else(|error| panic!("{error}")).split();
-        let pool = || Pool::new(&dma, PACKETS).unwrap_or_else(|error| panic!("{error}"));
-        Bench { device, _port: port, rx, tx, pools: [pool(), pool()], jumbo }
-    }
-
-    /// Whether there are queues for one more run.
-    pub fn is_fresh(&self) -> bool {
-        !self.rx.is_empty() && !self.tx.is_empty()
-    }
-
-    /// One run, on queues of its own. Every buffer is home again after it.
-    pub fn run(&mut self, acts: &[Act]) {
-        let (rx, tx) = (self.rx.pop().expect("fresh"), self.tx.pop().expect("fresh"));
-        let n = self.rx.len(); // queues were taken from the end
-        assert_eq!(n, self.tx.len());
-        let mut run = Run {
-            device: Device::new(self.device.clone(), n),
-            rx,
-            tx,
-            pools: &mut self.pools,
-            held: Vec::new(),
-            segments: if self.jumbo { (JUMBO + 8).div_ceil(DATA_ROOM) } else { 1 },
-        };
-        run.recv(1); // gives the device its first buffers
-        for act in acts {
-            run.act(act);
-            run.count();
-        }
-        let Run { rx, tx, held, pools, .. } = run;
-        drop((rx, tx));
-        for (n, packet) in held.into_iter().enumerate() {
-            if n % 2 == 0 { pools[0].free(packet) } else { drop(packet) }
-        }
-        for pool in pools {
-            assert_eq!(pool.available(), pool.capacity(), "a buffer is lost");
-        }
-    }
+    /// A transmit descriptor's upper word, when the device is done with it.
+    fn sent(high: u64) -> u64;
+    /// How many bytes a transmit descriptor tells the device to read; `None` of a context.
+    fn bytes(high: u64) -> Option<u64>;
 }
 
 /// One pair of queues from the device's side.
-struct Device {
-    mutator: Arc<Mutator>,
-    memory: testbed::view::View,
-    n: usize,
+pub struct Pair<L> {
+    memory: View,
     rx_ring: u64,
     tx_ring: u64,
+    /// Where the head is written to, if it is.
+    head: Option<u64>,
+    /// The doorbells of the receive and the transmit queue, as they were written last.
+    tails: Box<dyn Fn() -> [u32; 2]>,
     rx_head: u32,
     tx_head: u32,
+    layout: PhantomData<L>,
 }
 
-impl Device {
-    fn new(mutator: Arc<Mutator>, n: usize) -> Device {
-        let word = |low, high| u64::from(mutator.load(low)) | u64::from(mutator.load(high)) << 32;
-        let (rx_ring, tx_ring) = (word(RDBAL::at(n), RDBAH::at(n)), word(TDBAL::at(n), TDBAH::at(n)));
-        Device { memory: mutator.view(), n, rx_ring, tx_ring, rx_head: 0, tx_head: 0, mutator }
+impl<L: Layout> Pair<L> {
+    /// A pair whose rings, and where their head is written to, have these addresses.
+    pub fn new(
+        memory: View,
+        [rx_ring, tx_ring]: [u64; 2],
+        head: Option<u64>,
+        tails: impl Fn() -> [u32; 2] + 'static,
+    ) -> Pair<L> {
+        let (tails, layout) = (Box::new(tails), PhantomData);
+        Pair { memory, rx_ring, tx_ring, head, tails, rx_head: 0, tx_head: 0, layout }
     }
 
     fn read(&self, ring: u64, at: u32) -> [u64; 2] {
@@ -142,16 +98,17 @@ impl Device {
     }
 
     fn write(&self, ring: u64, at: u32, words: [u64; 2]) {
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let mut bytes = [0; 16];
+        bytes.as_chunks_mut().0.iter_mut().zip(words).for_each(|(eight, word)| *eight = word.to_le_bytes());
         assert!(self.memory.write(ring + u64::from(at % RING) * 16, &bytes), "the ring is mapped");
     }
 
     fn rx_tail(&self) -> u32 {
-        self.mutator.load(RDT::at(self.n))
+        (self.tails)()[0]
     }
 
     fn tx_tail(&self) -> u32 {
-        self.mutator.load(TDT::at(self.n))
+        (self.tails)()[1]
     }
 
     fn fill(&mut self, count: u8, low: u64, high: u64) {
@@ -170,15 +127,13 @@ impl Device {
                 return;
             }
             let [low, high] = self.read(self.tx_ring, self.tx_head);
-            self.write(self.tx_ring, self.tx_head, [low, high | tx::DD]);
+            self.write(self.tx_ring, self.tx_head, [low, L::sent(high)]);
             self.tx_head = (self.tx_head + 1) % RING;
         }
     }
 
     fn write_head(&self, value: u32) {
-        let low = self.mutator.load(TDWBAL::at(self.n));
-        let at = u64::from(low & !3) | u64::from(self.mutator.load(TDWBAH::at(self.n))) << 32;
-        if low & TDWBAL::HEAD_WB_EN != 0 {
+        if let Some(at) = self.head {
             assert!(self.memory.write(at, &value.to_le_bytes()), "the head's place is mapped");
         }
     }
@@ -187,7 +142,7 @@ impl Device {
     /// with no done bit.
     fn check_rx(&self, from: u32) {
         let tail = self.rx_tail();
-        assert!(tail < RING, "RDT is {tail}");
+        assert!(tail < RING, "the tail is {tail}");
         let mut at = from;
         while at != tail {
             let [low, high] = self.read(self.rx_ring, at);
@@ -201,46 +156,51 @@ impl Device {
     /// asked for at the end.
     fn check_tx(&self, from: u32) {
         let tail = self.tx_tail();
-        assert!(tail < RING, "TDT is {tail}");
+        assert!(tail < RING, "the tail is {tail}");
         let (mut at, mut last) = (from, None);
         while at != tail {
             let [low, high] = self.read(self.tx_ring, at);
-            assert_ne!(high & tx::DEXT, 0, "descriptor {at} is a legacy one: {high:#x}");
-            last = (high & tx::DTYP_MASK != tx::DTYP_CONTEXT).then_some(high);
-            if let Some(high) = last {
-                let mut bytes = vec![0; (high & tx::LENGTH_MASK) as usize];
+            last = L::bytes(high).map(|len| {
+                let mut bytes = vec![0; len as usize];
                 assert!(!bytes.is_empty(), "descriptor {at} has no bytes");
                 assert!(self.memory.read(low, &mut bytes), "descriptor {at} leads to {low:#x}");
-            }
+                high
+            });
             at = (at + 1) % RING;
         }
         if tail != from {
             let high = last.expect("a context alone is no packet");
-            assert!(high & tx::EOP != 0 && high & tx::RS != 0, "the last is {high:#x}");
+            assert_eq!(high & L::TX_LAST, L::TX_LAST, "the last is {high:#x}");
         }
     }
 }
 
-struct Run<'b> {
-    device: Device,
-    rx: RxQueue,
-    tx: TxQueue,
+/// A run on a pair of queues.
+struct Run<'b, L, R, T> {
+    device: Pair<L>,
+    rx: &'b mut R,
+    tx: &'b mut T,
     pools: &'b mut [Pool; 2],
     held: Vec<Packet>,
     /// The most segments a received packet may have.
     segments: usize,
 }
 
-impl Run<'_> {
+impl<L: Layout, R: RxQueue, T: TxQueue> Run<'_, L, R, T> {
     fn act(&mut self, act: &Act) {
+        self.carry_out(act);
+        self.count();
+    }
+
+    fn carry_out(&mut self, act: &Act) {
         match *act {
             Act::RxForged { at, words } => self.device.write(self.device.rx_ring, at.into(), words),
             Act::RxDone { count, low, end, error, len } => {
-                let end = if end { rx_high::EOP } else { 0 };
-                let error = if error == 1 { rx_high::RXE } else { 0 };
+                let end = if end { L::RX_END } else { 0 };
+                let error = if error == 1 { L::RX_ERROR } else { 0 };
                 // Some lengths are too long, most are not.
-                let len = (u64::from(len) % (DATA_ROOM as u64 + 64)) << rx_high::LENGTH_SHIFT;
-                self.device.fill(1 + count % 8, low, rx_high::DD | end | error | len);
+                let len = (u64::from(len) % (DATA_ROOM as u64 + 64)) << L::RX_LENGTH_SHIFT;
+                self.device.fill(1 + count % 8, low, L::RX_DONE | end | error | len);
             }
             Act::TxForged { at, words } => self.device.write(self.device.tx_ring, at.into(), words),
             Act::TxDone { count } => self.device.sent(count),
@@ -322,12 +282,24 @@ impl Run<'_> {
         packet.fill(0xA5);
     }
 
+    /// The application lets go of all that it has.
+    fn free_all(&mut self) {
+        for (n, packet) in self.held.drain(..).enumerate() {
+            if n % 2 == 0 { self.pools[0].free(packet) } else { drop(packet) }
+        }
+    }
+
     /// No more buffers are about than the pools have.
     fn count(&mut self) {
         let held: usize = self.held.iter().map(|packet| packet.segments().count()).sum();
         let free: usize = self.pools.iter_mut().map(Pool::available).sum();
         assert!(held + free <= 2 * PACKETS, "{held} held and {free} free of {}", 2 * PACKETS);
     }
+}
+
+/// The most segments of a received packet.
+fn most_segments(jumbo: bool) -> usize {
+    if jumbo { (JUMBO + 8).div_ceil(DATA_ROOM) } else { 1 }
 }
 
 /// A received packet is some bytes in buffers of its own.

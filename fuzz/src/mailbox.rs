@@ -2,9 +2,11 @@
 //! which its driver's memory is seen, and beside which others work when its driver looks at it.
 
 use std::fmt;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bus::{Addressing, Backend, Bar, BarLayout, DmaRange, Pci, Result};
+use bus::{Addressing, Backend, Bar, BarLayout, DmaRange, Error, Pci, Result};
 use memory::{Attachment, Backing, Dma, Region};
 use model::Dma as _;
 use regs::i40e::admin::{BUFFER, DESCRIPTOR, Descriptor, SMALL_BUFFER, flag};
@@ -22,18 +24,37 @@ const REST: usize = EVENTS + SIZE as usize * BUFFER;
 /// Bytes behind them, for rings.
 const REST_LEN: usize = 64 << 10;
 
-/// What works beside a device.
-type Beside = Box<dyn FnMut() + Send>;
+/// What works beside a device, or changes what its driver has of it.
+pub trait Beside: Send {
+    /// Works before a register is read, and when the doorbell was written.
+    fn work(&mut self) {}
+
+    /// A register was read.
+    fn has_read(&mut self, _offset: u32, _data: &mut [u8]) {}
+
+    /// A register was written. The driver's memory is what the device reaches.
+    fn was_written(&mut self, _offset: u32, _data: &[u8], _memory: &View) {}
+
+    /// An interrupt was joined to an eventfd.
+    fn was_joined(&mut self, _event: OwnedFd) {}
+}
+
+impl<F: FnMut() + Send> Beside for F {
+    fn work(&mut self) {
+        self();
+    }
+}
 
 /// A device as its driver has it.
 pub struct Observed {
     inner: Pci,
     view: Mutex<View>,
-    beside: Mutex<Option<Beside>>,
+    beside: Mutex<Option<Box<dyn Beside>>>,
     /// A register whose writes are looked at, too.
     doorbell: u32,
     /// Registers in pages that both sides see are read there.
     is_mapped: bool,
+    is_gone: AtomicBool,
 }
 
 impl fmt::Debug for Observed {
@@ -52,27 +73,47 @@ impl Observed {
             beside: Mutex::new(None),
             doorbell,
             is_mapped: true,
+            is_gone: AtomicBool::new(false),
         })
     }
 
     /// Over a device of which no page is mapped: others work before any register is read.
     pub fn unmapped(inner: Pci) -> Arc<Observed> {
-        let (view, beside) = (Mutex::default(), Mutex::new(None));
-        Arc::new(Observed { inner, view, beside, doorbell: u32::MAX, is_mapped: false })
+        let (view, beside, is_gone) = (Mutex::default(), Mutex::new(None), AtomicBool::new(false));
+        Arc::new(Observed { inner, view, beside, doorbell: u32::MAX, is_mapped: false, is_gone })
     }
 
     /// Sets what works beside it.
-    pub fn set_beside(&self, beside: Beside) {
+    pub fn set_beside(&self, beside: Box<dyn Beside>) {
         *self.beside.lock().unwrap_or_else(PoisonError::into_inner) = Some(beside);
+    }
+
+    /// The device is pulled out: its registers read all ones.
+    pub fn pull_out(&self) {
+        self.is_gone.store(true, Ordering::Relaxed);
+    }
+
+    /// It is put in again.
+    pub fn put_in(&self) {
+        self.is_gone.store(false, Ordering::Relaxed);
+    }
+
+    /// The memory that the driver shares.
+    pub fn memory(&self) -> View {
+        self.view().clone()
+    }
+
+    fn is_gone(&self) -> bool {
+        self.is_gone.load(Ordering::Relaxed)
     }
 
     fn view(&self) -> MutexGuard<'_, View> {
         self.view.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn work(&self) {
+    fn tell(&self, tell: impl FnOnce(&mut dyn Beside)) {
         if let Some(beside) = self.beside.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
-            beside();
+            tell(&mut **beside);
         }
     }
 }
@@ -96,15 +137,26 @@ impl Backend for Observed {
     }
 
     fn read_bar(&self, index: usize, offset: u32, data: &mut [u8]) -> Result<()> {
-        self.work();
-        self.inner.read_bar(index, offset, data)
+        if self.is_gone() {
+            data.fill(u8::MAX);
+            return Ok(());
+        }
+        self.tell(|beside| beside.work());
+        self.inner.read_bar(index, offset, data)?;
+        self.tell(|beside| beside.has_read(offset, data));
+        Ok(())
     }
 
     fn write_bar(&self, index: usize, offset: u32, data: &[u8]) -> Result<()> {
+        if self.is_gone() {
+            return Ok(());
+        }
         self.inner.write_bar(index, offset, data)?;
         if offset == self.doorbell {
-            self.work();
+            self.tell(|beside| beside.work());
         }
+        let view = self.view();
+        self.tell(|beside| beside.was_written(offset, data, &view));
         Ok(())
     }
 
@@ -129,12 +181,21 @@ impl Backend for Observed {
         self.inner.interrupt_vectors()
     }
 
+    fn set_interrupt(&self, vector: u16, event: Option<BorrowedFd<'_>>) -> Result<()> {
+        let copy = event.and_then(|event| event.try_clone_to_owned().ok());
+        copy.into_iter().for_each(|event| self.tell(|beside| beside.was_joined(event)));
+        self.inner.set_interrupt(vector, event)
+    }
+
     fn reset(&self) -> Result<()> {
         self.inner.reset()
     }
 
     fn health(&self) -> Result<()> {
-        self.inner.health()
+        match self.is_gone() {
+            true => Err(Error::HungUp { peer: self.name() }),
+            false => self.inner.health(),
+        }
     }
 }
 

@@ -25,6 +25,7 @@ const TARGETS: &[Target] = &[
     Target("control_socket", 256, 14),
     Target("elements", 384, 30),
     Target("fused", 384, 12),
+    Target("i40e_driver", 640, 14),
     Target("i40e_model", 1280, 16),
     Target("ixgbe_driver", 768, 12),
     Target("ixgbe_mailbox", 640, 12),
