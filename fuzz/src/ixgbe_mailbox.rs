@@ -82,21 +82,19 @@ impl Hosted {
         Hosted { host, vfs, first, handles }
     }
 
-    /// One run.
+    /// One run, which the honest one survives as it is.
     pub fn run(&mut self, acts: &[Act]) {
         for n in [HOSTILE, HONEST] {
             self.begin(n);
         }
+        assert_eq!(self.host.mac(HONEST), Some(self.first[HONEST]));
         for act in acts {
             self.act(act);
-            self.poll();
             let counters = self.host.counters(HOSTILE);
             assert!(counters.refused <= counters.messages, "{counters:?}");
             let [hostile, honest] = [HOSTILE, HONEST].map(|n| self.host.mac(n));
             assert!(hostile != honest && hostile != Some(self.first[2]), "an address of two: {hostile:?}");
         }
-        self.begin(HONEST);
-        assert_eq!(self.host.mac(HONEST), Some(self.first[HONEST]));
         let vlan = self.ask(HONEST, &[kind::SET_VLAN | 1 << INFO_SHIFT, 5]).expect("it is answered");
         assert_ne!(vlan & SUCCESS, 0, "the honest one gets what it asks for");
     }
@@ -125,8 +123,12 @@ impl Hosted {
             Act::Write { register, n, value } => {
                 let register = &ixgbevf::TABLE[usize::from(register) % ixgbevf::TABLE.len()];
                 self.vfs[HOSTILE].write32(register.at(usize::from(n) % register.len()), value);
+                self.poll();
             }
-            Act::Reset => self.vfs[HOSTILE].write32(VFCTRL::AT, VFCTRL::RST),
+            Act::Reset => {
+                self.vfs[HOSTILE].write32(VFCTRL::AT, VFCTRL::RST);
+                self.poll();
+            }
             Act::Honest { last } => {
                 let answer = self.ask(HONEST, &[kind::SET_MAC_ADDR, 0x0403_0202, u32::from(last % 4)]);
                 assert!(answer.is_some(), "the honest one is answered");
@@ -280,7 +282,7 @@ impl Liar {
 pub struct Lied {
     port: Option<(Ixgbevf, Vec<RxQueue>, Vec<TxQueue>)>,
     liar: Arc<Mutex<Liar>>,
-    pci: Pci,
+    device: Arc<Observed>,
 }
 
 impl Lied {
@@ -294,7 +296,7 @@ impl Lied {
         let observed = Observed::unmapped(pcis[1].clone());
         let beside = liar.clone();
         observed.set_beside(Box::new(move || beside.lock().unwrap_or_else(PoisonError::into_inner).work()));
-        let mut lied = Lied { port: None, liar, pci: Pci::new(observed) };
+        let mut lied = Lied { port: None, liar, device: observed };
         lied.reopen();
         lied
     }
@@ -353,12 +355,15 @@ impl Lied {
     }
 
     /// Closes the port, if it is open, and opens it: an honest physical function makes it good again.
+    /// The device is pulled out meanwhile, or closing would wait for it.
     fn reopen(&mut self) {
+        self.device.pull_out();
         self.port = None;
+        self.device.put_in();
         self.liar().told_reset = false;
         let options =
             Options { rx_ring: 64, tx_ring: 64, link_wait_ms: 0, promiscuous: false, ..Options::default() };
-        let opened = Ixgbevf::open(self.pci.clone(), &crate::dma::space(), options);
+        let opened = Ixgbevf::open(Pci::new(self.device.clone()), &crate::dma::space(), options);
         self.port = Some(opened.unwrap_or_else(|error| panic!("{error}")).split());
     }
 }
