@@ -2,7 +2,6 @@
 //! comes, an answer goes back, and the connection ends. One client at a time, within a time; a
 //! thread that carries no packets answers, so that none waits for a client.
 
-use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::lchown;
 use std::os::unix::net::UnixStream;
@@ -21,6 +20,7 @@ use rustix::net::{
 };
 
 use crate::Failure;
+use crate::told::{Bounded, printable_json};
 
 /// The longest request: a packet of 9,000 bytes as hexadecimal digits, and what is asked.
 const MAX_REQUEST: usize = 20_000;
@@ -164,26 +164,26 @@ pub fn bytes(digits: &str) -> Vec<u8> {
     pairs.map_while(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }
 
-/// Asks a running program, which `start` starts.
+/// Asks a running program, which `start` starts. What it answers has no control characters but ends of
+/// lines and tabs, and none either where it is JSON.
 pub fn ask(path: &Path, request: &str, start: &str) -> Result<String, Failure> {
     let failed = |error: std::io::Error| {
         let path = path.display();
         Failure::new(format!("cannot ask {path}: {error}"))
             .fix(format!("run one that listens there: {start} --control {path}"))
     };
-    let mut stream = UnixStream::connect(path).map_err(failed)?;
-    stream.set_read_timeout(Some(ANSWER)).map_err(failed)?;
-    stream.write_all(format!("{request}\n").as_bytes()).map_err(failed)?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).map_err(failed)?;
+    let mut stream = Bounded::new(UnixStream::connect(path).map_err(failed)?, ANSWER);
+    stream.ask(format!("{request}\n").as_bytes()).map_err(failed)?;
+    let answer = stream.rest().map_err(failed)?;
     match answer.is_empty() {
         true => Err(Failure::new(format!("{} gave no answer", path.display()))),
-        false => Ok(answer),
+        false => Ok(printable_json(&answer)),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
     use std::os::unix::fs::PermissionsExt;
     use std::path::PathBuf;
 
@@ -256,6 +256,23 @@ mod tests {
             ended.store(true, Ordering::Relaxed);
             drop(asked); // who waited for it goes on
             assert!(answer.is_err_and(|failure| failure.cause().contains("gave no answer")));
+        });
+    }
+
+    #[test]
+    fn what_a_program_answers_is_no_command_of_a_terminal() {
+        let place = tempfile::tempdir().expect("a folder");
+        let path = place.path().join("control");
+        let listener = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let (mut stream, _) = listener.accept().expect("a client");
+                stream.read_exact(&mut [0; 5]).expect("a line");
+                stream.write_all(b"{\"state\":\"\\u001b[2J\x1b]0;x\x07\"}\n").expect("room");
+            });
+            let answer =
+                ask(&path, "what", "ixora serve").unwrap_or_else(|failure| panic!("{}", failure.cause()));
+            assert_eq!(answer, "{\"state\":\"?[2J?]0;x?\"}\n");
         });
     }
 

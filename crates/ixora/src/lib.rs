@@ -30,6 +30,7 @@ mod signal;
 mod soak;
 mod summary;
 mod terminal;
+mod told;
 mod top;
 mod vm;
 

@@ -123,7 +123,7 @@ fn as_json(rows: &[Row], listing: &Listing) -> Value {
 /// The table.
 fn lines(rows: &[Row], listing: &Listing) -> Vec<Line> {
     let line = |style, text| Line { style, text };
-    let open = rows.len() + listing.more;
+    let open = rows.len().saturating_add(listing.more);
     let (sent, received) = rows.iter().fold((0.0, 0.0), |sum, it| (sum.0 + it.sent, sum.1 + it.received));
     let mut all = vec![
         line(

@@ -86,7 +86,8 @@ pub struct Sample {
     pub entries: u64,
 }
 
-/// The most queues of a port that are believed in.
+/// The most ports of a router, and queues of a port, that are believed in.
+const PORTS: usize = 1024;
 const QUEUES: usize = 1024;
 
 impl Sample {
@@ -209,8 +210,7 @@ impl Sample {
         }
         let network = label("network").map(|network| format!("network {network}"));
         let Some(name) = network.or_else(|| label("underlay")) else { return };
-        let place = self.port_named(&name);
-        let row = &mut self.ports[place];
+        let Some(row) = self.port_named(&name) else { return };
         match series {
             "ixora_overlay_port_up" => row.up = Some(value == 1),
             "ixora_overlay_received_packets_total" => row.rx = vec![value],
@@ -220,18 +220,18 @@ impl Sample {
         }
     }
 
-    /// The place of a port by its name: of one that is not there yet, the last.
-    fn port_named(&mut self, name: &str) -> usize {
-        self.ports.iter().position(|row| row.name == name).unwrap_or_else(|| {
+    /// A port by its name, which is made where it is not there yet; none beyond the most that there are.
+    fn port_named(&mut self, name: &str) -> Option<&mut PortRow> {
+        let place = self.ports.iter().position(|row| row.name == name).unwrap_or(self.ports.len());
+        if place == self.ports.len() && place < PORTS {
             self.ports.push(PortRow { name: name.to_owned(), ..PortRow::default() });
-            self.ports.len() - 1
-        })
+        }
+        self.ports.get_mut(place)
     }
 
     /// Adds a value of a port's series.
     fn add_of_port(&mut self, port: &str, series: &str, label: impl Fn(&str) -> Option<String>, value: u64) {
-        let place = self.port_named(port);
-        let row = &mut self.ports[place];
+        let Some(row) = self.port_named(port) else { return };
         let queue = || label("queue").and_then(|n| n.parse::<usize>().ok()).filter(|n| *n < QUEUES);
         let of_queue = |queues: &mut Vec<u64>| {
             if let Some(queue) = queue() {
@@ -293,6 +293,15 @@ fn labels_of(text: &str) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_crowd_of_ports_and_queues_is_not_believed() {
+        let line = |n: usize| format!("ixora_queue_rx_packets_total{{port=\"p{n}\",queue=\"{n}\"}} 1\n");
+        let mut sample = Sample::empty();
+        sample.add_ports(&(0..3 * PORTS).map(line).collect::<String>());
+        assert_eq!(sample.ports.len(), PORTS);
+        assert!(sample.ports.iter().all(|port| port.rx.len() <= QUEUES));
+    }
 
     #[test]
     fn figures_are_read() {

@@ -1,26 +1,20 @@
 //! Where a running router is asked: its control socket (Click's protocol 1.3), or its
 //! metrics over HTTP. What it answers is bounded in length and time.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::sample::Sample;
+use crate::told::{Bounded, LONGEST, Stream, printable};
 use crate::{Failure, control_socket};
 
-/// How long an answer may take.
+/// How long a connection, and the next part of an answer, may take.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
-/// The longest answer.
-const LONGEST: u64 = 256 << 20;
 /// The longest line of the control protocol.
 const LINE: u64 = 64 << 10;
-
-/// A stream of either kind.
-trait Stream: Read + Write {}
-impl Stream for TcpStream {}
-impl Stream for UnixStream {}
 
 /// A router that can be asked.
 pub enum Source {
@@ -34,7 +28,7 @@ pub enum Source {
 
 /// A connection to a control socket.
 pub struct Control {
-    stream: BufReader<Box<dyn Stream>>,
+    stream: BufReader<Bounded<Box<dyn Stream>>>,
     place: String,
 }
 
@@ -89,9 +83,10 @@ impl Source {
 /// Whether an overlay listens at this path. A router greets whoever comes, an overlay waits for
 /// a line: it is sent at once, and the first answer tells who gave it.
 fn is_overlay(place: &str) -> bool {
-    let Ok(mut stream) = unix(place) else { return false };
+    let Ok(stream) = UnixStream::connect(place) else { return false };
+    let mut stream = Bounded::new(stream, TIME_LIMIT);
     let mut first = [0; FIRST.len()];
-    let asked = stream.write_all(b"metrics\n").and_then(|()| stream.read_exact(&mut first));
+    let asked = stream.ask(b"metrics\n").and_then(|()| stream.read_exact(&mut first));
     asked.is_ok() && first == *FIRST
 }
 
@@ -102,22 +97,11 @@ fn tcp(address: &str) -> std::io::Result<TcpStream> {
     let mut last = std::io::Error::from(std::io::ErrorKind::AddrNotAvailable);
     for address in address.to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, TIME_LIMIT) {
-            Ok(stream) => {
-                stream.set_read_timeout(Some(TIME_LIMIT))?;
-                stream.set_write_timeout(Some(TIME_LIMIT))?;
-                return Ok(stream);
-            }
+            Ok(stream) => return Ok(stream),
             Err(error) => last = error,
         }
     }
     Err(last)
-}
-
-fn unix(path: &str) -> std::io::Result<UnixStream> {
-    let stream = UnixStream::connect(path)?;
-    stream.set_read_timeout(Some(TIME_LIMIT))?;
-    stream.set_write_timeout(Some(TIME_LIMIT))?;
-    Ok(stream)
 }
 
 impl Control {
@@ -128,13 +112,14 @@ impl Control {
             Err(_) if place.contains(':') && !place.contains('/') => {
                 tcp(place).map(|stream| Box::new(stream) as _)
             }
-            Err(_) => unix(place).map(|stream| Box::new(stream) as _),
+            Err(_) => UnixStream::connect(place).map(|stream| Box::new(stream) as _),
         };
         let stream = stream.map_err(|error| {
             Failure::new(format!("{place}: {error}"))
                 .fix("run the router with a control socket: ixora click -p 7777, or -u FILE")
         })?;
-        let mut control = Control { stream: BufReader::new(stream), place: place.to_string() };
+        let stream = BufReader::new(Bounded::new(stream, TIME_LIMIT));
+        let mut control = Control { stream, place: place.to_string() };
         let greeting = control.line()?;
         if !greeting.starts_with("Click::ControlSocket/1.") {
             return Err(Failure::new(format!("{place} is no control socket")));
@@ -155,14 +140,14 @@ impl Control {
         let read = (&mut self.stream).take(LINE).read_until(b'\n', &mut line);
         match read {
             Ok(0) => Err(Failure::new(format!("{}: the router ended", self.place))),
-            Ok(_) => Ok(String::from_utf8_lossy(&line).trim_end().to_string()),
+            Ok(_) => Ok(printable(&line).trim_end().to_string()),
             Err(error) => Err(self.lost(&error)),
         }
     }
 
     /// Sends a command; the code of the answer, and its last line.
     fn ask(&mut self, command: &str) -> Result<(u16, String), Failure> {
-        let sent = self.stream.get_mut().write_all(format!("{command}\r\n").as_bytes());
+        let sent = self.stream.get_mut().ask(format!("{command}\r\n").as_bytes());
         sent.map_err(|error| self.lost(&error))?;
         loop {
             let line = self.line()?;
@@ -195,7 +180,7 @@ impl Control {
         let length = length.ok_or_else(|| Failure::new(format!("{}: not understood", self.place)))?;
         let mut data = vec![0; length as usize];
         self.stream.read_exact(&mut data).map_err(|error| self.lost(&error))?;
-        Ok(Ok(String::from_utf8_lossy(&data).into_owned()))
+        Ok(Ok(printable(&data)))
     }
 
     /// Writes a handler; false when that is not allowed.
@@ -210,15 +195,14 @@ fn fetch(host: &str) -> Result<String, Failure> {
         Failure::new(format!("http://{host}: {error}")).fix("run the router with --metrics=9464")
     };
     let address = if host.contains(':') { host.to_string() } else { format!("{host}:9464") };
-    let mut stream = tcp(&address).map_err(failed)?;
+    let stream = tcp(&address).map_err(failed)?;
     // By its address: the router may know this name of its machine, or may not.
     let peer = stream.peer_addr().map_err(failed)?;
+    let mut stream = Bounded::new(stream, TIME_LIMIT);
     let request = format!("GET /metrics HTTP/1.1\r\nHost: {peer}\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).map_err(failed)?;
-    let mut answer = vec![];
-    stream.take(LONGEST).read_to_end(&mut answer).map_err(failed)?;
-    let answer = String::from_utf8_lossy(&answer);
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    stream.ask(request.as_bytes()).map_err(failed)?;
+    let answer = printable(&stream.rest().map_err(failed)?);
+    let (head, body) = answer.split_once("\n\n").unwrap_or((&answer, ""));
     match head.split_whitespace().nth(1) {
         Some("200") => Ok(body.to_string()),
         _ => Err(Failure::new(format!("http://{host}: {}", head.lines().next().unwrap_or("no answer")))),
@@ -227,6 +211,8 @@ fn fetch(host: &str) -> Result<String, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]
@@ -258,7 +244,8 @@ mod tests {
         let answers =
             format!("200 Read handler OK\r\nDATA {length}\r\n{figures}510 No handler named 'ports'\r\n");
         router.write_all(answers.as_bytes()).expect("room");
-        let stream: BufReader<Box<dyn Stream>> = BufReader::new(Box::new(stream));
+        let stream: Box<dyn Stream> = Box::new(stream);
+        let stream = BufReader::new(Bounded::new(stream, TIME_LIMIT));
         let sample = Source::Control(Control { stream, place: "here".into() }).sample().expect("figures");
         assert_eq!((sample.rows.len(), sample.ports.len()), (1, 0));
     }
