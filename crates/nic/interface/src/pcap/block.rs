@@ -85,7 +85,7 @@ impl Sections {
             return Err(Error::Malformed { offset, what: "unknown pcapng version", value: major.into() });
         }
         let total = self.length(&head, 0, offset, 28)?;
-        self.before += self.interfaces.len() as u32;
+        self.before = self.before.saturating_add(self.interfaces.len() as u32);
         self.interfaces.clear();
         input.skip(u64::from(total) - 28, offset, what)?;
         self.trailer(input, total, offset)

@@ -121,3 +121,44 @@ fn a_packet_of_no_interface_is_refused_on_both_sides() {
     file[packet + 8] = 9;
     assert!(matches!(read(&file), Err(Error::Malformed { value: 9, .. })));
 }
+
+/// Whatever a byte of a file is, or two: packets within their bounds or an error, and no more of them
+/// than the file has bytes for.
+#[test]
+fn any_change_of_a_file_is_read_or_refused() {
+    let options = [[9, 1, 0, 0, 6, 0, 0, 0], [14, 8, 0, 0, 0, 0, 0, 0]].concat();
+    let interface = [&[1, 0, 0, 0, 0, 1, 0, 0][..], &options, &[0, 0, 0, 0]].concat();
+    let simple = [4, 0, 0, 0, 1, 2, 3, 4];
+    let blocks = |kind: u32, body: &[u8]| {
+        let total = (body.len() as u32 + 12).to_le_bytes();
+        [&kind.to_le_bytes()[..], &total, body, &total].concat()
+    };
+    let mut many = written(&[(1, 0, vec![7; 5]), (2, 1, vec![8; 3])]);
+    many.extend([blocks(block::INTERFACE, &interface), blocks(3, &simple), blocks(77, &[0; 8])].concat());
+    many.extend(blocks(2, &[&[0; 12][..], &[4, 0, 0, 0, 4, 0, 0, 0, 1, 2, 3, 4]].concat()));
+    let files = [many, classic(MICROSECONDS, false, 1, &[7; 9]), classic(PATCHED, true, 1, &[7; 17])];
+    for file in &files {
+        assert!(Reader::with_any_link(&file[..]).is_ok());
+        for at in 0..file.len() {
+            for value in [0, 1, 4, 8, 0x14, 0x7F, 0x80, 0xFF, file[at] ^ 1, file[at] ^ 0x80] {
+                let mut changed = file.clone();
+                changed[at] = value;
+                look_through(&changed);
+                let other = (at * 7 + usize::from(value)) % file.len();
+                changed[other] = !changed[other];
+                look_through(&changed);
+            }
+        }
+    }
+}
+
+fn look_through(file: &[u8]) {
+    let Ok(mut reader) = Reader::with_any_link(file) else { return };
+    let mut packets = 0;
+    while let Ok(Some(record)) = reader.next() {
+        assert!(record.data.len() <= file.len());
+        packets += 1;
+        assert!(packets * 12 <= file.len(), "{packets} packets in {} bytes", file.len());
+    }
+    assert!(reader.offset() <= file.len() as u64);
+}
