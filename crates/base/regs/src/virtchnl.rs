@@ -88,6 +88,8 @@ pub mod capability {
     pub const WB_ON_ITR: u32 = 1 << 5;
     /// Filters of VLANs, and tags that are stripped.
     pub const VLAN: u32 = 1 << 16;
+    /// Packets of UDP and TCP are in more classes than an XL710 has: the X722's.
+    pub const RSS_PCTYPE_V2: u32 = 1 << 18;
     /// The hash is set up by messages.
     pub const RSS_PF: u32 = 1 << 19;
 }

@@ -157,6 +157,10 @@ opcodes! {
     NVM_READ = 0x0701, "Reads the non-volatile memory.";
     SEND_MSG_TO_PF = 0x0801, "A message of a virtual function's to its physical one; there, the event.";
     SEND_MSG_TO_VF = 0x0802, "A message to a virtual function; there, the event.";
+    SET_RSS_KEY = 0x0B02, "The key of a VSI's hash (X722).";
+    SET_RSS_LUT = 0x0B03, "The table of the hash: the function's, or a VSI's own (X722).";
+    GET_RSS_KEY = 0x0B04, "The key as it is (X722).";
+    GET_RSS_LUT = 0x0B05, "The table as it is (X722).";
     LLDP_GET_MIB = 0x0A00, "What the firmware's LLDP agent knows.";
     LLDP_STOP = 0x0A05, "Stops the firmware's LLDP agent.";
     LLDP_START = 0x0A06, "Starts the firmware's LLDP agent.";
@@ -353,6 +357,24 @@ pub mod promiscuous {
     pub const RX_ONLY_SINCE: (u16, u16) = (1, 5);
 }
 
+/// The hash of an X722: [`opcode::SET_RSS_KEY`], [`opcode::SET_RSS_LUT`] and those that read them.
+pub mod hash {
+    /// Where a command has the VSI's number.
+    pub const VSI: usize = 0;
+    /// The number's bits.
+    pub const VSI_MASK: u16 = 0x3FF;
+    /// There is a number.
+    pub const VSI_VALID: u16 = 1 << 15;
+    /// Where a command about the table has its flags.
+    pub const FLAGS: usize = 2;
+    /// It is the function's table, with 512 entries or 128; else the VSI's own.
+    pub const TABLE_PF: u16 = 1;
+    /// Bytes of a key: those of RSS, and more for longer packet headers.
+    pub const KEY: usize = 52;
+    /// Entries of a VSI's own table, a byte each.
+    pub const VSI_TABLE: usize = 64;
+}
+
 /// What a VSI may send: [`opcode::QUERY_VSI_BW_CONFIG`],
 /// [`opcode::QUERY_VSI_ETS_SLA_CONFIG`] and those that set it.
 pub mod bandwidth {
@@ -410,8 +432,12 @@ pub mod link {
         (1 << 6, 25_000),
         (1 << 7, 5_000),
     ];
+    /// 10 Gbit/s.
+    pub const SPEED_10G: u8 = 1 << 3;
     /// 40 Gbit/s.
     pub const SPEED_40G: u8 = 1 << 4;
+    /// The type 10GBASE-SR.
+    pub const PHY_10GBASE_SR: u8 = 0x14;
     /// The type 40GBASE-SR4.
     pub const PHY_40GBASE_SR4: u8 = 0x19;
     /// In a command that asks for the PHY's abilities: those that it has, not what is set.

@@ -1,9 +1,10 @@
 //! PCI ids of the family's physical functions.
 
 /// A generation of the chip.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Family {
     /// X710, XL710 and XXV710.
+    #[default]
     Xl710,
     /// X722, in the chipsets of C620.
     X722,

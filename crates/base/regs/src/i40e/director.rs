@@ -56,6 +56,12 @@ pub mod vector {
     pub const IPV6_NEXT: usize = 12;
     /// Time to live and protocol of IPv4.
     pub const IPV4_PROTOCOL: usize = 13;
+    /// Time to live and protocol of IPv4 in an X722.
+    pub const X722_IPV4_PROTOCOL: usize = 11;
+    /// Source address of IPv4 in an X722: two words.
+    pub const X722_IPV4_SRC: usize = 13;
+    /// Destination address of IPv4 in an X722: two words.
+    pub const X722_IPV4_DST: usize = 21;
     /// Source address of IPv6: eight words.
     pub const IPV6_SRC: usize = 13;
     /// Source address of IPv4: two words.
@@ -98,6 +104,9 @@ mod tests {
             (vector::IPV4_SRC, 2, inset::IPV4_SRC),
             (vector::IPV6_DST, 8, inset::IPV6_DST),
             (vector::IPV4_DST, 2, inset::IPV4_DST),
+            (vector::X722_IPV4_PROTOCOL, 1, 0x0010_0000_0000_0000),
+            (vector::X722_IPV4_SRC, 2, inset::X722_IPV4_SRC),
+            (vector::X722_IPV4_DST, 2, inset::X722_IPV4_DST),
             (vector::SRC_PORT, 1, inset::SRC_PORT),
             (vector::DST_PORT, 1, inset::DST_PORT),
             (vector::SCTP_TAG, 2, inset::SCTP_TAG),

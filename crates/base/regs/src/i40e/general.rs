@@ -171,6 +171,7 @@ registers! {
         ITR_INDX_NONE = 3 << 3;
         INTERVAL_SHIFT = 5;
         INTERVAL_MASK = 0xFFF << 5;
+        WB_ON_ITR = 1 << 30;
         INTENA_MSK = 1 << 31;
     }
     PFINT_LNKLST0 @ 0x038500, RW, "10", "First queue of vector 0" {

@@ -1,4 +1,4 @@
-//! Intel XL710 and X710 (700 series), datasheet 332464: what a driver of the physical
+//! Intel XL710 and X710 (700 series), datasheet 332464, and X722: what a driver of the physical
 //! function uses, and what a device must have so that one can drive it.
 //!
 //! As for the 82599: `PF_ATQT::AT` or `QTX_TAIL::at(n)` is an offset in BAR 0 in bytes,

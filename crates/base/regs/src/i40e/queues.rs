@@ -54,13 +54,24 @@ registers! {
     PFQF_HLUT[128; 128] @ 0x240000, RW, "10", "Table of the hash's queues, four in each" {}
     PRTTSYN_AUX_0[2; 32] @ 0x1E42A0, RW, "10", "Timestamps: what their pins do" {}
     GLQF_HKEY[13; 4] @ 0x270140, RW, "10", "Key of the hash of Flow Director, for all functions of the card" {}
+    GLQF_FD_PCTYPES[64; 4] @ 0x268000, RW, "10", "Which packet class Flow Director takes each class for (X722)" {
+        FD_PCTYPE_MASK = 0x3F;
+    }
+    GLQF_FDEVICTENA[2; 4] @ 0x270384, RW, "10", "Packet classes whose last packet removes a filter of Flow Director (X722)" {}
     GLQF_HASH_INSET[128; 4] @ 0x267600, RW, "10", "What is hashed of each packet class, 64 bits, by all functions of the card" {}
 }
 
-/// Packet classes, bits of [`PFQF_HENA`] and indices of [`GLQF_HASH_INSET`] (chapter 7).
+/// Packet classes, bits of [`PFQF_HENA`] and indices of [`GLQF_HASH_INSET`] (chapter 7). The X722
+/// tells more of them apart.
 pub mod class {
+    /// UDP over IPv4 to one host (X722).
+    pub const IPV4_UDP_UNICAST: u32 = 29;
+    /// UDP over IPv4 to several hosts (X722).
+    pub const IPV4_UDP_MULTICAST: u32 = 30;
     /// UDP over IPv4.
     pub const IPV4_UDP: u32 = 31;
+    /// The first packet of TCP over IPv4: SYN without ACK (X722).
+    pub const IPV4_TCP_SYN: u32 = 32;
     /// TCP over IPv4.
     pub const IPV4_TCP: u32 = 33;
     /// SCTP over IPv4.
@@ -69,8 +80,14 @@ pub mod class {
     pub const IPV4_OTHER: u32 = 35;
     /// A fragment of IPv4.
     pub const IPV4_FRAGMENT: u32 = 36;
+    /// UDP over IPv6 to one host (X722).
+    pub const IPV6_UDP_UNICAST: u32 = 39;
+    /// UDP over IPv6 to several hosts (X722).
+    pub const IPV6_UDP_MULTICAST: u32 = 40;
     /// UDP over IPv6.
     pub const IPV6_UDP: u32 = 41;
+    /// The first packet of TCP over IPv6: SYN without ACK (X722).
+    pub const IPV6_TCP_SYN: u32 = 42;
     /// TCP over IPv6.
     pub const IPV6_TCP: u32 = 43;
     /// SCTP over IPv6.
@@ -89,6 +106,10 @@ pub mod inset {
     pub const IPV4_SRC: u64 = 0x0001_8000_0000_0000;
     /// The destination address of IPv4.
     pub const IPV4_DST: u64 = 0x0000_0018_0000_0000;
+    /// The source address of IPv4 in an X722: where that of IPv6 begins.
+    pub const X722_IPV4_SRC: u64 = 0x0006_0000_0000_0000;
+    /// The destination address of IPv4 in an X722, likewise.
+    pub const X722_IPV4_DST: u64 = 0x0000_0600_0000_0000;
     /// The source address of IPv6.
     pub const IPV6_SRC: u64 = 0x0007_F800_0000_0000;
     /// The destination address of IPv6.

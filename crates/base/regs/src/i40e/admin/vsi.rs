@@ -72,6 +72,10 @@ pub const QUEUE_MAPPING: usize = 30;
 pub const TC_MAPPING: usize = 62;
 /// How many queues, as a power of two.
 pub const TC_NUMBER_SHIFT: u32 = 9;
+/// Options of queues.
+pub const QUEUE_OPTIONS: usize = 78;
+/// Flows are spread by the VSI's own table, not by its function's (X722).
+pub const RSS_LUT_VSI: u8 = 0x40;
 /// The first byte that is the firmware's.
 pub const SOFTWARE: usize = 96;
 /// Queue set handles of the traffic classes.
