@@ -40,7 +40,7 @@ pub(crate) trait Family {
     fn shape(&self) -> Shape;
 
     /// Those of a virtual function.
-    fn vf_shape() -> Shape;
+    fn vf_shape(&self) -> Shape;
 
     /// The model of the chip, whose interrupts are `vectors`.
     fn chip<D>(&self, dma: D, pages: BarPages, vfs: &[Self::Slot], vectors: Vectors) -> BoxedChip
@@ -76,18 +76,17 @@ where
 {
     let slots: Vec<F::Slot> = (0..vfs.min(F::MOST_VFS)).map(|_| F::Slot::default()).collect();
     let physical = open(options, cable, &slots)?;
-    let trust = options.trust();
-    let devices = slots.into_iter().map(|slot| open_vf::<F>(trust, slot)).collect::<io::Result<_>>()?;
+    let devices = slots.into_iter().map(|slot| open_vf(options, slot)).collect::<io::Result<_>>()?;
     Ok((physical, devices))
 }
 
 /// A virtual function. It has no port of its own: its cable ends nowhere.
-fn open_vf<F: Family>(trust: Trust, slot: F::Slot) -> io::Result<Device> {
-    let view = View::new(trust);
+fn open_vf<F: Family>(options: &F, slot: F::Slot) -> io::Result<Device> {
+    let view = View::new(options.trust());
     let pages = BarPages::new(F::BAR0[1])?;
     let vectors = Vectors::default();
     let chip = F::vf(view.clone(), pages.clone(), slot, vectors.clone());
     let polled = Some(PolledPages { pages, areas: F::POLLED[1].to_vec() });
-    let (shape, cable) = (F::vf_shape(), wire::nowhere()?);
+    let (shape, cable) = (options.vf_shape(), wire::nowhere()?);
     Ok(Device::new(Parts { chip, shape, view, polled, vectors, cable, faults: None }))
 }

@@ -1,4 +1,5 @@
-//! The XL710 model as a PCI function: identity and BARs of an adapter with QSFP+ cages.
+//! The XL710 model as a PCI function: identity and BARs of an adapter with QSFP+ cages, or of an X722
+//! in a chipset.
 //!
 //! Datasheet 332464, chapter 11 (configuration space); PCI ids as the adapter's memory
 //! gives them.
@@ -11,7 +12,7 @@ use model::Dma;
 use model::chip::WriteBackFormat;
 pub use model::i40e::MOST_VFS;
 use model::i40e::{I40e, POLLED, SharedSlot, VECTORS, VF_POLLED, VF_VECTORS, Vf, write_back};
-use regs::i40e::{BAR0_LEN, VENDOR_INTEL};
+use regs::i40e::{BAR0_LEN, VENDOR_INTEL, device};
 
 use crate::device::{Bar, BarContent, BoxedChip, Device, Shape, Vectors};
 use crate::fault;
@@ -28,12 +29,16 @@ const PENDING: u32 = 4 << 10;
 const VF_TABLE: u32 = 16 << 10;
 const VF_PENDING: u32 = 8 << 10;
 
-/// The device id of a virtual function.
-pub const DEVICE_VF: u16 = regs::iavf::DEVICES[0];
+/// The device id of a virtual function of an XL710, and of one of an X722.
+const DEVICE_VF: u16 = regs::iavf::DEVICES[0];
+const DEVICE_X722_VF: u16 = regs::iavf::DEVICES[2];
 /// The device id of an XL710 with QSFP+ cages.
 pub const DEVICE_QSFP: u16 = 0x1583;
 /// The device id of an X710 with SFP+ cages.
 pub const DEVICE_SFP: u16 = 0x1572;
+
+/// The device id of an X722 with SFP+ cages.
+pub const DEVICE_X722: u16 = 0x37D0;
 
 /// What distinguishes one served XL710 from another.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +59,11 @@ impl Options {
     /// An XL710 with QSFP+ cages and this address.
     pub fn with_mac(mac: [u8; 6]) -> Options {
         Options { mac, device_id: DEVICE_QSFP, trust: Trust::default(), fault: None, first_vf: 0 }
+    }
+
+    /// The generation of the chip that the device id is of.
+    fn family(&self) -> regs::i40e::Family {
+        device(self.device_id).map_or_else(Default::default, |device| device.family)
     }
 }
 
@@ -94,15 +104,18 @@ impl Family for Options {
         shape(self.device_id)
     }
 
-    fn vf_shape() -> Shape {
-        vf_shape()
+    fn vf_shape(&self) -> Shape {
+        vf_shape(match self.family() {
+            regs::i40e::Family::Xl710 => DEVICE_VF,
+            regs::i40e::Family::X722 => DEVICE_X722_VF,
+        })
     }
 
     fn chip<D>(&self, dma: D, pages: BarPages, vfs: &[SharedSlot], vectors: Vectors) -> BoxedChip
     where
         D: Dma<Window: Send> + Send + 'static,
     {
-        let mut chip = I40e::with_vfs(dma, pages, self.mac, vfs);
+        let mut chip = I40e::with_vfs(self.family(), dma, pages, self.mac, vfs);
         chip.set_first_vf(self.first_vf);
         chip.set_interrupts(Some(Box::new(vectors)));
         Box::new(chip)
@@ -115,11 +128,11 @@ impl Family for Options {
     }
 }
 
-/// What a virtual function is.
-fn vf_shape() -> Shape {
+/// What a virtual function with this device id is.
+fn vf_shape(device: u16) -> Shape {
     let ids = Ids {
         vendor: VENDOR_INTEL,
-        device: DEVICE_VF,
+        device,
         revision: 2,
         class: 0x02_0000,
         subsystem_vendor: VENDOR_INTEL,

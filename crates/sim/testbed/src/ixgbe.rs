@@ -115,7 +115,7 @@ impl Family for Options {
         shape(self.model.eeprom.device_id)
     }
 
-    fn vf_shape() -> Shape {
+    fn vf_shape(&self) -> Shape {
         vf_shape()
     }
 

@@ -112,6 +112,7 @@ pub const MODELS: &[Model] = &[
         devices: &[
             DeviceId { id: i40e::DEVICE_QSFP, about: "QSFP+" },
             DeviceId { id: i40e::DEVICE_SFP, about: "X710, SFP+" },
+            DeviceId { id: i40e::DEVICE_X722, about: "X722, SFP+" },
         ],
         faults: fault::dma::NAMES,
         has_linter: true,

@@ -50,6 +50,7 @@ struct Key {
 /// The filters of the function.
 #[derive(Debug)]
 pub(super) struct Director {
+    family: Family,
     on: bool,
     /// Which words of each class are compared, and which bits of them are not.
     selected: [u64; CLASSES],
@@ -66,8 +67,9 @@ pub(super) struct Director {
 }
 
 impl Director {
-    pub fn new() -> Director {
+    pub fn new(family: Family) -> Director {
         Director {
+            family,
             on: false,
             selected: [0; CLASSES],
             left_out: [[0; 2]; CLASSES],
@@ -105,7 +107,7 @@ impl Director {
 
     /// As after a reset of the card.
     pub fn reset(&mut self) {
-        *self = Director { untold: self.untold, ..Director::new() };
+        *self = Director { untold: self.untold, ..Director::new(self.family) };
     }
 
     /// How many filters there are: those that the function always has room for, and others.
@@ -183,7 +185,8 @@ impl Director {
             return Err(Rule::FilterQueueInvalid);
         }
         let headers = parse(packet, 1, |ethertype| ethertype == EtherType::VLAN);
-        let vector = field::words(packet, &headers, program.class, true).ok_or(Rule::FilterPacketUnfit)?;
+        let vector = field::words(self.family, packet, &headers, program.class, true)
+            .ok_or(Rule::FilterPacketUnfit)?;
         Ok((program, self.key(program.class, vector)))
     }
 
@@ -219,7 +222,7 @@ impl Director {
         if self.of_class[class as usize % CLASSES] == 0 {
             return None;
         }
-        let key = self.key(class, field::words(frame, headers, class, false)?);
+        let key = self.key(class, field::words(self.family, frame, headers, class, false)?);
         let mut filter = *self.filters.get(&key)?;
         // The VSI may have fewer queues than when the filter was added.
         if matches!(filter.target, Target::Queue(queue) if queue >= self.queues) {

@@ -156,7 +156,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
                 self.hmc.command(value, &self.registers, &host.dma, &mut host.counters);
             }
             PFQF_CTL_0::ID | PFQF_HENA::ID | PFQF_HKEY::ID | PFQF_HLUT::ID => self.stale = true,
-            PRTQF_FD_INSET::ID | GLQF_FD_MSK::ID => self.stale = true,
+            PRTQF_FD_INSET::ID | GLQF_FD_MSK::ID | GLQF_HASH_INSET::ID => self.stale = true,
             QINT_RQCTL::ID => self.rx.queues.get_mut(n).into_iter().for_each(|queue| queue.cause = value),
             QINT_TQCTL::ID => self.tx.queues.get_mut(n).into_iter().for_each(|queue| queue.cause = value),
             QRX_ENA::ID => self.enable_rx(n, offset, value & QRX_ENA::QENA_REQ != 0),

@@ -13,16 +13,15 @@ use super::director::{BEST_EFFORT, GUARANTEED};
 use super::interrupts::VECTORS;
 use super::lint::{Location, Rule};
 use super::switch::{FILTERS, QUEUE_SET, VSIS, Vsi};
-use super::{I40e, QUEUES};
+use super::{I40e, QUEUES, family};
 use crate::{Dma, Pages};
 
-/// Versions that the firmware tells: of itself, of its interface, its build.
-const FIRMWARE: [u16; 4] = [6, 0, 1, 7];
+/// The build that the firmware tells beside its versions.
 const BUILD: u32 = 48_442;
 /// The time for which a resource is lent, in milliseconds.
 const LENT_MS: u32 = 3_000;
-/// Entries of the hash's table, and bits of each.
-const RSS: [u32; 2] = [512, 6];
+/// Entries of the hash's table.
+const RSS_TABLE: u32 = 512;
 /// The SEID's bits in a command.
 const SEID_MASK: u16 = 0x3FF;
 
@@ -99,7 +98,12 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             }
             opcode::MAC_ADDRESS_READ => return self.addresses(command),
             opcode::GET_SWITCH_CONFIG => return self.answer(command, &self.switch.elements()),
-            opcode::RX_CTL_REG_READ | opcode::RX_CTL_REG_WRITE => return self.receive_register(command),
+            opcode::RX_CTL_REG_READ | opcode::RX_CTL_REG_WRITE if self.family == Family::Xl710 => {
+                return self.receive_register(command);
+            }
+            opcode::SET_RSS_KEY..=opcode::GET_RSS_LUT if self.family == Family::X722 => {
+                return self.hash(command);
+            }
             opcode::GET_VSI | opcode::UPDATE_VSI => return self.vsi(command),
             opcode::ADD_VSI => return self.add_vsi(command),
             opcode::ADD_VEB | opcode::GET_VEB_PARAMETERS => return self.veb(command),
@@ -166,7 +170,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
     fn version(&self, command: &mut Descriptor) {
         command.set_param(0, &0u32.to_le_bytes());
         command.set_param(4, &BUILD.to_le_bytes());
-        for (at, half) in [8, 10, 12, 14].into_iter().zip(FIRMWARE) {
+        for (at, half) in [8, 10, 12, 14].into_iter().zip(family::port(self.family).firmware) {
             command.set_param(at, &half.to_le_bytes());
         }
     }
@@ -178,7 +182,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             (capability::VSI, u32::from(VSIS) + vfs, 0),
             // One traffic class, which drivers look for here.
             (capability::DCB, 1, 1),
-            (capability::RSS, RSS[0], RSS[1]),
+            (capability::RSS, RSS_TABLE, family::port(self.family).entry_bits),
             (capability::RXQ, queues, 0),
             (capability::TXQ, queues, 0),
             (capability::MSIX, VECTORS as u32, 0),

@@ -1,17 +1,19 @@
 //! The link: up when the driver lets it and the other end is there; changes are events of
 //! the admin queue (datasheet 332464, chapters 3 and 7).
 
+use regs::i40e::Family;
 use regs::i40e::admin::{Descriptor, link, opcode};
+
+use super::family;
 
 /// The longest frame, CRC included.
 pub(super) const MAX_FRAME: u16 = 9728;
 
-/// The type of the one medium there is, as a bit.
-const MEDIUM: u32 = 1 << link::PHY_40GBASE_SR4;
-
 /// The port's link.
 #[derive(Debug)]
 pub(super) struct Link {
+    /// What the port is: the one medium and the one speed that there are.
+    port: family::Port,
     /// The driver wants it.
     enabled: bool,
     /// Of which types it may be, and of which speeds.
@@ -29,11 +31,16 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub fn new() -> Link {
+    pub fn new(family: Family) -> Link {
+        Link::of(family::port(family))
+    }
+
+    fn of(port: family::Port) -> Link {
         Link {
+            port,
             enabled: true,
-            types: MEDIUM,
-            speeds: link::SPEED_40G,
+            types: 1 << port.medium,
+            speeds: port.speed,
             light: true,
             events: false,
             mask: 0,
@@ -44,11 +51,11 @@ impl Link {
 
     /// As a reset of the function leaves it: the other end is where it was.
     pub fn reset(&mut self) {
-        *self = Link { light: self.light, ..Link::new() };
+        *self = Link { light: self.light, ..Link::of(self.port) };
     }
 
     pub fn is_up(&self) -> bool {
-        let possible = self.types & MEDIUM != 0 && self.speeds & link::SPEED_40G != 0;
+        let possible = self.types & 1 << self.port.medium != 0 && self.speeds & self.port.speed != 0;
         self.enabled && possible && self.light
     }
 
@@ -93,8 +100,8 @@ impl Link {
         let up = self.is_up();
         let info = link::MEDIA | if up { link::UP } else { 0 };
         let negotiation = link::QUALIFIED | if up { link::AN_COMPLETED } else { 0 };
-        descriptor.set_param(link::PHY_TYPE, &[link::PHY_40GBASE_SR4]);
-        descriptor.set_param(link::SPEED, &[if up { link::SPEED_40G } else { 0 }]);
+        descriptor.set_param(link::PHY_TYPE, &[self.port.medium]);
+        descriptor.set_param(link::SPEED, &[if up { self.port.speed } else { 0 }]);
         descriptor.set_param(link::INFO, &[info, negotiation]);
         descriptor.set_param(link::MAX_FRAME, &self.max_frame.to_le_bytes());
     }
@@ -110,9 +117,10 @@ impl Link {
 
     /// What the PHY can do, or what it was told to.
     pub fn abilities(&self, command: &Descriptor) -> Vec<u8> {
+        let (medium, speed) = (1 << self.port.medium, self.port.speed);
         let (types, speeds) = match command.param32(0) & link::REPORT_INITIAL {
-            0 => (self.types & MEDIUM, self.speeds & link::SPEED_40G),
-            _ => (MEDIUM, link::SPEED_40G),
+            0 => (self.types & medium, self.speeds & speed),
+            _ => (medium, speed),
         };
         let mut abilities = vec![0; link::ABILITIES_LEN];
         abilities[..4].copy_from_slice(&types.to_le_bytes());

@@ -1,4 +1,4 @@
-//! The Intel XL710 from inside: one physical function with its firmware, what its registers
+//! The Intel XL710 from inside, or an X722: one physical function with its firmware, what its registers
 //! do, and where packets go.
 //!
 //! Datasheet 332464, cited by chapters. [`I40e::step`] does some bounded work; [`I40e::read`]
@@ -14,7 +14,9 @@ mod chip;
 mod director;
 mod dispatch;
 mod elements;
+mod family;
 mod firmware;
+mod hash;
 mod hmc;
 mod host;
 mod interrupts;
@@ -58,7 +60,7 @@ use tx::Tx;
 use std::collections::BTreeSet;
 
 use crate::{Dma, Interrupts, Pages, Wire};
-use regs::i40e::{PFGEN_CTRL, PFINT_ICR0, QRX_TAIL, QTX_TAIL, VFS};
+use regs::i40e::{Family, PFGEN_CTRL, PFINT_ICR0, QRX_TAIL, QTX_TAIL, VFS};
 
 /// Queues of each kind.
 pub const QUEUES: u16 = 128;
@@ -70,9 +72,10 @@ const GLOBAL_RESET: u32 = 2;
 const RESET_DELAY: u32 = 1;
 const RESET_DELAY_UNIT_NS: u64 = 100_000_000;
 
-/// An XL710. `D` is its view of host memory, `P` the pages it shares.
+/// An XL710 or an X722. `D` is its view of host memory, `P` the pages it shares.
 pub struct I40e<D: Dma, P: Pages> {
     host: Host<D, P>,
+    family: Family,
     mac: [u8; 6],
     now_ns: u64,
     generation: u64,
@@ -101,32 +104,34 @@ pub struct I40e<D: Dma, P: Pages> {
 }
 
 impl<D: Dma, P: Pages> I40e<D, P> {
-    /// A device that was just powered on, with this address.
+    /// An XL710 that was just powered on, with this address.
     pub fn new(dma: D, pages: P, mac: [u8; 6]) -> I40e<D, P> {
-        I40e::with_vfs(dma, pages, mac, &[])
+        I40e::with_vfs(Family::Xl710, dma, pages, mac, &[])
     }
 
-    /// Likewise, with the virtual functions that have these slots, [`MOST_VFS`] at most.
-    pub fn with_vfs(dma: D, pages: P, mac: [u8; 6], vfs: &[SharedSlot]) -> I40e<D, P> {
+    /// Likewise a chip of any family, with the virtual functions that have these slots, [`MOST_VFS`]
+    /// at most.
+    pub fn with_vfs(family: Family, dma: D, pages: P, mac: [u8; 6], vfs: &[SharedSlot]) -> I40e<D, P> {
         let vfs = &vfs[..vfs.len().min(MOST_VFS)];
         let mut device = I40e {
             generation: dma.generation(),
             host: Host { dma, pages, counters: Counters::default() },
+            family,
             mac,
             now_ns: 0,
             stale: true,
-            registers: Registers::new(),
+            registers: Registers::new(family),
             last_reset: 0,
             reset_due_ns: None,
             seen: Seen::default(),
-            director: Director::new(),
+            director: Director::new(family),
             hmc: Hmc::default(),
-            link: Link::new(),
+            link: Link::new(family),
             nvm: Nvm::new(),
             switch: Switch::new(mac),
             sriov: (!vfs.is_empty()).then(|| Sriov::new(vfs)),
             stopped: BTreeSet::new(),
-            rx: Rx::new(QUEUES, QRX_TAIL::REGISTER),
+            rx: Rx::new(family, QUEUES, QRX_TAIL::REGISTER),
             tx: Tx::new(QUEUES, QTX_TAIL::REGISTER),
             messages: None,
         };
@@ -230,7 +235,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
 
     /// A reset of the whole device, as by power.
     pub fn reset(&mut self) {
-        self.registers = Registers::new();
+        self.registers = Registers::new(self.family);
         (self.last_reset, self.reset_due_ns) = (0, None);
         self.director.reset();
         self.stopped.clear();
@@ -293,7 +298,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
     fn reset_card(&mut self) {
         self.reset_due_ns = None;
         self.host.counters.malicious = false;
-        self.registers = Registers::new();
+        self.registers = Registers::new(self.family);
         self.director.reset();
         self.reset_function();
     }

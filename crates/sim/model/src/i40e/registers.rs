@@ -3,6 +3,8 @@
 
 use regs::i40e::*;
 
+use super::family::{default_inset, directed_class};
+
 /// Registers that keep what is written, by their offsets.
 pub(super) trait RegisterFile {
     /// What is kept; 0 where there is no register.
@@ -21,6 +23,10 @@ impl RegisterFile for Registers {
     }
 }
 
+/// Classes from 32 on whose last packet may remove a filter of Flow Director, as Linux's driver expects
+/// them of an X722: those of TCP.
+const EVICTED: u32 = 0xC03;
+
 /// What registers hold, row by row of the table.
 #[derive(Debug)]
 pub(super) struct Registers {
@@ -28,16 +34,17 @@ pub(super) struct Registers {
 }
 
 impl Registers {
-    pub fn new() -> Registers {
+    /// As after power-on.
+    pub fn new(family: Family) -> Registers {
         let values = TABLE.iter().map(|register| vec![0; register.len()].into()).collect();
         let mut registers = Registers { values };
         for n in 0..GLQF_HASH_INSET::COUNT / 2 {
-            let value = default_inset(n as u32);
+            let value = default_inset(family, n as u32);
             registers.write(GLQF_HASH_INSET::at(2 * n), value as u32);
             registers.write(GLQF_HASH_INSET::at(2 * n + 1), (value >> 32) as u32);
         }
         for n in 0..PRTQF_FD_INSET::COUNT / 2 {
-            let value = default_fields(n as u32);
+            let value = default_fields(family, n as u32);
             registers.write(PRTQF_FD_INSET::at(2 * n), value as u32);
             registers.write(PRTQF_FD_INSET::at(2 * n + 1), (value >> 32) as u32);
         }
@@ -46,6 +53,12 @@ impl Registers {
             registers.write(GLQF_HKEY::at(n), 0x6D5A_56DA_u32.rotate_left(n as u32));
         }
         registers.write(GLGEN_RSTCTL::AT, super::RESET_DELAY);
+        if family == Family::X722 {
+            for n in 0..GLQF_FD_PCTYPES::COUNT {
+                registers.write(GLQF_FD_PCTYPES::at(n), directed_class(n as u32));
+            }
+            registers.write(GLQF_FDEVICTENA::at(1), EVICTED);
+        }
         // No function has the clock of timestamps.
         registers.write(PRTTSYN_CTL0::AT, PRTTSYN_CTL0::PF_ID_MASK);
         registers
@@ -56,6 +69,8 @@ impl Registers {
         let of_card = [
             GLQF_HASH_INSET::ID,
             GLQF_HKEY::ID,
+            GLQF_FD_PCTYPES::ID,
+            GLQF_FDEVICTENA::ID,
             GLQF_FD_MSK::ID,
             PRTQF_FD_INSET::ID,
             PRTQF_FD_MSK::ID,
@@ -81,30 +96,15 @@ impl Registers {
     }
 }
 
-/// What is hashed of a packet class unless the driver says otherwise: addresses, and ports
-/// where there are any.
-fn default_inset(packet_class: u32) -> u64 {
-    use class::*;
-    let (v4, v6) = (inset::IPV4_SRC | inset::IPV4_DST, inset::IPV6_SRC | inset::IPV6_DST);
-    let ports = inset::SRC_PORT | inset::DST_PORT;
-    match packet_class {
-        IPV4_UDP | IPV4_TCP | IPV4_SCTP => v4 | ports,
-        IPV4_OTHER | IPV4_FRAGMENT => v4,
-        IPV6_UDP | IPV6_TCP | IPV6_SCTP => v6 | ports,
-        IPV6_OTHER | IPV6_FRAGMENT => v6,
-        _ => 0,
-    }
-}
-
 /// What Flow Director compares of a packet class unless the driver says otherwise: what is
 /// hashed, SCTP's tag, and the EtherType of what has no IP.
-fn default_fields(packet_class: u32) -> u64 {
+fn default_fields(family: Family, packet_class: u32) -> u64 {
     let more = match packet_class {
         class::IPV4_SCTP | class::IPV6_SCTP => inset::SCTP_TAG,
         class::L2 => inset::ETHERTYPE,
         _ => 0,
     };
-    default_inset(packet_class) | more
+    default_inset(family, packet_class) | more
 }
 
 /// The pages of BAR 0 that both sides see in memory: offset and bytes. They hold the tails

@@ -6,12 +6,12 @@ use regs::iavf::{VFQF_HENA, VFQF_HKEY, VFQF_HLUT};
 use wire::ip::Protocol;
 use wire::{ipv4, ipv6};
 
+use super::family;
 use super::registers::Registers;
+use super::switch::Switch;
 use crate::headers::{Headers, Network};
 use crate::toeplitz::{INPUT, KEY, Toeplitz};
 
-/// Bits of an entry of the table.
-const ENTRY: u8 = 0x3F;
 /// Entries of the table, whole and halved.
 const WHOLE: u32 = 512;
 const HALF: u32 = 128;
@@ -24,6 +24,7 @@ const VF_ENTRY: u8 = 0xF;
 /// on the card.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Hash {
+    pub family: Family,
     pub classes: [u32; VFQF_HENA::COUNT],
     pub key: [u32; VFQF_HKEY::COUNT],
     pub table: [u32; VFQF_HLUT::COUNT],
@@ -33,6 +34,7 @@ pub(super) struct Hash {
 /// The unit with its tables.
 #[derive(Debug)]
 pub(super) struct Rss {
+    family: Family,
     toeplitz: Toeplitz,
     /// Classes that are hashed, a bit each.
     classes: u64,
@@ -43,8 +45,9 @@ pub(super) struct Rss {
 }
 
 impl Rss {
-    pub fn new() -> Rss {
+    pub fn new(family: Family) -> Rss {
         Rss {
+            family,
             toeplitz: Toeplitz::new(),
             classes: 0,
             with_ports: 0,
@@ -53,8 +56,9 @@ impl Rss {
         }
     }
 
-    /// Takes over the registers.
-    pub fn configure(&mut self, registers: &Registers) {
+    /// Takes over the registers, and the key that the VSI of an X722 has.
+    pub fn configure(&mut self, registers: &Registers, switch: &Switch) {
+        let mask = ((1u32 << family::port(self.family).entry_bits) - 1) as u8;
         let pair = |low, high| u64::from(registers.read(low)) | u64::from(registers.read(high)) << 32;
         self.classes = pair(PFQF_HENA::at(0), PFQF_HENA::at(1));
         self.with_ports = (0..64)
@@ -64,19 +68,24 @@ impl Rss {
             .fold(0, |classes, n| classes | 1 << n);
         for (n, entries) in self.table.chunks_mut(4).enumerate() {
             let word = registers.read(PFQF_HLUT::at(n)).to_le_bytes();
-            entries.iter_mut().zip(word).for_each(|(entry, value)| *entry = value & ENTRY);
+            entries.iter_mut().zip(word).for_each(|(entry, value)| *entry = value & mask);
         }
         let whole = registers.read(PFQF_CTL_0::AT) & PFQF_CTL_0::HASHLUTSIZE_512 != 0;
         self.size = if whole { WHOLE } else { HALF };
         let mut key = [0; KEY];
         for (n, word) in key.as_chunks_mut::<4>().0.iter_mut().enumerate() {
-            *word = registers.read(PFQF_HKEY::at(n)).to_le_bytes();
+            let value = match self.family {
+                Family::Xl710 => registers.read(PFQF_HKEY::at(n)),
+                Family::X722 => switch.key.get(n).copied().unwrap_or(0),
+            };
+            *word = value.to_le_bytes();
         }
         self.toeplitz.set_key(key);
     }
 
     /// Takes over what a virtual function was given; `with_ports` is the card's.
     pub fn configure_vf(&mut self, hash: &Hash) {
+        self.family = hash.family;
         self.classes = u64::from(hash.classes[0]) | u64::from(hash.classes[1]) << 32;
         self.with_ports = hash.with_ports;
         let entries = hash.table.iter().flat_map(|word| word.to_le_bytes());
@@ -101,7 +110,7 @@ impl Rss {
 
     /// A frame's hash; `None` when its class is not hashed.
     pub fn hash(&self, frame: &[u8], headers: &Headers) -> Option<u32> {
-        let class = class_of(frame, headers)?;
+        let class = family::hashed_class(self.family, frame, headers)?;
         if self.classes >> class & 1 == 0 {
             return None;
         }

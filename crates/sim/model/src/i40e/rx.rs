@@ -143,11 +143,11 @@ pub(super) struct Rx<W> {
 }
 
 impl<W: Window> Rx<W> {
-    /// So many queues, whose doorbells are `tail`.
-    pub fn new(queues: u16, tail: Register) -> Rx<W> {
+    /// So many queues of a chip of this family, whose doorbells are `tail`.
+    pub fn new(family: Family, queues: u16, tail: Register) -> Rx<W> {
         Rx {
             queues: (0..queues).map(|n| RxQueue::new(n, tail)).collect(),
-            rss: Rss::new(),
+            rss: Rss::new(family),
             vsi: (0, 1),
             own_table: None,
             strips: false,
@@ -158,7 +158,7 @@ impl<W: Window> Rx<W> {
 
     /// Takes over registers and the VSI's properties.
     pub fn configure(&mut self, registers: &Registers, switch: &Switch) {
-        self.rss.configure(registers);
+        self.rss.configure(registers, switch);
         (self.vsi, self.strips) = (switch.queues(), switch.strips());
         // Frames are of traffic class 0 here, and entries for a larger class are not wrong.
         self.own_table = Some(switch.most_queues());

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use regs::i40e::admin::{element, promiscuous, vsi};
+use regs::i40e::admin::{element, hash, promiscuous, vsi};
 
 use super::statistics::OF_MAIN;
 use wire::ethernet::{EtherType, Frame};
@@ -156,6 +156,9 @@ pub(super) struct Switch {
     vlans: BTreeMap<u16, usize>,
     promiscuous: u16,
     properties: Properties,
+    /// The key of the VSI's hash, and its own table, of an X722.
+    pub key: [u32; hash::KEY / 4],
+    pub table: [u32; hash::VSI_TABLE / 4],
     /// There is a bridge.
     veb: bool,
     director: Option<Properties>,
@@ -171,6 +174,8 @@ impl Switch {
             vlans: BTreeMap::new(),
             promiscuous: 0,
             properties: Properties::new(Vsi::Main.number()),
+            key: [0; hash::KEY / 4],
+            table: [0; hash::VSI_TABLE / 4],
             veb: false,
             director: None,
             dropped: BTreeSet::new(),

@@ -5,6 +5,7 @@ mod director;
 mod link;
 mod order;
 mod vfs;
+mod x722;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -56,10 +57,15 @@ struct Guest {
 }
 
 impl Guest {
-    /// A guest whose admin queues run.
+    /// A guest whose admin queues run, with an XL710.
     fn new() -> Guest {
+        Guest::of(Family::Xl710)
+    }
+
+    /// Likewise with a chip of any family.
+    fn of(family: Family) -> Guest {
         let memory = Memory::new(BASE, 4 << 20);
-        let chip = I40e::new(memory.clone(), Tails::default(), MAC);
+        let chip = I40e::with_vfs(family, memory.clone(), Tails::default(), MAC, &[]);
         let mut guest = Guest { chip, memory, cable: Cable::default(), next: 0, now_ns: 0 };
         guest.look(&[GLGEN_RSTAT::AT, GLNVM_ULD::AT]);
         for (registers, base) in [
@@ -407,8 +413,9 @@ proptest! {
         writes in prop::collection::vec((0..TABLE.len(), any::<prop::sample::Index>(), any::<u32>(), 0..8u32), 1..200),
         words in prop::collection::vec(any::<u64>(), 64),
         paged in any::<bool>(),
+        x722 in any::<bool>(),
     ) {
-        let mut guest = Guest::new();
+        let mut guest = Guest::of(if x722 { Family::X722 } else { Family::Xl710 });
         guest.chip.write(PFQF_CTL_0::AT, PFQF_CTL_0::FD_ENA);
         guest.start(&[], &[(context::tx::FD_ENA, 1)]);
         if paged {

@@ -77,7 +77,10 @@ fn names_and_aliases_are_found_and_told_apart() {
     let error = Model::named("486").unwrap_err();
     assert_eq!(error.to_string(), "there is no model of \"486\"");
     assert_eq!(error.fix().unwrap(), "use 82599, virtio-net or xl710");
-    assert_eq!(device_ids(), "10fb (SFP+), 10f7 (backplane, KX4), 1583 (QSFP+) or 1572 (X710, SFP+)");
+    assert_eq!(
+        device_ids(),
+        "10fb (SFP+), 10f7 (backplane, KX4), 1583 (QSFP+), 1572 (X710, SFP+) or 37d0 (X722, SFP+)"
+    );
 }
 
 /// The table of models in docs/model.md.

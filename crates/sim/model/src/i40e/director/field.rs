@@ -1,12 +1,13 @@
 //! The field vector: the words of a packet that filters compare (datasheet 332464, chapter 7).
 //! The words of tunnels and of the payload are not modelled; they are zero.
 
-use regs::i40e::{class, vector};
+use regs::i40e::{Family, class, vector};
 use wire::ethernet::ADDRESSES_LEN;
 use wire::ip::Protocol;
 use wire::{ipv4, ipv6};
 
 use crate::headers::{Headers, Network};
+use crate::i40e::family::ipv4_words;
 
 /// A packet's words, each of which is in network order.
 pub type Vector = [u16; vector::WORDS];
@@ -42,7 +43,7 @@ fn is_ipv6(class: u32) -> bool {
 /// The words of a packet of this class; `None` when it has not the headers for them. What is
 /// `sent` programs a filter: its source and destination are those of the answers to what the
 /// filter shall match.
-pub fn words(frame: &[u8], headers: &Headers, class: u32, sent: bool) -> Option<Vector> {
+pub fn words(family: Family, frame: &[u8], headers: &Headers, class: u32, sent: bool) -> Option<Vector> {
     let mut words = [0; vector::WORDS];
     let mut put = |first: usize, at: usize, count: usize| {
         let bytes = frame.get(at..at + 2 * count)?;
@@ -57,9 +58,10 @@ pub fn words(frame: &[u8], headers: &Headers, class: u32, sent: bool) -> Option<
         Network::V4 { .. } if is_ipv4(class) => {
             let (src, dst) = turned(ipv4::offset::SRC, ipv4::offset::DST);
             put(vector::IP_CLASS, l3, 1)?;
-            put(vector::IPV4_PROTOCOL, l3 + ipv4::offset::TTL, 1)?;
-            put(vector::IPV4_SRC, l3 + src, 2)?;
-            put(vector::IPV4_DST, l3 + dst, 2)?;
+            let [protocol_at, src_at, dst_at] = ipv4_words(family);
+            put(protocol_at, l3 + ipv4::offset::TTL, 1)?;
+            put(src_at, l3 + src, 2)?;
+            put(dst_at, l3 + dst, 2)?;
             l3 + ipv4::Header::of(frame.get(l3..)?)?.header_len()
         }
         Network::V6 { .. } if is_ipv6(class) => {

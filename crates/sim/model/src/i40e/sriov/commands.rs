@@ -10,6 +10,7 @@ use super::super::lint::{Location, Rule};
 use super::super::statistics::OF_MAIN;
 use super::super::switch::{FIRST_VF, FIRST_VF_SEID, QUEUE_SET, Switch, VEB_SEID, Vsi};
 use super::super::{I40e, QUEUES};
+use super::SharedSlot;
 use crate::relay::Limiter;
 use crate::{Dma, Pages};
 
@@ -48,6 +49,11 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         let n = seid.checked_sub(FIRST_VF_SEID)?;
         let vf = self.sriov.as_ref()?.vfs.get(usize::from(n))?;
         vf.vsi.as_ref().map(|_| Vsi::Vf(n))
+    }
+
+    /// What is shared with a virtual function.
+    pub(in super::super) fn slot(&self, n: u16) -> Option<&SharedSlot> {
+        Some(&self.sriov.as_ref()?.vfs.get(usize::from(n))?.slot)
     }
 
     /// The filters of a VSI; Flow Director's has none.
@@ -105,14 +111,14 @@ impl<D: Dma, P: Pages> I40e<D, P> {
     /// Tells a virtual function's device what its VSI has.
     pub(in super::super) fn share_vsi(&mut self, vsi: Vsi) {
         self.take_over();
-        let with_ports = self.rx.rss.with_ports();
+        let (family, with_ports) = (self.family, self.rx.rss.with_ports());
         let Vsi::Vf(n) = vsi else { return };
         let members = self.sriov.as_mut().map(|sriov| &mut sriov.vfs);
         let Some(vf) = members.and_then(|vfs| vfs.get_mut(usize::from(n))) else { return };
         let Some(vsi) = &vf.vsi else { return };
         let mut slot = vf.slot.lock();
         (slot.spread, slot.strips, slot.stale) = (vsi.queues().1, vsi.strips(), true);
-        slot.hash.with_ports = with_ports;
+        (slot.hash.family, slot.hash.with_ports) = (family, with_ports);
     }
 
     /// Removes the VSI of a virtual function; `false` when there is none.

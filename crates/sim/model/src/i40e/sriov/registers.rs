@@ -136,6 +136,8 @@ impl<D: Dma, P: Pages> I40e<D, P> {
                 // What was written is read back, but for the bits that tell the state.
                 id == QRX_ENA::ID || id == QTX_ENA::ID
             }
+            // An X722's firmware sets these.
+            VFQF_HKEY1::ID | VFQF_HLUT1::ID if self.family == Family::X722 => false,
             VFQF_HENA1::ID | VFQF_HKEY1::ID | VFQF_HLUT1::ID => {
                 sriov.write_hash(id, n, value);
                 false

@@ -7,8 +7,8 @@ mod said;
 mod talk;
 
 use regs::Access;
-use regs::i40e::PFINT_ICR0;
 use regs::i40e::admin::{Descriptor, error, flag, opcode};
+use regs::i40e::{Family, PFINT_ICR0};
 use regs::iavf::*;
 use regs::virtchnl::message::Select;
 use regs::virtchnl::op;
@@ -95,9 +95,9 @@ impl<D: Dma, P: Pages> Vf<D, P> {
             unseen_reset: false,
             talk: Talk::default(),
             now_ns: 0,
-            rx: Rx::new(QUEUES as u16, QRX_TAIL1::REGISTER),
+            rx: Rx::new(Family::default(), QUEUES as u16, QRX_TAIL1::REGISTER),
             tx: Tx::new(QUEUES as u16, QTX_TAIL1::REGISTER),
-            director: Director::new(),
+            director: Director::new(Family::default()),
             messages: None,
             sent: 0,
             refused: 0,

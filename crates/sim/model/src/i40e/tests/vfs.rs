@@ -5,6 +5,7 @@ use regs::i40e::admin::vsi;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use regs::i40e::Family;
 use regs::i40e::context::{rx, tx};
 
 use super::{BASE, MAC, RX_RING, TX_RING, Tails};
@@ -18,7 +19,7 @@ const LEN: usize = 9000;
 
 /// A card whose virtual functions all send broadcasts to each other.
 fn card(slots: &[SharedSlot]) -> I40e<Memory, Tails> {
-    let mut chip = I40e::with_vfs(Memory::new(BASE, 4096), Tails::default(), MAC, slots);
+    let mut chip = I40e::with_vfs(Family::Xl710, Memory::new(BASE, 4096), Tails::default(), MAC, slots);
     let mut properties = [0; vsi::LEN];
     for (at, half) in [(vsi::VALID_SECTIONS, vsi::SWITCH_VALID), (vsi::SWITCH_ID, vsi::ALLOW_LB)] {
         properties[at..at + 2].copy_from_slice(&half.to_le_bytes());
