@@ -113,7 +113,7 @@ pub(super) const BUGS: &[Bug] = &[
         linter: Reports("RssWithoutKey", "7"),
         test: "i40e_driver::flows_come_to_the_queues_that_the_port_names",
         demo: false,
-        edits: &[edit("i40e/init.rs", "key.next().unwrap_or(0)", "key.next().map_or(0, |_| 0)")],
+        edits: &[edit("i40e/hash.rs", "whole.iter_mut().zip(key)", "whole.iter_mut().zip(&key[..0])")],
     },
     Bug {
         name: "xl710-hash-table-from-one",
@@ -121,7 +121,7 @@ pub(super) const BUGS: &[Bug] = &[
         linter: Reports("RssQueueInvalid", "7"),
         test: "i40e_driver::flows_come_to_the_queues_that_the_port_names",
         demo: false,
-        edits: &[edit("i40e/init.rs", "queue as u8", "queue as u8 + 1")],
+        edits: &[edit("i40e/hash.rs", "queue as u8", "queue as u8 + 1")],
     },
     Bug {
         name: "xl710-interrupt-list-missing",

@@ -269,11 +269,15 @@ pub(super) const BUGS: &[Bug] = &[
     },
     Bug {
         name: "iavf-classes-by-number",
-        about: "Packet classes are or-ed together by their numbers, where each has a bit.",
+        about: "The lowest packet class is given by its number, where each has a bit.",
         linter: Reports("MessageArgumentInvalid", "AVF 6"),
         test: "i40e_vf_rings::every_queue_sends_and_receives",
         demo: false,
-        edits: &[edit("iavf/init.rs", "bits | 1u64 << n", "bits | u64::from(*n)")],
+        edits: &[edit(
+            "iavf/init.rs",
+            "Classes(kind.hashed())",
+            "Classes(kind.hashed().trailing_zeros().into())",
+        )],
     },
     Bug {
         name: "iavf-done-misread",

@@ -16,7 +16,8 @@ use super::context::Contexts;
 use super::filter::Filters;
 use super::flow::Director;
 use super::host::Inbox;
-use super::info::{INFO, RSS_TABLE};
+use super::info::INFO;
+use super::kind::Kind;
 use super::stats::{Places, Totals};
 use super::{Fault, NAME, layout};
 use crate::intel::{self, ChipInfo, Device, Queues};
@@ -25,9 +26,11 @@ use crate::{Error, Result};
 /// After a receive queue tells that it is disabled, until it is, at the latest.
 const RX_SETTLED: Duration = Duration::from_millis(50);
 
-/// The XL710, as its port and queues share it. Whoever locks several does so in their order here.
+/// The chip, as its port and queues share it. Whoever locks several does so in their order here.
 pub struct Chip {
     device: Device,
+    /// Its generation.
+    pub(super) kind: &'static Kind,
     /// What programs filters for flows, from the first one on.
     director: Mutex<Option<Director>>,
     admin: Mutex<Option<AdminQueue>>,
@@ -47,6 +50,8 @@ pub(super) struct State {
     pub spare_queue: usize,
     /// Version of the firmware's interface: major, minor.
     pub api: (u16, u16),
+    /// The table that spreads flows.
+    pub table: Vec<u8>,
     /// What was hashed and compared of packets on the whole card before the driver changed it:
     /// registers, and what they had.
     pub insets: Vec<(u32, u32)>,
@@ -88,7 +93,8 @@ impl intel::Chip for Chip {
     const INFO: &'static ChipInfo = &INFO;
 
     fn new(device: Device) -> Chip {
-        Chip { device, director: Mutex::default(), admin: Mutex::default(), state: Mutex::default() }
+        let kind = Kind::of(device.id);
+        Chip { device, kind, director: Mutex::default(), admin: Mutex::default(), state: Mutex::default() }
     }
 
     fn set_receiving(&self, on: bool) -> Result<()> {
@@ -117,13 +123,11 @@ impl intel::Chip for Chip {
     }
 
     fn set_flow_queues(&self, changes: &[(usize, usize)], _: &FlowTable) -> Result<()> {
-        for &(entry, queue) in changes {
-            let at = PFQF_HLUT::at(entry / 4);
-            let mut entries = self.bar.read32(at).to_le_bytes();
-            entries[entry % 4] = queue as u8;
-            self.bar.write32(at, u32::from_le_bytes(entries));
-        }
-        Ok(())
+        self.change_table(|table| {
+            for &(entry, queue) in changes {
+                table.get_mut(entry).into_iter().for_each(|entry| *entry = queue as u8);
+            }
+        })
     }
 
     fn counters(&self) -> Vec<Counter> {
@@ -182,25 +186,6 @@ impl Chip {
         // What the device wrote before it answers a read has arrived with the answer.
         self.bar.read32(GLGEN_RSTAT::AT);
         self.device.has_released(stopped)
-    }
-
-    /// Gives a receive queue's share of the table to the others.
-    fn withdraw(&self, queue: usize) {
-        let bar = &self.bar;
-        let enabled = |&n: &usize| n != queue && bar.read32(QRX_ENA::at(n)) & QRX_ENA::QENA_STAT != 0;
-        let others: Vec<usize> = (0..super::MOST_QUEUES).filter(enabled).collect();
-        if others.is_empty() {
-            return;
-        }
-        for n in 0..RSS_TABLE / 4 {
-            let mut entries = bar.read32(PFQF_HLUT::at(n)).to_le_bytes();
-            for (byte, entry) in (4 * n..).zip(&mut entries) {
-                if usize::from(*entry) == queue {
-                    *entry = others[byte % others.len()] as u8;
-                }
-            }
-            bar.write32(PFQF_HLUT::at(n), u32::from_le_bytes(entries));
-        }
     }
 }
 

@@ -42,21 +42,20 @@ const PAUSE: Duration = Duration::from_micros(10);
 /// Hops of a packet that nobody sends.
 const HOP_LIMIT: u8 = 64;
 
-/// The words of the vector that are compared: addresses, and the ports of classes that have any.
-const IPV4: u64 = inset::IPV4_SRC | inset::IPV4_DST;
-const IPV6: u64 = inset::IPV6_SRC | inset::IPV6_DST;
+/// The words of the vector that are compared beside addresses: ports, in classes that have any. An X722
+/// takes its further classes of UDP and TCP for these here.
 const PORTS: u64 = inset::SRC_PORT | inset::DST_PORT;
 const FIELDS: [(u32, u64); 10] = [
-    (class::IPV4_UDP, IPV4 | PORTS),
-    (class::IPV4_TCP, IPV4 | PORTS),
-    (class::IPV4_SCTP, IPV4 | PORTS),
-    (class::IPV4_OTHER, IPV4),
-    (class::IPV4_FRAGMENT, IPV4),
-    (class::IPV6_UDP, IPV6 | PORTS),
-    (class::IPV6_TCP, IPV6 | PORTS),
-    (class::IPV6_SCTP, IPV6 | PORTS),
-    (class::IPV6_OTHER, IPV6),
-    (class::IPV6_FRAGMENT, IPV6),
+    (class::IPV4_UDP, PORTS),
+    (class::IPV4_TCP, PORTS),
+    (class::IPV4_SCTP, PORTS),
+    (class::IPV4_OTHER, 0),
+    (class::IPV4_FRAGMENT, 0),
+    (class::IPV6_UDP, PORTS),
+    (class::IPV6_TCP, PORTS),
+    (class::IPV6_SCTP, PORTS),
+    (class::IPV6_OTHER, 0),
+    (class::IPV6_FRAGMENT, 0),
 ];
 
 /// The packet classes of a flow.
@@ -328,7 +327,8 @@ impl Chip {
             return Err(Fault::FewQueues { device: self.name.clone(), has, wanted: queue + 1 }.into());
         }
         let set = self.add_director_vsi(queue)?;
-        for (class, fields) in FIELDS {
+        for (class, ports) in FIELDS {
+            let fields = self.kind.addresses(class) | ports;
             for (half, wanted) in [fields as u32, (fields >> 32) as u32].into_iter().enumerate() {
                 self.set_shared(PRTQF_FD_INSET::at(2 * class as usize + half), wanted)?;
                 self.set_shared(GLQF_FD_MSK::at(2 * class as usize + half), 0)?;

@@ -13,7 +13,6 @@ use regs::i40e::*;
 use super::context::Contexts;
 use super::device::{Chip, Vsi};
 use super::filter::Filters;
-use super::info::RSS_TABLE;
 use super::interrupt::{self, NO_QUEUE};
 use super::stats::{Places, Totals};
 use super::{Fault, MOST_QUEUES, RxQueue, TxQueue};
@@ -288,51 +287,6 @@ impl Chip {
         Ok(())
     }
 
-    /// Key, table and classes of the hash (chapter 7). The table has 512 entries; what the
-    /// hardware reads while frames come is written by the firmware.
-    fn spread_flows(&self, options: &Options) -> Result<()> {
-        let rss = &options.rss;
-        let entries: Vec<u8> = rss.entries(RSS_TABLE, options.rx_queues).map(|queue| queue as u8).collect();
-        for (n, four) in entries.chunks_exact(4).enumerate() {
-            self.bar.write32(PFQF_HLUT::at(n), u32::from_le_bytes([four[0], four[1], four[2], four[3]]));
-        }
-        let mut key =
-            rss.key.chunks_exact(4).map(|four| u32::from_le_bytes([four[0], four[1], four[2], four[3]]));
-        for n in 0..PFQF_HKEY::COUNT {
-            // The key is longer than any packet's fields need: the rest is zero.
-            self.write_receive_register(PFQF_HKEY::at(n), key.next().unwrap_or(0))?;
-        }
-        self.write_receive_register(
-            PFQF_CTL_0::AT,
-            self.bar.read32(PFQF_CTL_0::AT) | PFQF_CTL_0::HASHLUTSIZE_512,
-        )?;
-        let mut classes = 0;
-        if options.rx_queues > 1 {
-            classes = CLASSES.iter().fold(0, |bits, n| bits | 1u64 << n);
-            self.set_insets(if rss.ports { inset::SRC_PORT | inset::DST_PORT } else { 0 })?;
-        }
-        self.write_receive_register(PFQF_HENA::at(0), classes as u32)?;
-        self.write_receive_register(PFQF_HENA::at(1), (classes >> 32) as u32)
-    }
-
-    /// Says what is hashed of packets that have ports. All functions of the card have this in
-    /// common, so that it is left as it is where it is right.
-    fn set_insets(&self, ports: u64) -> Result<()> {
-        for (packet_class, addresses) in WITH_PORTS {
-            let fields = addresses | ports;
-            for (half, wanted) in [fields as u32, (fields >> 32) as u32].into_iter().enumerate() {
-                self.set_shared(GLQF_HASH_INSET::at(2 * packet_class as usize + half), wanted)?;
-            }
-        }
-        if !self.state().insets.is_empty() {
-            tracing::warn!(
-                port = self.name,
-                "what is hashed of packets is changed for all ports of the card, until this one is closed"
-            );
-        }
-        Ok(())
-    }
-
     /// Writes a register that functions of the card have in common, unless it is right; what it
     /// had is written back when the port is closed. Another function that has it right by then
     /// does not learn of that.
@@ -351,35 +305,25 @@ impl Chip {
         insets.into_iter().try_for_each(|(offset, before)| self.write_receive_register(offset, before))
     }
 
+    /// Reads a register that packets are hashed and matched by.
     fn read_receive_register(&self, offset: u32) -> Result<u32> {
+        if !self.kind.receive_by_commands {
+            return Ok(self.bar.read32(offset));
+        }
         let mut command = Descriptor::new(opcode::RX_CTL_REG_READ);
         command.set_param(4, &offset.to_le_bytes());
         Ok(self.with_admin(|admin| admin.command(command))?.param32(12))
     }
 
+    /// Writes one.
     pub(super) fn write_receive_register(&self, offset: u32, value: u32) -> Result<()> {
+        if !self.kind.receive_by_commands {
+            self.bar.write32(offset, value);
+            return Ok(());
+        }
         let mut command = Descriptor::new(opcode::RX_CTL_REG_WRITE);
         command.set_param(4, &offset.to_le_bytes());
         command.set_param(12, &value.to_le_bytes());
         self.with_admin(|admin| admin.command(command)).map(|_| ())
     }
 }
-
-const IPV4: u64 = inset::IPV4_SRC | inset::IPV4_DST;
-const IPV6: u64 = inset::IPV6_SRC | inset::IPV6_DST;
-
-/// Classes whose ports can be hashed, and their addresses.
-const WITH_PORTS: [(u32, u64); 4] =
-    [(class::IPV4_UDP, IPV4), (class::IPV4_TCP, IPV4), (class::IPV6_UDP, IPV6), (class::IPV6_TCP, IPV6)];
-
-/// Classes that are hashed: all of IP but SCTP, of which the device hashes more than ports.
-pub(super) const CLASSES: [u32; 8] = [
-    class::IPV4_UDP,
-    class::IPV4_TCP,
-    class::IPV4_OTHER,
-    class::IPV4_FRAGMENT,
-    class::IPV6_UDP,
-    class::IPV6_TCP,
-    class::IPV6_OTHER,
-    class::IPV6_FRAGMENT,
-];

@@ -1,11 +1,11 @@
-//! Intel XL710, X710 and XXV710: 40, 25 and 10 Gbit/s, brought up by commands to the chip's
+//! Intel XL710, X710, XXV710 and X722: 40, 25 and 10 Gbit/s, brought up by commands to the chip's
 //! firmware.
 //!
 //! Written along the datasheet, Intel's document 332464, cited by chapters, and the drivers
 //! of Linux, FreeBSD and DPDK where they agree. The queues, with offloads and scatter, are
 //! [`crate::intel`]'s; here is what differs: the admin queue, contexts of queues in host
 //! memory, filters by commands, counters that do not clear. Virtual functions are served by
-//! [`host`]. Not here: VMDq, X722, tunnels.
+//! [`host`]; what an X722 has in another way is in `kind`. Not here: VMDq, tunnels, RDMA.
 
 pub(crate) mod admin;
 mod context;
@@ -13,10 +13,12 @@ mod device;
 mod fault;
 mod filter;
 mod flow;
+mod hash;
 pub mod host;
 mod info;
 mod init;
 mod interrupt;
+pub(crate) mod kind;
 mod layout;
 mod link;
 mod nvm;
@@ -39,10 +41,9 @@ pub const NAME: &str = "i40e";
 /// Queues of each kind: as many as one traffic class spreads flows over.
 pub const MOST_QUEUES: usize = 64;
 /// What it drives.
-pub const DRIVES: &str = "Intel XL710, X710, XXV710";
+pub const DRIVES: &str = "Intel XL710, X710, XXV710, X722";
 
 /// Whether the driver knows a device by its PCI ids.
 pub fn knows(vendor: u16, device: u16) -> bool {
-    let family = regs::i40e::device(device).map(|device| device.family);
-    vendor == regs::i40e::VENDOR_INTEL && family == Some(regs::i40e::Family::Xl710)
+    vendor == regs::i40e::VENDOR_INTEL && regs::i40e::device(device).is_some()
 }

@@ -17,6 +17,7 @@ use super::device::Chip;
 use super::info::RSS_TABLE;
 use super::{Fault, RxQueue, TxQueue};
 use crate::Result;
+use crate::i40e::kind;
 use crate::intel::Init;
 use crate::intel::interrupt::{Signal, Write};
 use crate::wait::{Late, poll};
@@ -30,11 +31,6 @@ const RX_ITR: u16 = 0;
 const INTERVAL: u32 = 8;
 /// Bytes of the hash's key.
 const KEY: usize = 4 * VFQF_HKEY::COUNT;
-/// Packet classes that are hashed.
-const CLASSES: [u32; 8] = {
-    use regs::i40e::class::*;
-    [IPV4_UDP, IPV4_TCP, IPV4_OTHER, IPV4_FRAGMENT, IPV6_UDP, IPV6_TCP, IPV6_OTHER, IPV6_FRAGMENT]
-};
 
 impl Init for Chip {
     /// Waits for the physical function, has it reset this one, and asks what there is.
@@ -165,7 +161,7 @@ impl Chip {
     }
 
     fn ask_for_resources(&self) -> Result<Resources> {
-        let wanted = capability::L2 | capability::VLAN | capability::RSS_PF;
+        let wanted = capability::L2 | capability::VLAN | capability::RSS_PF | capability::RSS_PCTYPE_V2;
         let resources = self.with_mailbox(|mailbox| {
             let kind = op::GET_VF_RESOURCES;
             let answer = mailbox.ask(kind, &wanted.to_le_bytes())?;
@@ -201,8 +197,10 @@ impl Chip {
         self.ask(op::CONFIG_RSS_KEY, &Rss { vsi, bytes: key }.encode())?;
         let table = options.rss.entries(RSS_TABLE, options.rx_queues).map(|queue| queue as u8).collect();
         self.ask(op::CONFIG_RSS_LUT, &Rss { vsi, bytes: table }.encode())?;
-        let classes = CLASSES.iter().fold(0, |bits, n| bits | 1u64 << n);
-        self.ask(op::SET_RSS_HENA, &Classes(classes).encode()).map(|_| ())
+        // Packets that an XL710 has in one class are in several of an X722, whose host says so.
+        let more = resources.capabilities & capability::RSS_PCTYPE_V2 != 0;
+        let kind = if more { &kind::X722 } else { &kind::XL710 };
+        self.ask(op::SET_RSS_HENA, &Classes(kind.hashed()).encode()).map(|_| ())
     }
 
     /// Whether tags are taken out of received frames, and VLANs chosen.

@@ -167,6 +167,8 @@ impl Losses {
 /// What a port and its queues share.
 pub struct Device {
     pub name: String,
+    /// Its PCI device id, one that the chip knows.
+    pub id: u16,
     pub bar: Bar,
     pub pci: Pci,
     pub dma: Dma,
@@ -202,7 +204,7 @@ impl Device {
         let attachment = dma.attach(&pci)?;
         let (dma, losses, retired) = (dma.clone(), Mutex::default(), Mutex::default());
         let is_quiet = AtomicBool::new(false);
-        Ok(Device { name, bar, pci, dma, info, attachment, losses, retired, is_quiet })
+        Ok(Device { name, id: ids.device, bar, pci, dma, info, attachment, losses, retired, is_quiet })
     }
 
     /// Keeps memory of a queue that did not stop: for good, unless the device is reset in the end.

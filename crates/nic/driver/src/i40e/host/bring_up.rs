@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use regs::i40e::admin::{Descriptor, bandwidth, opcode, promiscuous, vsi};
 use regs::i40e::*;
-use regs::iavf::{QUEUES, VFQF_HKEY, VFQF_HLUT};
+use regs::iavf::{QUEUES, VFQF_HLUT};
 
 use super::super::Fault;
 use super::super::filter::Filters;
-use super::super::init::CLASSES;
+use super::super::hash::Owner;
 use super::super::interrupt::NO_QUEUE;
 use super::super::stats::OfVf;
 use super::{FIRST_QUEUE, Host, Policy, VF_QUEUES, Vf, Vsi};
@@ -183,7 +183,9 @@ impl Host {
         let Policy { vlan, spoof_check, .. } = self.vfs[n].policy;
         let mut properties = [0; vsi::LEN];
         let mut put = |at: usize, value: u16| properties[at..at + 2].copy_from_slice(&value.to_le_bytes());
-        let sections = vsi::SWITCH_VALID | vsi::SECURITY_VALID | vsi::VLAN_VALID | vsi::QUEUE_MAP_VALID;
+        let mut sections = vsi::SWITCH_VALID | vsi::SECURITY_VALID | vsi::VLAN_VALID | vsi::QUEUE_MAP_VALID;
+        let by_commands = self.chip.kind.hash_by_commands;
+        sections |= if by_commands { vsi::QUEUE_OPT_VALID } else { 0 };
         put(vsi::VALID_SECTIONS, sections);
         put(vsi::SWITCH_ID, vsi::ALLOW_LB);
         put(vsi::PVID, vlan.unwrap_or(0));
@@ -194,6 +196,7 @@ impl Host {
         put(vsi::TC_MAPPING, (VF_QUEUES.ilog2() as u16) << vsi::TC_NUMBER_SHIFT);
         properties[vsi::SECURITY] = if spoof_check { vsi::ENABLE_MAC_CHK | vsi::ENABLE_VLAN_CHK } else { 0 };
         properties[vsi::PORT_VLAN_FLAGS] = port_vlan_flags(vlan, false);
+        properties[vsi::QUEUE_OPTIONS] = if by_commands { vsi::RSS_LUT_VSI } else { 0 };
         let mut add = Descriptor::new(opcode::ADD_VSI);
         add.set_param(0, &self.bridge.to_le_bytes());
         add.set_param(vsi::CONNECTION, &[vsi::CONNECTION_NORMAL]);
@@ -262,13 +265,10 @@ impl Host {
         }
         // No reset of a virtual function clears its hash: nothing of the one before stays. Until its
         // driver sets a key, there is one that spreads.
-        let key = port::Options::default().rss.key;
-        let mut words = key.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word));
-        for at in 0..VFQF_HKEY::COUNT {
-            bar.write32(VFQF_HKEY1::at(row(at, n)), words.next().unwrap_or(0));
-        }
-        (0..VFQF_HLUT::COUNT).for_each(|at| bar.write32(VFQF_HLUT1::at(row(at, n)), 0));
-        let classes = default_classes();
+        let owner = Owner::Vf { n, vsi: vsi.number };
+        chip.set_key(owner, &port::Options::default().rss.key)?;
+        chip.set_table(owner, &[0; 4 * VFQF_HLUT::COUNT])?;
+        let classes = chip.kind.hashed();
         chip.write_receive_register(VFQF_HENA1::at(row(0, n)), classes as u32)?;
         chip.write_receive_register(VFQF_HENA1::at(row(1, n)), (classes >> 32) as u32)
     }
@@ -303,11 +303,6 @@ impl Vf {
         (filters.receiving, filters.rx_only, filters.port_vlan) = (true, rx_only, policy.vlan);
         filters
     }
-}
-
-/// All packet classes that are hashed unless the virtual function's driver says otherwise.
-pub(super) fn default_classes() -> u64 {
-    CLASSES.iter().fold(0, |bits, n| bits | 1 << n)
 }
 
 /// What is done to tags.

@@ -9,7 +9,8 @@ use regs::virtchnl::message::{
 use regs::virtchnl::{self, capability, op, promiscuous, status};
 use wire::MacAddress;
 
-use super::bring_up::{default_classes, port_vlan_flags};
+use super::super::hash::Owner;
+use super::bring_up::port_vlan_flags;
 use super::{Host, Message, VF_QUEUES, Vsi};
 use crate::Result;
 
@@ -110,8 +111,8 @@ impl Host {
                 Some(_) => PARAM,
                 None => Err(LENGTH),
             },
-            op::CONFIG_RSS_KEY | op::CONFIG_RSS_LUT => self.hash(n, opcode, vsi, bytes),
-            op::GET_RSS_HENA_CAPS => Ok(Classes(default_classes()).encode()),
+            op::CONFIG_RSS_KEY | op::CONFIG_RSS_LUT => return self.hash(n, opcode, vsi, bytes),
+            op::GET_RSS_HENA_CAPS => Ok(Classes(self.chip.kind.hashed()).encode()),
             op::SET_RSS_HENA => return self.classes(n, bytes),
             _ => return self.strip(n, vsi, opcode == op::ENABLE_VLAN_STRIPPING),
         })
@@ -119,8 +120,10 @@ impl Host {
 
     /// What a virtual function has; one of version 1.0 says nothing of what it can.
     fn resources(&mut self, n: usize, vsi: Vsi, bytes: &[u8]) -> Answer {
+        let more = if self.chip.kind.hash_by_commands { capability::RSS_PCTYPE_V2 } else { 0 };
+        let offered = OFFERED | more;
         let wanted = match bytes.len() {
-            0 => OFFERED,
+            0 => offered,
             4 => u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
             _ => return Err(LENGTH),
         };
@@ -131,7 +134,7 @@ impl Host {
             queues: VF_QUEUES as u16,
             vectors: self.vectors,
             max_mtu: 0,
-            capabilities: (OFFERED & !vlans) & (wanted | capability::L2),
+            capabilities: (offered & !vlans) & (wanted | capability::L2),
             key_size: KEY as u32,
             lut_size: TABLE as u32,
             vsi: vsi.number,
@@ -269,24 +272,24 @@ impl Host {
     }
 
     /// The key of the hash, or its table.
-    fn hash(&mut self, n: usize, opcode: u32, vsi: Vsi, bytes: &[u8]) -> Answer {
-        let Some(rss) = Rss::decode(bytes) else { return Err(LENGTH) };
+    fn hash(&mut self, n: usize, opcode: u32, vsi: Vsi, bytes: &[u8]) -> Result<Answer> {
+        let Some(rss) = Rss::decode(bytes) else { return Ok(Err(LENGTH)) };
         let key = opcode == op::CONFIG_RSS_KEY;
         let fits = rss.bytes.len() == if key { KEY } else { TABLE };
         let there = key || rss.bytes.iter().all(|queue| usize::from(*queue) < VF_QUEUES);
         if rss.vsi != vsi.number || !fits || !there {
-            return PARAM;
+            return Ok(PARAM);
         }
-        for (at, word) in rss.bytes.as_chunks::<4>().0.iter().enumerate() {
-            let register = if key { VFQF_HKEY1::at(row(at, n)) } else { VFQF_HLUT1::at(row(at, n)) };
-            self.chip.bar.write32(register, u32::from_le_bytes(*word));
-        }
-        NOTHING
+        let owner = Owner::Vf { n, vsi: vsi.number };
+        by_firmware(match key {
+            true => self.chip.set_key(owner, &rss.bytes),
+            false => self.chip.set_table(owner, &rss.bytes),
+        })
     }
 
     fn classes(&mut self, n: usize, bytes: &[u8]) -> Result<Answer> {
         let Some(Classes(classes)) = Classes::decode(bytes) else { return Ok(Err(LENGTH)) };
-        if classes & !default_classes() != 0 {
+        if classes & !self.chip.kind.hashed() != 0 {
             return Ok(PARAM);
         }
         let halves = [classes as u32, (classes >> 32) as u32];
