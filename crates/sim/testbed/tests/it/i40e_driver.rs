@@ -22,7 +22,7 @@ fn ask(flags: u8) -> TxOffload {
 }
 
 #[test]
-fn frames_cross_in_either_direction_and_are_counted() {
+pub fn frames_cross_in_either_direction_and_are_counted() {
     let mut bench = Bench::pair(&Options::default());
     assert_eq!(bench.sides[0].device.mac(), ixgbe::mac(0));
     for len in [60, 61, 333, 1514] {
@@ -41,7 +41,7 @@ fn frames_cross_in_either_direction_and_are_counted() {
 }
 
 #[test]
-fn many_frames_go_round_both_rings() {
+pub fn many_frames_go_round_both_rings() {
     for completion in [Completion::Report, Completion::Head] {
         let options = Options { rx_ring: 64, tx_ring: 64, completion, ..Options::default() };
         let mut bench = Bench::pair(&options);
@@ -54,7 +54,7 @@ fn many_frames_go_round_both_rings() {
 }
 
 #[test]
-fn a_port_opened_again_counts_from_zero() {
+pub fn a_port_opened_again_counts_from_zero() {
     let mut bench = Bench::pair(&Options::default());
     let frame = frames::udp4(b"again", Sums::Full);
     bench.cross_one(&frame, TxOffload::default());
@@ -70,7 +70,7 @@ fn a_port_opened_again_counts_from_zero() {
 }
 
 #[test]
-fn packets_are_those_of_the_function_not_of_the_port() {
+pub fn packets_are_those_of_the_function_not_of_the_port() {
     let mut bench = Bench::pair(&Options { promiscuous: false, ..Options::default() });
     let frame = frames::udp4(b"mine", Sums::Full);
     bench.cross_one(&frame, TxOffload::default());
@@ -82,7 +82,7 @@ fn packets_are_those_of_the_function_not_of_the_port() {
 
 /// The chip takes a packet of fewer than 17 bytes for malicious, and stops the queue.
 #[test]
-fn packets_too_short_for_the_chip_are_counted_and_not_sent() {
+pub fn packets_too_short_for_the_chip_are_counted_and_not_sent() {
     let mut bench = Bench::pair(&Options::default());
     for (count, len) in [(1, 1), (2, 14), (3, 16)] {
         let frame = frames::udp4(&payload(60), Sums::Full);
@@ -101,7 +101,7 @@ fn packets_too_short_for_the_chip_are_counted_and_not_sent() {
 }
 
 #[test]
-fn what_the_card_hashes_is_as_it_was_when_the_port_has_gone() {
+pub fn what_the_card_hashes_is_as_it_was_when_the_port_has_gone() {
     let mut options = Options { rx_queues: 2, ..Options::default() };
     options.rss.ports = false;
     let mut bench = Bench::pair(&options);
@@ -116,7 +116,7 @@ fn what_the_card_hashes_is_as_it_was_when_the_port_has_gone() {
 }
 
 #[test]
-fn checksums_are_inserted_as_asked() {
+pub fn checksums_are_inserted_as_asked() {
     let mut bench = Bench::pair(&Options::default());
     let bytes = payload(333); // odd: the last byte counts, too
     let kinds: [(u8, Vec<u8>, Vec<u8>); 4] = [
@@ -140,7 +140,7 @@ fn checksums_are_inserted_as_asked() {
 }
 
 #[test]
-fn checksum_status_tells_right_from_wrong_from_not_looked_at() {
+pub fn checksum_status_tells_right_from_wrong_from_not_looked_at() {
     use Checksum::{Bad, Good, Unknown};
     let mut bench = Bench::pair(&Options::default());
     let broken = |frame: &[u8], at: usize| {
@@ -173,7 +173,7 @@ fn checksum_status_tells_right_from_wrong_from_not_looked_at() {
 }
 
 #[test]
-fn tags_are_stripped_where_asked_and_inserted_with_checksums() {
+pub fn tags_are_stripped_where_asked_and_inserted_with_checksums() {
     let plain = frames::udp4(b"tagged", Sums::Full);
     for strip in [true, false] {
         let mut bench = Bench::pair(&Options { vlan_strip: strip, ..Options::default() });
@@ -190,7 +190,7 @@ fn tags_are_stripped_where_asked_and_inserted_with_checksums() {
 }
 
 #[test]
-fn large_packets_are_cut_into_right_segments() {
+pub fn large_packets_are_cut_into_right_segments() {
     let mut bench = Bench::pair(&Options::default());
     for (v6, size) in [(false, 300u16), (true, 1440), (false, 256)] {
         let bytes = payload(5000);
@@ -226,7 +226,7 @@ fn large_packets_are_cut_into_right_segments() {
 }
 
 #[test]
-fn long_frames_come_in_several_buffers() {
+pub fn long_frames_come_in_several_buffers() {
     let mut bench = Bench::pair(&Options { max_frame: 9716, ..Options::default() });
     for len in [1514, 2047, 2048, 2049, 4096, 9716] {
         let frame = frames::udp4(&payload(len - 42), Sums::Full);
@@ -247,7 +247,7 @@ fn long_frames_come_in_several_buffers() {
 }
 
 #[test]
-fn flows_come_to_the_queues_that_the_port_names() {
+pub fn flows_come_to_the_queues_that_the_port_names() {
     for ports in [true, false] {
         let mut options = Options { rx_queues: 3, ..Options::default() };
         options.rss.ports = ports;
@@ -302,7 +302,7 @@ fn heard(bench: &mut Bench) -> [bool; 5] {
 }
 
 #[test]
-fn filters_let_through_what_was_asked_for() {
+pub fn filters_let_through_what_was_asked_for() {
     let mut bench = Bench::pair(&Options { promiscuous: false, ..Options::default() });
     assert_eq!(heard(&mut bench), [true, false, false, false, true]);
     bench.sides[1].device.add_mac(OTHER).unwrap();
@@ -327,7 +327,7 @@ fn filters_let_through_what_was_asked_for() {
 }
 
 #[test]
-fn vlans_are_filtered_for_each_address() {
+pub fn vlans_are_filtered_for_each_address() {
     let mut bench = Bench::pair(&Options { promiscuous: false, ..Options::default() });
     let frame = frames::udp4(b"vlan", Sums::Full);
     let heard = |bench: &mut Bench, vlan: Option<u16>| {
@@ -348,7 +348,7 @@ fn vlans_are_filtered_for_each_address() {
 }
 
 #[test]
-fn a_full_table_of_filters_is_an_error_and_nothing_is_changed() {
+pub fn a_full_table_of_filters_is_an_error_and_nothing_is_changed() {
     let mut bench = Bench::pair(&Options { promiscuous: false, ..Options::default() });
     let device = &mut bench.sides[1].device;
     let address = |n: u16| [2, 0xAA, 0, 0, (n >> 8) as u8, n as u8];
@@ -366,7 +366,7 @@ fn a_full_table_of_filters_is_an_error_and_nothing_is_changed() {
 }
 
 #[test]
-fn the_link_follows_the_cable() {
+pub fn the_link_follows_the_cable() {
     let bench = Bench::open(&["fault:flap=2s/1s+sink"], &Options::default());
     assert_eq!(bench.sides[0].device.link(), port::Link::up(40_000));
     // Each event but the first comes only when the driver asked for it anew.
@@ -380,7 +380,7 @@ fn the_link_follows_the_cable() {
 }
 
 #[test]
-fn a_queue_wakes_who_sleeps_on_it() {
+pub fn a_queue_wakes_who_sleeps_on_it() {
     let options = Options { interrupts: true, rx_queues: 2, ..Options::default() };
     let mut bench = Bench::pair(&options);
     let frame = frames::udp4(&payload(100), Sums::Full);

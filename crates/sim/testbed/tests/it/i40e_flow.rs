@@ -65,7 +65,7 @@ fn queues_of(bench: &mut Bench, frame: &[u8]) -> Vec<usize> {
 }
 
 #[test]
-fn a_flow_comes_to_the_queue_that_it_is_led_to() {
+pub fn a_flow_comes_to_the_queue_that_it_is_led_to() {
     let mut bench = bench();
     let bytes = payload(99);
     for (flow, frame) in [
@@ -87,7 +87,7 @@ fn a_flow_comes_to_the_queue_that_it_is_led_to() {
 }
 
 #[test]
-fn a_flow_is_dropped_and_counted_and_others_are_not() {
+pub fn a_flow_is_dropped_and_counted_and_others_are_not() {
     let mut bench = bench();
     let udp = flow(V4, UDP);
     add(&mut bench, udp, FlowTarget::Drop).unwrap();
@@ -106,7 +106,7 @@ fn a_flow_is_dropped_and_counted_and_others_are_not() {
 
 /// What has no ports: other protocols, and fragments of all.
 #[test]
-fn packets_without_ports_are_a_flow_by_their_addresses() {
+pub fn packets_without_ports_are_a_flow_by_their_addresses() {
     let mut bench = bench();
     let other = flow(V4, Transport::Other);
     add(&mut bench, other, FlowTarget::Queue(3)).unwrap();
@@ -123,7 +123,7 @@ fn packets_without_ports_are_a_flow_by_their_addresses() {
 }
 
 #[test]
-fn the_table_of_flows_has_its_limit_and_says_so() {
+pub fn the_table_of_flows_has_its_limit_and_says_so() {
     let mut bench = bench();
     let can = bench.sides[1].device.capabilities();
     assert_eq!((can.support(Feature::FlowFilter), can.limits.flow_filters), (Support::On, 8192));
@@ -150,7 +150,7 @@ fn the_table_of_flows_has_its_limit_and_says_so() {
 }
 
 #[test]
-fn what_the_card_compares_is_as_it_was_when_the_port_has_gone() {
+pub fn what_the_card_compares_is_as_it_was_when_the_port_has_gone() {
     let mut bench = bench();
     let bar = bench.pcis[1].bar(0).unwrap();
     let low = || bar.read32(PRTQF_FD_INSET::at(2 * class::IPV4_SCTP as usize));
@@ -165,7 +165,7 @@ fn what_the_card_compares_is_as_it_was_when_the_port_has_gone() {
 
 /// What is led to a queue comes to others when the queue has gone.
 #[test]
-fn a_filter_goes_with_its_queue() {
+pub fn a_filter_goes_with_its_queue() {
     let mut bench = bench();
     let (gone, other) = (flow(V4, UDP), flow(V4, TCP));
     add(&mut bench, gone, FlowTarget::Queue(3)).unwrap();
@@ -231,7 +231,7 @@ fn fault(added: port::Result<()>) -> driver::Error {
 }
 
 #[test]
-fn a_device_that_does_not_program_a_filter_is_an_error_with_a_name() {
+pub fn a_device_that_does_not_program_a_filter_is_an_error_with_a_name() {
     for no_doorbell in [false, true] {
         let idle =
             Arc::new(Idle { counts: no_doorbell.into(), no_doorbell: no_doorbell.into(), ..Idle::default() });
@@ -253,7 +253,7 @@ fn a_device_that_does_not_program_a_filter_is_an_error_with_a_name() {
 
 /// A filter that the device counts when nobody waits for it any more is not there then.
 #[test]
-fn a_filter_that_is_counted_late_is_taken_back() {
+pub fn a_filter_that_is_counted_late_is_taken_back() {
     let idle = Arc::new(Idle { counts: true.into(), late: true.into(), ..Idle::default() });
     let (mut port, handles) = idle_port(&idle);
     let mut add = || while_stepping(&handles, || port.add_flow(&flow(V4, UDP), FlowTarget::Drop)).unwrap();
@@ -266,7 +266,7 @@ fn a_filter_that_is_counted_late_is_taken_back() {
 
 /// A filter that may still be there is not told to have gone, and is added no second time.
 #[test]
-fn a_filter_that_the_device_does_not_remove_is_an_error_with_a_name() {
+pub fn a_filter_that_the_device_does_not_remove_is_an_error_with_a_name() {
     let idle = Arc::new(Idle { counts: true.into(), ..Idle::default() });
     let (mut port, handles) = idle_port(&idle);
     let udp = flow(V4, UDP);
@@ -284,7 +284,7 @@ fn a_filter_that_the_device_does_not_remove_is_an_error_with_a_name() {
 
 /// What was made before it failed is used then: there is no room for a second VSI.
 #[test]
-fn a_filter_can_be_added_after_the_queue_did_not_start() {
+pub fn a_filter_can_be_added_after_the_queue_did_not_start() {
     let idle = Arc::new(Idle { counts: true.into(), lazy: true.into(), ..Idle::default() });
     let (mut port, handles) = idle_port(&idle);
     let mut add = || while_stepping(&handles, || port.add_flow(&flow(V4, UDP), FlowTarget::Drop)).unwrap();

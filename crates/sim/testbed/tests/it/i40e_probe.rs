@@ -30,7 +30,7 @@ fn flows(bench: &mut Bench, clock: &mut Clock) {
 }
 
 #[test]
-fn the_linter_finds_nothing_whatever_the_driver_is_asked_to_do() {
+pub fn the_linter_finds_nothing_whatever_the_driver_is_asked_to_do() {
     let mut phases = phases::<Bench>(Options { rx_queues: 4, tx_queues: 4, ..Options::default() });
     phases.push(Phase::new("flows", Options { rx_queues: 3, ..Options::default() }, flows));
     all(&phases);

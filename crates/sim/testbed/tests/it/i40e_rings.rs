@@ -17,7 +17,7 @@ fn options(completion: Completion) -> Options {
 }
 
 #[test]
-fn descriptors_are_written_before_their_doorbell() {
+pub fn descriptors_are_written_before_their_doorbell() {
     for completion in [Completion::Report, Completion::Head] {
         let (pcis, handles) = devices(&["pair", "pair"]);
         let driven =
@@ -34,7 +34,7 @@ fn descriptors_are_written_before_their_doorbell() {
 }
 
 #[test]
-fn a_full_ring_leaves_packets_in_the_batch_until_some_are_sent() {
+pub fn a_full_ring_leaves_packets_in_the_batch_until_some_are_sent() {
     for completion in [Completion::Report, Completion::Head] {
         let mut bench = Bench::pair(&options(completion));
         let mut batch = Batch::with_limit(100);
@@ -54,7 +54,7 @@ fn a_full_ring_leaves_packets_in_the_batch_until_some_are_sent() {
 }
 
 #[test]
-fn chains_of_more_buffers_than_the_chip_takes_are_dropped_and_counted() {
+pub fn chains_of_more_buffers_than_the_chip_takes_are_dropped_and_counted() {
     let mut bench = Bench::pair(&Options::default());
     for (buffers, unsendable) in [(8, 0), (9, 1), (20, 2)] {
         let mut segments = (0..buffers).map(|_| {
@@ -75,7 +75,7 @@ fn chains_of_more_buffers_than_the_chip_takes_are_dropped_and_counted() {
 }
 
 #[test]
-fn every_transmit_queue_sends() {
+pub fn every_transmit_queue_sends() {
     let mut bench = Bench::pair(&Options { tx_queues: 4, ..Options::default() });
     for queue in 0..4 {
         let frame = frames::udp4(&payload(100 + queue), Sums::Full);
@@ -90,7 +90,7 @@ fn every_transmit_queue_sends() {
 
 /// A ring that ran dry while frames came goes on when the driver is there again.
 #[test]
-fn a_ring_that_ran_dry_is_filled_again() {
+pub fn a_ring_that_ran_dry_is_filled_again() {
     let mut bench = Bench::pair(&options(Completion::Report));
     let frame = frames::udp4(&payload(60), Sums::Full);
     for round in 0..4 {
@@ -104,7 +104,7 @@ fn a_ring_that_ran_dry_is_filled_again() {
 }
 
 #[test]
-fn a_queue_that_never_stops_keeps_its_buffers_until_the_device_is_reset() {
+pub fn a_queue_that_never_stops_keeps_its_buffers_until_the_device_is_reset() {
     // A ring of 512 descriptors, of which the device owns all but one; and what was sent.
     for (register, kept) in [(QRX_ENA::at(0), 511), (QTX_ENA::at(0), 1)] {
         let (mut pcis, handles) = devices(&["sink"]);
@@ -121,7 +121,7 @@ fn a_queue_that_never_stops_keeps_its_buffers_until_the_device_is_reset() {
 }
 
 #[test]
-fn a_device_that_is_never_reset_keeps_the_buffers_of_such_a_queue_for_good() {
+pub fn a_device_that_is_never_reset_keeps_the_buffers_of_such_a_queue_for_good() {
     let (mut pcis, handles) = devices(&["sink"]);
     let (pci, faults) = Broken::new(pcis.remove(0), Faults::default());
     let mut bench = Bench::over((vec![pci], handles.clone()), &Options::default());

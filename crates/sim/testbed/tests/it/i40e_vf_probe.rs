@@ -75,7 +75,7 @@ fn reset(bench: &mut Pair, clock: &mut Clock) {
 }
 
 #[test]
-fn the_linter_finds_nothing_whatever_the_driver_is_asked_to_do() {
+pub fn the_linter_finds_nothing_whatever_the_driver_is_asked_to_do() {
     let several = || Options { rx_queues: 4, tx_queues: 4, interrupts: true, ..Options::default() };
     let mut phases = phases::<Pair>(several());
     // The port's link, what virtual functions do not have, and registers of queues.

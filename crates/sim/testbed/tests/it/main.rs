@@ -36,6 +36,7 @@ mod i40e_vf_probe;
 mod i40e_vf_refused;
 mod i40e_vf_rings;
 mod i40e_vf_rules;
+mod i40e_x722;
 mod igbvf;
 mod ixgbe_probe;
 mod ixgbe_vf;

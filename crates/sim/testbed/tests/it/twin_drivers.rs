@@ -133,7 +133,13 @@ fn ixgbe_vf() -> Device {
     })
 }
 
-/// Likewise an XL710's.
+/// An XL710, or another chip of its family.
+fn i40e(device_id: u16) -> Device {
+    let options = i40e::Options { device_id, ..i40e::Options::with_mac(ixgbe::mac(0)) };
+    Device::Model(Model::serve(vfio_user::bind, vec![i40e::open(&options, cable()).unwrap()]))
+}
+
+/// An XL710's virtual function, likewise.
 fn i40e_vf() -> Device {
     let (card, mut vfs) = i40e::open_with_vfs(&i40e::Options::with_mac(ixgbe::mac(0)), cable(), 1).unwrap();
     Model::with_host(card, vfs.remove(0), |pci, dma| {
@@ -181,10 +187,14 @@ const VICTIMS: &[Victim] = &[
         name: "XL710",
         protocol: &twin::vfio_user::PROTOCOL,
         rings: Rings::Xl710,
-        device: || {
-            let card = i40e::open(&i40e::Options::with_mac(ixgbe::mac(0)), cable()).unwrap();
-            Device::Model(Model::serve(vfio_user::bind, vec![card]))
-        },
+        device: || i40e(i40e::DEVICE_QSFP),
+        open: |stream, timeout, dma| Some(Box::new(I40e::open(pci(stream, timeout)?, dma, options()).ok()?)),
+    },
+    Victim {
+        name: "X722",
+        protocol: &twin::vfio_user::PROTOCOL,
+        rings: Rings::Xl710,
+        device: || i40e(i40e::DEVICE_X722),
         open: |stream, timeout, dma| Some(Box::new(I40e::open(pci(stream, timeout)?, dma, options()).ok()?)),
     },
     Victim {
@@ -490,7 +500,7 @@ fn drivers_bear_mutations_of_shared_bytes() {
         });
         for (victim, place) in VICTIMS.iter().flat_map(|victim| Place::ALL.map(|place| (victim, place))) {
             // Registers of those models alone are in pages that both see.
-            let is_paged = ["82599", "XL710", "82599 VF", "XL710 VF"].contains(&victim.name);
+            let is_paged = ["82599", "XL710", "X722", "82599 VF", "XL710 VF"].contains(&victim.name);
             let wanted = if place == Place::Register && !is_paged { 0 } else { 50 };
             let count = told.get(&(victim.name, place)).copied().unwrap_or(0);
             assert!(count >= wanted, "{}: {count} mutations of {place:?}", victim.name);

@@ -4,6 +4,8 @@
 //! must hold after every test: each buffer is back, nothing is mapped, the accounts balance and
 //! the linter found nothing.
 
+use std::cell::Cell;
+
 use bus::Pci;
 use driver::i40e::{I40e, RxQueue, TxQueue};
 use memory::{Batch, Dma, Packet, Pool, TxOffload};
@@ -31,13 +33,37 @@ pub struct Bench {
     pub pool: Pool,
 }
 
+thread_local! {
+    /// The PCI device id of the models that are made.
+    static CHIP: Cell<u16> = const { Cell::new(i40e::DEVICE_QSFP) };
+}
+
+/// Ends what [`on`] began, whatever became of the test.
+struct Restored(u16);
+
+impl Drop for Restored {
+    fn drop(&mut self) {
+        CHIP.set(self.0);
+    }
+}
+
+/// Runs a test that is about the whole family with models that have another device id.
+pub fn on(device_id: u16, test: fn()) {
+    let _restored = Restored(CHIP.replace(device_id));
+    test();
+}
+
+/// What the model with a number is.
+pub fn model(n: u8) -> i40e::Options {
+    i40e::Options { device_id: CHIP.get(), ..i40e::Options::with_mac(ixgbe::mac(n)) }
+}
+
 /// A device for each wire, numbered from zero; generators aim at their own.
 pub fn devices(wires: &[&str]) -> (Vec<Pci>, Vec<Handle>) {
     let plugs: Vec<Plug> =
         (0..).zip(wires).map(|(n, wire)| Plug { spec: wire.parse().unwrap(), mac: ixgbe::mac(n) }).collect();
     let cables = plug(&plugs, &Default::default()).unwrap();
-    let device =
-        |(n, cable)| InProcess::new(i40e::open(&i40e::Options::with_mac(ixgbe::mac(n)), cable).unwrap());
+    let device = |(n, cable)| InProcess::new(i40e::open(&model(n), cable).unwrap());
     (0..).zip(cables).map(device).unzip()
 }
 

@@ -9,11 +9,12 @@ use driver::i40e::I40e;
 use driver::i40e::host::{Host, Policy};
 use driver::iavf::{self, Iavf};
 use port::Options;
+use testbed::i40e;
 use testbed::inprocess::{Handle, InProcess};
 use testbed::wire::Cable;
-use testbed::{i40e, ixgbe};
 
 use super::frames::{FROM, TO};
+use super::i40e::model;
 use super::vf::{self, Member, PfSide, Polling, options, receive};
 
 /// A host with the port that it needs, which goes after it.
@@ -27,7 +28,7 @@ pub type Pair = vf::Pair<Iavf, iavf::RxQueue, iavf::TxQueue, Hosted>;
 /// The models of a card and of its virtual functions: the devices, and their handles.
 pub fn models(vfs: usize) -> (Vec<Pci>, Vec<Handle>) {
     let cable = Cable::open(&"sink".parse().unwrap()).unwrap();
-    let (card, vfs) = i40e::open_with_vfs(&i40e::Options::with_mac(ixgbe::mac(0)), cable, vfs).unwrap();
+    let (card, vfs) = i40e::open_with_vfs(&model(0), cable, vfs).unwrap();
     [card].into_iter().chain(vfs).map(InProcess::new).unzip()
 }
 

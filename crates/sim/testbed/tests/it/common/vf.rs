@@ -17,6 +17,7 @@ use testbed::wire::{Plug, plug};
 use testbed::{Idle, Stepper, i40e, ixgbe};
 
 use super::frames::{self, Sums, ethernet, payload};
+use super::i40e::model;
 use super::limit::Limit;
 use super::{contents, run_until_idle};
 
@@ -136,10 +137,9 @@ impl Card {
         let plug_of = |(n, wire): (u8, &str)| Plug { spec: wire.parse().unwrap(), mac: ixgbe::mac(n) };
         let plugs: Vec<Plug> = (0..).zip(wires).map(plug_of).collect();
         let mut cables = plug(&plugs, &Default::default()).unwrap().into_iter();
-        let with_mac = |n| i40e::Options::with_mac(ixgbe::mac(n));
-        let first = i40e::Options { first_vf, ..with_mac(0) };
+        let first = i40e::Options { first_vf, ..model(0) };
         let (card, vfs) = i40e::open_with_vfs(&first, cables.next().unwrap(), policies.len()).unwrap();
-        let peer = i40e::open(&with_mac(1), cables.next().unwrap()).unwrap();
+        let peer = i40e::open(&model(1), cables.next().unwrap()).unwrap();
         let all = [card, peer].into_iter().chain(vfs).map(InProcess::new);
         let (mut pcis, handles): (Vec<Pci>, Vec<Handle>) = all.unzip();
         let vfs = pcis.split_off(2);
