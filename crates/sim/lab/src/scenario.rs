@@ -116,6 +116,12 @@ pub const ALL: &[Scenario] = &[
         run: linux_i40e::qsfp,
     },
     Scenario {
+        name: "linux-i40e-x722",
+        about: "Linux's i40e on the XL710 model as an X722: likewise",
+        packages: &[],
+        run: linux_i40e::x722,
+    },
+    Scenario {
         name: "linux-iavf",
         about: "Linux's iavf on virtual functions of the XL710 model, which our driver hosts; its host restarted",
         packages: &[],

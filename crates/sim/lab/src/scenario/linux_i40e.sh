@@ -1,4 +1,4 @@
-# Two XL710s on one cable, each in a network namespace of its own.
+# Two XL710s on one cable, or two X722s, each in a network namespace of its own.
 function=$(nics | head -n 1)
 # reset WORD: through the driver's own debugging interface.
 reset() { echo $1 >/sys/kernel/debug/i40e/$function/command; }
@@ -26,11 +26,22 @@ steered() {
     check "matches are counted" sh -c "ip netns exec b ethtool -S eth1 | grep -q 'fdir_sb_match: [1-9]'"
 }
 
+# hashed: key and table of the hash as they were set.
+hashed() {
+    key=$(seq 1 52 | while read n; do printf ':%02x' $n; done)
+    check "hash: key and table" b ethtool -X eth1 hkey ${key#:} equal 2
+    b ethtool -x eth1 | grep -v 'off$' | head -n 70
+    check "hash: the key is told" sh -c "ip netns exec b ethtool -x eth1 | grep -q ${key#:}"
+    check "hash: the table is told" sh -c "ip netns exec b ethtool -x eth1 | grep -q '504: *0 *1 *0 *1 *0 *1 *0 *1'"
+    check "hash: back to the default" b ethtool -X eth1 default
+}
+
 mount -t debugfs debug /sys/kernel/debug
-begun i40e 40000Mb/s
+begun i40e $SPEED
 check "TSO is on" sh -c 'ip netns exec a ethtool -k eth0 | grep -q "tcp-segmentation-offload: on"'
 transferred
 spread 'rx-[0-9]+.packets: [1-9]'
+hashed
 tagged
 long
 filtered
