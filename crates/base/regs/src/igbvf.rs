@@ -1,8 +1,9 @@
-//! Virtual functions of the 82576 as their own driver sees them (82576 datasheet rev. 2.87, section
-//! 8.26): the registers of BAR 0. What they tell their physical function through the mailbox is in
+//! Virtual functions of the 82576, and of the I350, as their own driver sees them (82576 datasheet rev.
+//! 2.87, section 8.26): the registers of BAR 0. What they tell their physical function through the mailbox is in
 //! [`message`]; descriptors and fields are those of [`crate::igb`] and [`crate::ixgbe`], the bits of
-//! the mailbox and of vectors those of [`crate::ixgbevf`]. Not here: the I350's, in whose
-//! descriptors the tag of a frame from another function has its bytes in the other order.
+//! the mailbox and of vectors those of [`crate::ixgbevf`]. The drivers of Linux and DPDK have the same
+//! registers and messages for both. In an I350's descriptors the tag of a frame from another function
+//! has its bytes in the other order, and it has one queue of each kind.
 
 pub mod message;
 
@@ -11,15 +12,17 @@ use crate::ixgbe::VENDOR_INTEL;
 /// Bytes of BAR 0.
 pub const BAR0_LEN: u32 = 16 << 10;
 
-/// Queues of each kind that a virtual function has.
+/// Queues of each kind that a virtual function of an 82576 has.
 pub const QUEUES: usize = 2;
 
-/// The PCI device id.
+/// The PCI device id of an 82576's.
 pub const DEVICE: u16 = 0x10CA;
+/// The PCI device id of an I350's.
+pub const DEVICE_I350: u16 = 0x1520;
 
-/// Whether a device is such a virtual function.
-pub fn knows(vendor: u16, device: u16) -> bool {
-    vendor == VENDOR_INTEL && device == DEVICE
+/// Whether a device is a virtual function with this PCI device id.
+pub fn knows(vendor: u16, device: u16, id: u16) -> bool {
+    vendor == VENDOR_INTEL && device == id
 }
 
 mod window {

@@ -59,7 +59,7 @@ pub static DRIVERS: &[Driver] = &[
         drives: igbvf::DRIVES,
         most_queues: igbvf::MOST_QUEUES,
         knows: igbvf::knows,
-        open: |pci, dma, options| Ok(Box::new(igbvf::Igbvf::open(pci, dma, options)?)),
+        open: |pci, dma, options| Ok(igbvf::open(pci, dma, options)?),
         host: None,
     },
     Driver {
@@ -144,9 +144,12 @@ mod tests {
     #[test]
     fn each_device_has_one_driver_and_the_list_names_it() {
         let intel = [(0x8086, 0x10FB, "ixgbe"), (0x8086, 0x10C9, "igb"), (0x8086, 0x1583, "i40e")];
-        let intel = intel.into_iter().chain([(0x8086, 0x154C, "iavf"), (0x8086, 0x1889, "iavf")]);
+        let x722 = [0x37CE, 0x37CF, 0x37D0, 0x37D1, 0x37D2, 0x37D3].map(|device| (0x8086, device, "i40e"));
+        let intel = intel.into_iter().chain(x722);
+        let intel = intel.chain([(0x8086, 0x154C, "iavf"), (0x8086, 0x1889, "iavf")]);
         let vfs = [0x10ED, 0x1515, 0x1565, 0x15A8].map(|device| (0x8086, device, "ixgbevf"));
-        let vfs = vfs.into_iter().chain([(0x8086, 0x10CA, "igbvf")]);
+        let vfs = vfs.into_iter().chain([(0x8086, 0x10CA, "igbvf"), (0x8086, 0x1520, "igbvf")]);
+        let vfs = vfs.chain([(0x8086, 0x37CD, "iavf")]);
         let known = intel.chain(vfs).chain([(0x1AF4, 0x1000, "virtio")]);
         for (vendor, device, name) in known.chain([(0x1AF4, 0x1041, "virtio")]) {
             let drivers = DRIVERS.iter().filter(|driver| (driver.knows)(vendor, device));

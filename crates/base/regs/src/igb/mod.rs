@@ -23,9 +23,11 @@ use crate::Register;
 /// Bytes of the register window, BAR0.
 pub const BAR0_LEN: u32 = 128 << 10;
 
-/// Receive write-back, advanced, second word (7.1.5): the errors that stand
-/// elsewhere than in the 82599's. Status, length and tag are the same.
+/// Receive write-back, advanced, second word (7.1.5): what the driver looks at beside what
+/// the 82599's has, and the errors, which stand elsewhere. Status, length and tag are the same.
 pub mod rx_high {
+    /// Status: another function of the card sent the frame.
+    pub const LB: u64 = 1 << 18;
     /// Errors: transport checksum.
     pub const L4E: u64 = 1 << 29;
     /// Errors: IPv4 header checksum.

@@ -8,34 +8,40 @@ use regs::ixgbevf::VECTORS;
 use crate::intel::vf::{Registers, Source};
 use crate::intel::{ChipInfo, name_at};
 
-/// A virtual function.
-pub(super) static INFO: ChipInfo = ChipInfo {
-    knows: super::knows,
-    known: super::DRIVES,
-    register_name: |offset| name_at(table(), offset),
-    window: TDWBAH::at(TDWBAH::COUNT - 1) + 4,
-    rdt: RDT::REGISTER,
-    tdt: TDT::REGISTER,
-    features: &[
-        Feature::RxChecksum,
-        Feature::TxChecksum,
-        Feature::Segmentation,
-        Feature::VlanInsert,
-        Feature::VlanFilter,
-        Feature::Scatter,
-        Feature::Interrupts,
-        Feature::HeadWriteback,
-    ],
-    vectors: 0..VECTORS - 1, // the last is the mailbox's
-    ring: (64, 4096),
-    queues: super::MOST_QUEUES,
-    queues_limit: "the driver opens one of each kind",
-    rss: (1, 1),
-    longest: 9_720, // 9,728 with CRC and a tag
-    longest_limit: "the limit can be set from 1,514 to 9,720 bytes",
-    addresses: 16,
-    sums: ["VFGPRC", "VFGORC", "VFGPTC", "VFGOTC"],
-};
+/// Virtual functions of the 82576, and of the I350.
+pub(super) static I82576: ChipInfo = info(|vendor, device| regs::igbvf::knows(vendor, device, DEVICE));
+pub(super) static I350: ChipInfo = info(|vendor, device| regs::igbvf::knows(vendor, device, DEVICE_I350));
+
+/// What is the same for all.
+const fn info(knows: fn(u16, u16) -> bool) -> ChipInfo {
+    ChipInfo {
+        knows,
+        known: super::DRIVES,
+        register_name: |offset| name_at(table(), offset),
+        window: TDWBAH::at(TDWBAH::COUNT - 1) + 4,
+        rdt: RDT::REGISTER,
+        tdt: TDT::REGISTER,
+        features: &[
+            Feature::RxChecksum,
+            Feature::TxChecksum,
+            Feature::Segmentation,
+            Feature::VlanInsert,
+            Feature::VlanFilter,
+            Feature::Scatter,
+            Feature::Interrupts,
+            Feature::HeadWriteback,
+        ],
+        vectors: 0..VECTORS - 1, // the last is the mailbox's
+        ring: (64, 4096),
+        queues: super::MOST_QUEUES,
+        queues_limit: "the driver opens one of each kind",
+        rss: (1, 1),
+        longest: 9_720, // 9,728 with CRC and a tag
+        longest_limit: "the limit can be set from 1,514 to 9,720 bytes",
+        addresses: 16,
+        sums: ["VFGPRC", "VFGORC", "VFGPTC", "VFGOTC"],
+    }
+}
 
 /// Where it has its registers.
 pub(super) static REGISTERS: Registers = Registers {

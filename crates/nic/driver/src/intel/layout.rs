@@ -144,6 +144,38 @@ impl RxLayout for Rx82576 {
     }
 }
 
+/// Receive descriptors of the I350's virtual functions: as the 82576's, but for the tag of a frame that
+/// another function of the card sent, whose bytes stand in the other order. DPDK's driver says so, and
+/// Linux's has it for the same frames.
+#[derive(Debug)]
+pub struct RxI350Vf;
+
+impl RxLayout for RxI350Vf {
+    type Descriptor = [AtomicU64; 2];
+    const DONE: u64 = Rx82576::DONE;
+    const EOP: u64 = Rx82576::EOP;
+    const ERROR: u64 = Rx82576::ERROR;
+    // These frames are good, but not as the 82599 writes them.
+    const SUSPECT: u64 = Rx82576::SUSPECT | igb_rx::LB;
+
+    #[inline(always)]
+    fn len(status: u64) -> u16 {
+        Rx82576::len(status)
+    }
+
+    #[inline(always)]
+    fn good(words: [u64; 2]) -> [u64; 2] {
+        words
+    }
+
+    fn any(words: [u64; 2]) -> [u64; 2] {
+        let [low, high] = Rx82576::any(words);
+        let swapped = u64::from(((high >> rx_high::VLAN_SHIFT) as u16).swap_bytes()) << rx_high::VLAN_SHIFT;
+        let rest = high & !(0xFFFF << rx_high::VLAN_SHIFT);
+        [low, if high & igb_rx::LB != 0 { rest | swapped } else { high }]
+    }
+}
+
 /// A data descriptor whose frame gets a CRC.
 const TX_DATA: u64 = tx::DTYP_DATA | tx::DEXT | tx::IFCS;
 /// A context descriptor.
@@ -246,5 +278,16 @@ mod tests {
             assert_eq!(Rx82576::any([7, rest | from]), [7, rest | to]);
         }
         assert_eq!(Rx82576::any([7, rest]), Rx82576::good([7, rest]));
+    }
+
+    #[test]
+    fn a_tag_from_another_function_of_an_i350_has_its_bytes_turned() {
+        let (of_wire, of_function) = (0x1234_05DC_0000_0063, 0x1234_05DC_0004_0063);
+        assert_eq!(RxI350Vf::any([7, of_wire]), [7, of_wire]);
+        assert_eq!(RxI350Vf::any([7, of_function]), [7, 0x3412_05DC_0004_0063]);
+        assert_eq!(of_wire & RxI350Vf::SUSPECT, 0);
+        assert_ne!(of_function & RxI350Vf::SUSPECT, 0, "it goes the way of those that are not plain");
+        let bad = of_function | igb_rx::L4E;
+        assert_eq!(RxI350Vf::any([7, bad]), [7, 0x3412_05DC_0004_0063 | rx_high::L4E]);
     }
 }

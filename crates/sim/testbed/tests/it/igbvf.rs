@@ -1,7 +1,8 @@
-//! Our driver of the 82576's virtual functions on a stub of one, whose physical function the tests play:
-//! bring-up, frames both ways, filters, interrupts, resets, and a physical function that is silent,
+//! Our driver of virtual functions of the 82576 and of the I350 on a stub of one, whose physical function
+//! the tests play: bring-up, frames both ways, filters, interrupts, resets, and a physical function that is silent,
 //! refuses or lies. QEMU's device is in the lab.
 
+use std::marker::PhantomData;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,13 +14,53 @@ use crate::common::stub_82576_vf::{Words, honest};
 use crate::common::vf::{receive, send};
 use bus::Pci;
 use bus::vfio_user::client::Client;
-use driver::igbvf::{Fault, Igbvf, RxQueue, TxQueue};
+use driver::igbvf::{Fault, I350, I82576, Model, PortOf, TxQueue};
 use memory::{Backing, Dma, Pool, TxOffload};
 use port::{Completion, Filters as _, Options, Port as _, Reason, RxQueue as _, TxQueue as _};
 use regs::igb::RXDCTL as FIELDS;
+use regs::igb::rx_high::LB;
 use regs::igbvf::message::{MAC_FILTER_ADD, MAC_FILTER_CLR, PROMISC_MULTICAST, PROMISC_UNICAST, kind};
 use regs::igbvf::{RQDPC, RXDCTL, SRRCTL, TXDCTL, VTEIMS, VTIVAR};
+use regs::ixgbe::descriptor::rx_high;
 use regs::ixgbevf::message::{CLEAR_TO_SEND, FAILURE, INFO_SHIFT, KIND_MASK, SUCCESS};
+
+/// Each test with virtual functions of both chips.
+macro_rules! with_either {
+    ($($test:ident;)*) => {
+        mod of_82576 {
+            $(
+                #[test]
+                fn $test() {
+                    super::$test::<super::I82576>();
+                }
+            )*
+        }
+
+        mod of_i350 {
+            $(
+                #[test]
+                fn $test() {
+                    super::$test::<super::I350>();
+                }
+            )*
+        }
+    };
+}
+
+with_either! {
+    it_comes_up_and_frames_go_both_ways;
+    a_port_that_goes_leaves_its_queues_off_and_opens_again;
+    what_belongs_to_the_port_is_asked_for;
+    a_mode_that_is_refused_is_named_and_a_port_opens_without_it;
+    heads_that_are_written_back_have_a_place_and_frames_their_limit;
+    a_frame_wakes_who_sleeps;
+    a_reset_by_the_physical_function_is_told_and_the_port_opens_again;
+    without_a_host_the_error_says_so;
+    a_physical_function_that_lies_is_named;
+    garbage_in_the_mailbox_is_borne;
+    what_had_no_descriptor_is_counted_as_lost;
+    the_order_of_a_tags_bytes_is_the_chips;
+}
 
 /// The address that the physical function gives.
 const MAC: [u8; 6] = [2, 2, 3, 4, 5, 6];
@@ -31,40 +72,55 @@ fn options() -> Options {
 }
 
 /// A stub, and what it takes to open it.
-struct Bench {
+struct Bench<C> {
     stub: Served82576,
     _serving: ServingStub,
     pci: Pci,
     dma: Dma,
     pool: Pool,
+    card: PhantomData<C>,
+}
+
+/// A chip, and the device id of its virtual functions.
+trait Card: Model {
+    const ID: u16;
+}
+
+impl Card for I82576 {
+    const ID: u16 = 0x10CA;
+}
+
+impl Card for I350 {
+    const ID: u16 = 0x1520;
 }
 
 /// An opened port.
-struct Side {
-    device: Igbvf,
-    rx: Vec<RxQueue>,
+struct Side<C: Card> {
+    device: PortOf<C>,
+    rx: Vec<driver::intel::RxQueue<C::Rx>>,
     tx: Vec<TxQueue>,
 }
 
-impl Bench {
-    fn new(answers: impl FnMut(&Words) -> Option<Vec<u32>> + Send + 'static) -> Bench {
-        let stub = Served82576::vf(answers);
+impl<C: Card> Bench<C> {
+    fn new(answers: impl FnMut(&Words) -> Option<Vec<u32>> + Send + 'static) -> Bench<C> {
+        let stub = Served82576::vf(C::ID, answers);
         let (ours, theirs) = UnixStream::pair().unwrap();
         let serving = stub.serve(theirs);
         let client = Client::over(ours, "vfio-user:stub".to_owned(), TIMEOUT).unwrap();
         let dma = Dma::new(memory::Options { backing: Backing::Memfd, numa_node: None });
         let pool = Pool::new(&dma, 300).unwrap();
-        Bench { stub, _serving: serving, pci: Pci::new(Arc::new(client)), dma, pool }
+        let (pci, card) = (Pci::new(Arc::new(client)), PhantomData);
+        Bench { stub, _serving: serving, pci, dma, pool, card }
     }
 
-    fn open(&mut self, options: &Options) -> driver::Result<Side> {
-        let (device, mut rx, tx) = Igbvf::open(self.pci.clone(), &self.dma, options.clone())?.split();
+    fn open(&mut self, options: &Options) -> driver::Result<Side<C>> {
+        let (device, mut rx, tx) = PortOf::<C>::open(self.pci.clone(), &self.dma, options.clone())?.split();
         receive(&mut rx, &mut self.pool);
         Ok(Side { device, rx, tx })
     }
 
     /// Frames go both ways.
-    fn works(&mut self, side: &mut Side) {
+    fn works(&mut self, side: &mut Side<C>) {
         let (before, mut limit) = (side.rx[0].stats().packets, Limit::rounds(100, "frames to come"));
         self.stub.take_sent();
         send(&mut side.tx[0], &mut self.pool, &[7; 60], TxOffload::default());
@@ -80,7 +136,7 @@ impl Bench {
     }
 
     /// Closes the port; every buffer is back.
-    fn finish(mut self, side: Side) {
+    fn finish(mut self, side: Side<C>) {
         drop(side);
         assert_eq!(self.pool.available(), self.pool.capacity(), "every buffer is back");
     }
@@ -99,10 +155,9 @@ fn noting() -> (Asked, impl FnMut(&Words) -> Option<Vec<u32>> + Send + 'static) 
     })
 }
 
-#[test]
-fn it_comes_up_and_frames_go_both_ways() {
+fn it_comes_up_and_frames_go_both_ways<C: Card>() {
     let (asked, answers) = noting();
-    let mut bench = Bench::new(answers);
+    let mut bench = Bench::<C>::new(answers);
     bench.stub.with_mailbox(|mailbox| mailbox.set_host(true));
     let mut side = bench.open(&options()).unwrap();
     assert_eq!(side.device.mac(), MAC);
@@ -120,9 +175,8 @@ fn it_comes_up_and_frames_go_both_ways() {
     bench.finish(side);
 }
 
-#[test]
-fn a_port_that_goes_leaves_its_queues_off_and_opens_again() {
-    let mut bench = Bench::new(honest);
+fn a_port_that_goes_leaves_its_queues_off_and_opens_again<C: Card>() {
+    let mut bench = Bench::<C>::new(honest);
     for _ in 0..3 {
         let mut side = bench.open(&options()).unwrap();
         bench.works(&mut side);
@@ -136,10 +190,9 @@ fn a_port_that_goes_leaves_its_queues_off_and_opens_again() {
     }
 }
 
-#[test]
-fn what_belongs_to_the_port_is_asked_for() {
+fn what_belongs_to_the_port_is_asked_for<C: Card>() {
     let (asked, answers) = noting();
-    let mut bench = Bench::new(answers);
+    let mut bench = Bench::<C>::new(answers);
     let mut side = bench.open(&options()).unwrap();
     asked.lock().unwrap().clear();
     let (one, two, group) = ([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2], [1, 0, 0x5E, 1, 2, 3]);
@@ -180,10 +233,9 @@ fn what_belongs_to_the_port_is_asked_for() {
     bench.finish(side);
 }
 
-#[test]
-fn a_mode_that_is_refused_is_named_and_a_port_opens_without_it() {
+fn a_mode_that_is_refused_is_named_and_a_port_opens_without_it<C: Card>() {
     // As Linux's igb: no mode of all unicast frames.
-    let mut bench = Bench::new(|words| {
+    let mut bench = Bench::<C>::new(|words| {
         let refused = words[0] & (KIND_MASK | PROMISC_UNICAST) == kind::SET_PROMISC | PROMISC_UNICAST;
         if refused { Some(vec![words[0] | FAILURE | CLEAR_TO_SEND]) } else { honest(words) }
     });
@@ -197,10 +249,9 @@ fn a_mode_that_is_refused_is_named_and_a_port_opens_without_it() {
     bench.finish(side);
 }
 
-#[test]
-fn heads_that_are_written_back_have_a_place_and_frames_their_limit() {
+fn heads_that_are_written_back_have_a_place_and_frames_their_limit<C: Card>() {
     let (asked, answers) = noting();
-    let mut bench = Bench::new(answers);
+    let mut bench = Bench::<C>::new(answers);
     let most = Options { max_frame: 9_720, completion: Completion::Head, ..options() };
     let side = bench.open(&most).unwrap();
     assert_eq!(asked.lock().unwrap()[1][..2], [kind::SET_LPE, 9_728]);
@@ -211,17 +262,16 @@ fn heads_that_are_written_back_have_a_place_and_frames_their_limit() {
         Options { rx_queues: 2, ..options() },
         Options { rx_ring: 100, ..options() },
     ] {
-        let mut bench = Bench::new(honest);
+        let mut bench = Bench::<C>::new(honest);
         assert!(matches!(bench.open(&wrong).map(|_| ()), Err(driver::Error::Option(_))));
     }
 }
 
-#[test]
-fn a_frame_wakes_who_sleeps() {
-    let mut bench = Bench::new(honest);
+fn a_frame_wakes_who_sleeps<C: Card>() {
+    let mut bench = Bench::<C>::new(honest);
     let mut side = bench.open(&Options { interrupts: true, ..options() }).unwrap();
     assert_eq!(bench.stub.register(VTIVAR::AT), 0x80, "vector 0 of queue 0 received");
-    let woken = |side: &mut Side| {
+    let woken = |side: &mut Side<C>| {
         let event = side.rx[0].arm().expect("opened with interrupts");
         let mut polled = [rustix::event::PollFd::new(&event, rustix::event::PollFlags::IN)];
         let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -238,8 +288,7 @@ fn a_frame_wakes_who_sleeps() {
     bench.finish(side);
 }
 
-#[test]
-fn a_reset_by_the_physical_function_is_told_and_the_port_opens_again() {
+fn a_reset_by_the_physical_function_is_told_and_the_port_opens_again<C: Card>() {
     type Reset = fn(&Served82576);
     let resets: [Reset; 2] = [
         Served82576::reset_by_host,
@@ -249,7 +298,7 @@ fn a_reset_by_the_physical_function_is_told_and_the_port_opens_again() {
         },
     ];
     for reset in resets {
-        let mut bench = Bench::new(honest);
+        let mut bench = Bench::<C>::new(honest);
         let mut side = bench.open(&options()).unwrap();
         bench.works(&mut side);
         reset(&bench.stub);
@@ -266,17 +315,15 @@ fn a_reset_by_the_physical_function_is_told_and_the_port_opens_again() {
     }
 }
 
-#[test]
-fn without_a_host_the_error_says_so() {
-    let mut bench = Bench::new(honest);
+fn without_a_host_the_error_says_so<C: Card>() {
+    let mut bench = Bench::<C>::new(honest);
     bench.stub.with_mailbox(|mailbox| mailbox.set_host(false));
     let error = bench.open(&options()).err().unwrap();
     let driver::Error::Vf(Fault::NoHost { register: "V2PMAILBOX", .. }) = error else { panic!("{error}") };
     assert!(error.to_string().contains("Linux's igb)"), "{error}");
 }
 
-#[test]
-fn a_physical_function_that_lies_is_named() {
+fn a_physical_function_that_lies_is_named<C: Card>() {
     type Lie = (fn(&Words) -> Option<Vec<u32>>, fn(&Fault) -> bool);
     let lies: [Lie; 6] = [
         // Silent; of another message; neither done nor refused.
@@ -308,22 +355,21 @@ fn a_physical_function_that_lies_is_named() {
         ),
     ];
     for (n, (lie, named)) in lies.into_iter().enumerate() {
-        let mut bench = Bench::new(lie);
+        let mut bench = Bench::<C>::new(lie);
         let Err(driver::Error::Vf(fault)) = bench.open(&options()).map(|_| ()) else { panic!("lie {n}") };
         assert!(named(&fault), "lie {n}: {fault}");
         assert_eq!(bench.pool.available(), bench.pool.capacity());
     }
 }
 
-#[test]
-fn garbage_in_the_mailbox_is_borne() {
+fn garbage_in_the_mailbox_is_borne<C: Card>() {
     let mut seed = 7u32;
     let mut next = move || {
         seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         seed.rotate_right(8)
     };
     let mut ends = [0; 2];
-    let mut bench = Bench::new(move |words| {
+    let mut bench = Bench::<C>::new(move |words| {
         // Now and then what it should be, so that more than the first message is sent.
         let mut answer = honest(words).unwrap();
         match next() % 8 {
@@ -348,12 +394,32 @@ fn garbage_in_the_mailbox_is_borne() {
     assert!(ends.iter().all(|count| *count > 0), "{ends:?}");
 }
 
-#[test]
-fn what_had_no_descriptor_is_counted_as_lost() {
-    let mut bench = Bench::new(honest);
+fn what_had_no_descriptor_is_counted_as_lost<C: Card>() {
+    let mut bench = Bench::<C>::new(honest);
     let mut side = bench.open(&options()).unwrap();
     bench.stub.set_register(RQDPC::at(0), 3);
     // The register clears when it is read: each time there are three more.
     assert_eq!([3, 6].map(|_| side.device.stats().lost(Reason::RxNoDescriptor)), [3, 6]);
+    bench.finish(side);
+}
+
+/// The tag of a frame that another function of the card sent; of one from the wire it is the same in both.
+fn the_order_of_a_tags_bytes_is_the_chips<C: Card>() {
+    let mut bench = Bench::<C>::new(honest);
+    let mut side = bench.open(&options()).unwrap();
+    let told = rx_high::VP | 0x0123 << rx_high::VLAN_SHIFT;
+    let of_function = if C::ID == I350::ID { 0x2301 } else { 0x0123 };
+    for (bits, tag) in [(told, 0x0123), (told | LB, of_function)] {
+        bench.stub.set_received(bits);
+        let (mut packets, mut limit) = (Vec::new(), Limit::rounds(100, "frames to come"));
+        while packets.is_empty() {
+            limit.check();
+            bench.stub.step();
+            packets = receive(&mut side.rx, &mut bench.pool);
+        }
+        assert!(packets.iter().all(|(_, packet)| packet.vlan() == Some(tag)), "{tag:#06x}");
+        assert_eq!(contents(&packets[0].1), FRAME);
+    }
+    assert_eq!(side.device.stats().lost(Reason::RxBadDescriptor), 0);
     bench.finish(side);
 }

@@ -216,7 +216,7 @@ const VICTIMS: &[Victim] = &[
             [regs::igbvf::RDBAL::at(0), regs::igbvf::RDBAH::at(0), regs::igbvf::RDLEN::at(0)],
             [regs::igbvf::TDBAL::at(0), regs::igbvf::TDBAH::at(0), regs::igbvf::TDLEN::at(0)],
         ]),
-        device: || Device::Stub(Served82576::vf(stub_82576_vf::honest), None),
+        device: || Device::Stub(Served82576::vf(regs::igbvf::DEVICE, stub_82576_vf::honest), None),
         open: |stream, timeout, dma| Some(Box::new(Igbvf::open(pci(stream, timeout)?, dma, options()).ok()?)),
     },
     Victim {

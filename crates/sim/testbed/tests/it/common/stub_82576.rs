@@ -44,6 +44,8 @@ struct Stub {
     memory: View,
     rx_head: u32,
     tx_head: u32,
+    /// More bits of what is told of received frames.
+    rx_bits: u64,
     /// What was sent, frame by frame.
     sent: Vec<Vec<u8>>,
 }
@@ -63,9 +65,9 @@ impl Served82576 {
         Served82576::of(0x10C9, BAR0_LEN, &PHYSICAL, None)
     }
 
-    /// A virtual function whose physical one answers messages so.
-    pub fn vf(answers: impl FnMut(&Words) -> Option<Vec<u32>> + Send + 'static) -> Served82576 {
-        let (id, len) = (regs::igbvf::DEVICE, regs::igbvf::BAR0_LEN);
+    /// A virtual function with this device id, whose physical one answers messages so.
+    pub fn vf(id: u16, answers: impl FnMut(&Words) -> Option<Vec<u32>> + Send + 'static) -> Served82576 {
+        let len = regs::igbvf::BAR0_LEN;
         Served82576::of(id, len, &super::stub_82576_vf::RINGS, Some(Mailbox::new(answers)))
     }
 
@@ -82,7 +84,8 @@ impl Served82576 {
         let registers = vec![0; bar as usize / 4];
         let memory = View::default();
         let sent = Vec::new();
-        let stub = Stub { config, registers, rings, mailbox, memory, rx_head: 0, tx_head: 0, sent };
+        let stub =
+            Stub { config, registers, rings, mailbox, memory, rx_head: 0, tx_head: 0, rx_bits: 0, sent };
         Served82576(Arc::new(Mutex::new(stub)))
     }
 
@@ -105,6 +108,11 @@ impl Served82576 {
     /// What was sent since the last time, frame by frame.
     pub fn take_sent(&self) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.lock().sent)
+    }
+
+    /// Received frames are told of with these bits from now on, too.
+    pub fn set_received(&self, bits: u64) {
+        self.lock().rx_bits = bits;
     }
 
     /// A register, as it stands.
@@ -166,7 +174,8 @@ impl Stub {
         for _ in 0..if receives { 8 } else { 0 } {
             let Some((at, [buffer, _])) = self.descriptor(rx, self.rx_head) else { break };
             self.memory.write(buffer, &FRAME);
-            let done = rx_high::DD | rx_high::EOP | (FRAME.len() as u64) << rx_high::LENGTH_SHIFT;
+            let done =
+                rx_high::DD | rx_high::EOP | (FRAME.len() as u64) << rx_high::LENGTH_SHIFT | self.rx_bits;
             self.memory.write(at, &[0; 8]);
             self.memory.write(at + 8, &done.to_le_bytes());
             self.rx_head = (self.rx_head + 1) % (self.get(rx[2]) / 16).max(1);
