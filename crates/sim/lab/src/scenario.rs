@@ -146,6 +146,12 @@ pub const ALL: &[Scenario] = &[
         run: dpdk::i40e::all,
     },
     Scenario {
+        name: "dpdk-i40e-x722",
+        about: "DPDK's i40e driver on the XL710 model as an X722: likewise",
+        packages: DPDK,
+        run: dpdk::i40e::x722,
+    },
+    Scenario {
         name: "igb-fwd",
         about: "our forwarder on two 82576, by VFIO as an ordinary user: a million frames, then too many",
         packages: &[],

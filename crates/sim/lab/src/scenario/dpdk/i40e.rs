@@ -1,4 +1,4 @@
-//! The i40e driver on two XL710 models: counters, filters, queues, and rules for flows.
+//! The i40e driver on two models of an XL710 or of an X722: counters, filters, queues, and rules for flows.
 
 use std::collections::BTreeMap;
 
@@ -31,13 +31,24 @@ const NIC: Nic = Nic {
     explained: EXPLAINED,
 };
 
+const X722: Nic = Nic { speed: "10 Gbps", ..NIC };
+
 /// Each access reaches the model: all there is to check.
 pub fn all(bench: &Bench, name: &str) -> Result<Outcome> {
-    run(bench, name, &NIC, &["--trap"], |rig| {
+    checked(bench, name, &NIC, &["--trap"])
+}
+
+/// As an X722: key and table of the hash by commands, more classes of packets.
+pub fn x722(bench: &Bench, name: &str) -> Result<Outcome> {
+    checked(bench, name, &X722, &["--trap", "--device-id", "37d0"])
+}
+
+fn checked(bench: &Bench, name: &str, nic: &Nic, words: &[&str]) -> Result<Outcome> {
+    run(bench, name, nic, words, |rig| {
         rig.start("--rxq=1 --txq=1 --forward-mode=io")?;
-        basics::up(rig, &NIC)?;
+        basics::up(rig, nic)?;
         rig.say("start")?;
-        basics::counted(rig, &NIC, 8_000)?;
+        basics::counted(rig, nic, 8_000)?;
         basics::restarted(rig)?;
         basics::darkened(rig)?;
         filters::addresses(rig)?;
