@@ -124,7 +124,15 @@ impl Fabric {
     /// Waits until a leaf floods to these and no others.
     fn until_floods(&self, leaf: usize, to: &[usize]) {
         let to: Vec<String> = to.iter().map(|leaf| loopback(*leaf)).collect();
-        until(&format!("flood list of leaf {leaf}: {to:?}"), || self.leaf(leaf).flood() == to);
+        let mut seen = vec![];
+        until(&format!("flood list of leaf {leaf}: {to:?}"), || {
+            let floods = self.leaf(leaf).flood();
+            if floods != seen {
+                println!("leaf {leaf} floods to {floods:?}"); // told where the test fails
+                seen.clone_from(&floods);
+            }
+            floods == to
+        });
     }
 
     /// Waits until one machine has an answer of the address that another one was given.

@@ -7,6 +7,7 @@
 //! lets through only what was marked, a warning may be wrong; an error never is.
 
 use std::collections::VecDeque;
+use std::num::NonZeroU32;
 
 use crate::element::port_code;
 use crate::lang::{Problem, args};
@@ -101,6 +102,11 @@ impl Numbers {
         self.0[port.element] + port.port
     }
 
+    fn port(&self, number: usize) -> Port {
+        let element = self.0.partition_point(|&first| first <= number).saturating_sub(1);
+        Port { element, port: number - self.0[element] }
+    }
+
     fn count(&self) -> usize {
         self.0.last().copied().unwrap_or(0)
     }
@@ -109,6 +115,24 @@ impl Numbers {
 /// How packets came to an input first: from which output, and how they had come into
 /// the element before. The shortest way.
 type Came = Option<(Port, Option<At>)>;
+
+/// The same by numbers, so that a million inputs take little memory. All are one more than they
+/// are.
+#[derive(Clone, Copy)]
+struct Step {
+    /// The output's.
+    output: NonZeroU32,
+    /// Twice the input's, and one more where the header was known.
+    before: Option<NonZeroU32>,
+}
+
+fn one_more(number: usize) -> NonZeroU32 {
+    NonZeroU32::MIN.saturating_add(number as u32)
+}
+
+fn one_less(number: NonZeroU32) -> usize {
+    number.get() as usize - 1
+}
 
 /// Where packets get to.
 pub(crate) struct Flood<'a> {
@@ -122,7 +146,7 @@ pub(crate) struct Flood<'a> {
     first_way_of: Vec<usize>,
     /// How packets come to inputs, by their numbers: with the network header unknown,
     /// and known.
-    came: Vec<[Came; 2]>,
+    came: Vec<[Option<Step>; 2]>,
     /// Inputs that only elements lead to which never send, in the end.
     mute: Vec<bool>,
 }
@@ -151,7 +175,7 @@ impl<'a> Flood<'a> {
     /// Follows packets from where they begin. `mute`: those that never come, of
     /// elements that are there for what is never sent.
     fn spread(&mut self, mute: bool) {
-        let mut work: VecDeque<(Port, bool, Option<At>)> = VecDeque::new();
+        let mut work: VecDeque<(Port, bool, Option<NonZeroU32>)> = VecDeque::new();
         for (element, planned) in self.elements.iter().enumerate().filter(|(_, p)| is_mute(p) == mute) {
             let outputs = (0..planned.pull_outputs.len()).filter(|&o| begins(planned, o));
             work.extend(outputs.map(|port| (Port { element, port }, leaves(planned, port, false), None)));
@@ -162,13 +186,13 @@ impl<'a> Flood<'a> {
             let number = self.outputs.of(output);
             for way in self.first_way_of[number]..self.first_way_of[number + 1] {
                 let input = self.ways[way];
-                let number = self.inputs.of(input);
+                let to = self.inputs.of(input);
                 let new = match mute {
-                    true => !std::mem::replace(&mut self.mute[number], true),
+                    true => !std::mem::replace(&mut self.mute[to], true),
                     false => {
-                        let came = &mut self.came[number][usize::from(known)];
+                        let came = &mut self.came[to][usize::from(known)];
                         let new = came.is_none();
-                        came.get_or_insert((output, before));
+                        came.get_or_insert(Step { output: one_more(number), before });
                         new
                     }
                 };
@@ -180,7 +204,7 @@ impl<'a> Flood<'a> {
                 }
                 let on = |port| {
                     let output = Port { element: input.element, port };
-                    (output, leaves(planned, port, known), Some((input, known)))
+                    (output, leaves(planned, port, known), Some(one_more(2 * to + usize::from(known))))
                 };
                 work.extend(outputs_of(planned, input.port).map(on));
             }
@@ -189,7 +213,10 @@ impl<'a> Flood<'a> {
 
     /// How packets of a kind came to an input first, where they do.
     fn came_by(&self, (input, known): At) -> Came {
-        self.came[self.inputs.of(input)][usize::from(known)]
+        let step = self.came[self.inputs.of(input)][usize::from(known)]?;
+        let before = step.before.map(one_less);
+        let before = before.map(|number| (self.inputs.port(number / 2), number % 2 == 1));
+        Some((self.outputs.port(one_less(step.output)), before))
     }
 
     fn reaches(&self, input: Port) -> bool {

@@ -25,7 +25,7 @@ use crate::plan::Port;
 use crate::plan::{Plan, Planned};
 use crate::run::counters::Counters;
 use crate::run::cx::Cx;
-use crate::run::lane::Slot;
+use crate::run::lane::{Ports, Slot};
 use crate::run::output_batches::OutputBatches;
 
 pub(crate) use apart::dissolve_all;
@@ -473,7 +473,7 @@ fn fuse(
     Some(Slot {
         element: Some(Box::new(Fused { program, members, entries, emitters, fixed, ways })),
         outs: outs.into(),
-        ins: Box::default(),
+        ins: Ports::default(),
         pulled: Box::default(),
         emitted: None,
         single,

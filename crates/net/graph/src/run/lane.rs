@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use memory::{Batch, Packet};
+use smallvec::SmallVec;
 
 use crate::element::{Complaint, Element, Next};
 use crate::plan::Port;
@@ -47,14 +48,17 @@ pub(crate) enum Pulled {
     Through(usize),
 }
 
+/// Where an element's ports of one side lead, of which most elements have one at the most.
+pub(crate) type Ports = SmallVec<[Option<Port>; 1]>;
+
 /// An element's place in a lane.
 pub(crate) struct Slot {
     /// Out while it works; `None` for good where another lane has it.
     pub(crate) element: Option<Box<dyn Element>>,
     /// Where each output leads.
-    pub(crate) outs: Box<[Option<Port>]>,
+    pub(crate) outs: Ports,
     /// For each input, which output it leads from, if it is a pull input.
-    pub(crate) ins: Box<[Option<Port>]>,
+    pub(crate) ins: Ports,
     /// For each output, how packets are pulled from it; empty where none is pulled from.
     pub(crate) pulled: Box<[Pulled]>,
     /// What it emitted and was not carried on yet.

@@ -73,7 +73,10 @@ impl Prompt {
             self.listen()?;
             let answer = String::from_utf8_lossy(&self.said[from..]).into_owned();
             // The exit status stands behind it: to the line's end.
-            let there = answer.find(until).is_some_and(|at| until == PROMPT || answer[at..].contains('\n'));
+            let there = match until {
+                PROMPT => without_events(&answer).contains(PROMPT),
+                _ => answer.find(until).is_some_and(|at| answer[at..].contains('\n')),
+            };
             if there {
                 return Ok(answer);
             }
@@ -101,6 +104,20 @@ impl Prompt {
             Err(error) => Err(Error::at(&self.path)(error)),
         }
     }
+}
+
+/// What was said without the lines that another thread of testpmd says of a port's event, each
+/// with a line's end in front: they may come between the letters of a prompt.
+fn without_events(said: &str) -> String {
+    let is_event = |line: &str| line.starts_with("Port ") && line.trim_end().ends_with(" event");
+    let mut rest = String::with_capacity(said.len());
+    for line in said.split_inclusive('\n') {
+        match is_event(line) {
+            true => rest.truncate(rest.trim_end_matches(['\r', '\n']).len()),
+            false => rest += line,
+        }
+    }
+    rest
 }
 
 #[cfg(test)]
@@ -133,11 +150,13 @@ mod tests {
         let all = [
             ("-l 0", "EAL: up\ntestpmd> "),
             ("stop", "stop\r\nDone.\ntestpmd> "),
+            ("set link-down port 1", "\r\ntest\r\nPort 1: link state change event\r\npmd> "),
             ("quit", "Bye\nended with 0\n"),
         ];
         talk(&all, |prompt| {
             assert!(prompt.start("-l 0", Duration::from_secs(5)).expect("starts").contains("up"));
             assert!(prompt.say("stop").expect("answers").contains("Done."));
+            prompt.say("set link-down port 1").expect("an event is between the prompt's letters");
             assert!(prompt.quit().expect("ends").contains("ended with 0"));
         });
     }
