@@ -181,6 +181,35 @@ impl CheckIpHeader {
     /// Looks at a packet. `checks` are its own: known beforehand they cost nothing.
     #[inline(always)]
     pub fn check(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, checks: Checks) -> Action {
+        if self.passes_plain(packet, checks) { Action::ON } else { self.check_any(cx, packet, checks) }
+    }
+
+    /// Deals with a packet of one segment whose header is right and has no options, as most are:
+    /// whether it is one.
+    #[inline(always)]
+    fn passes_plain(&self, packet: &mut Packet, checks: Checks) -> bool {
+        let offset = checks.offset;
+        let Some(bytes) = packet.get(offset..) else { return false };
+        let Some(header) = ipv4::Header::of(bytes) else { return false };
+        let (dst, len) = (header.dst(), header.total_len());
+        let is_plain = header.is_without_options()
+            && packet.next().is_none()
+            && (ip_header::LEN..=bytes.len()).contains(&len);
+        if !is_plain
+            || checks.checksum && !checksum::verify_header(header.into_inner())
+            || checks.sources && self.is_bad_source(header.src(), dst)
+        {
+            return false;
+        }
+        ip_header::shorten(packet, offset + len);
+        packet.set_headers_within(offset, offset + ip_header::LEN);
+        packet.set_dst_ip(dst);
+        true
+    }
+
+    /// Looks at any packet.
+    #[cold]
+    fn check_any(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, checks: Checks) -> Action {
         let offset = checks.offset;
         let Some(bytes) = packet.get(offset..) else { return self.bad(cx, 0) };
         let Some(fixed) = ipv4::Header::of(bytes) else { return self.bad(cx, 0) };
@@ -197,13 +226,7 @@ impl CheckIpHeader {
         if len > there || len < header_len || bytes.len() < header_len {
             return self.bad(cx, 3);
         }
-        // Most headers have no options: a sum of a known length takes no loop.
-        let right = match header_len {
-            _ if !checks.checksum => true,
-            ip_header::LEN => checksum::verify(fixed.into_inner()),
-            _ => checksum::verify(&bytes[..header_len]),
-        };
-        if !right {
+        if checks.checksum && !checksum::verify(&bytes[..header_len]) {
             return self.bad(cx, 4);
         }
         let (src, dst) = (fixed.src(), fixed.dst());
@@ -232,23 +255,7 @@ impl PerPacket for CheckIpHeader {
 
     #[inline(always)]
     fn fast_path(&mut self, packet: &mut Packet) -> bool {
-        let offset = self.offset;
-        let Some(bytes) = packet.get(offset..) else { return false };
-        let Some(header) = ipv4::Header::of(bytes) else { return false };
-        let (dst, len) = (header.dst(), header.total_len());
-        let is_plain = header.is_without_options()
-            && packet.next().is_none()
-            && (ip_header::LEN..=bytes.len()).contains(&len);
-        if !is_plain
-            || self.checksum && !checksum::verify_header(header.into_inner())
-            || !self.bad_src.is_empty() && self.is_bad_source(header.src(), dst)
-        {
-            return false;
-        }
-        ip_header::shorten(packet, offset + len);
-        packet.set_headers_within(offset, offset + ip_header::LEN);
-        packet.set_dst_ip(dst);
-        true
+        self.passes_plain(packet, self.checks())
     }
 
     fn replicate(&self) -> Option<CheckIpHeader> {
