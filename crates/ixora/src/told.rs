@@ -93,16 +93,19 @@ pub fn printable(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).replace("\r\n", "\n").chars().map(shown).collect()
 }
 
+/// Digits of a character's number in a string of JSON.
+const HEX_DIGITS: usize = 4;
+
 /// The same of JSON, where control characters are written as numbers, too.
 pub fn printable_json(bytes: &[u8]) -> String {
     let text = printable(bytes);
     let (mut out, mut rest) = (String::with_capacity(text.len()), &text[..]);
     while let Some(at) = rest.find('\\') {
         let (before, escape) = rest.split_at(at);
-        let number = escape.get(2..6).filter(|_| escape.as_bytes().get(1) == Some(&b'u'));
-        let number = number.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        let digits = escape.strip_prefix("\\u").and_then(|digits| digits.get(..HEX_DIGITS));
+        let number = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
         let len = match (number, escape.chars().nth(1)) {
-            (Some(_), _) => 6,
+            (Some(_), _) => "\\u".len() + HEX_DIGITS,
             (None, second) => 1 + second.map_or(0, char::len_utf8),
         };
         let is_control = number.and_then(char::from_u32).is_some_and(char::is_control)

@@ -64,8 +64,8 @@ pub struct Exit(u64);
 impl Exit {
     const ASIDE: u64 = 1 << 62;
     const DROP: u64 = 1 << 63;
-    /// By the one that most packets leave by, for [`Way::carry_on`].
-    const END: Exit = Exit(u64::MAX);
+    /// By the one that most packets leave by: at the end of a chain.
+    pub const END: Exit = Exit(u64::MAX);
 
     /// By an exit of [`Region::exits`].
     #[inline(always)]
