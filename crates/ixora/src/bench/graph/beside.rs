@@ -6,6 +6,7 @@
 //! `DUPLICATE`), `replay` sends a capture from memory again and again (`ReplayUnqueue`). What a
 //! source costs is in the figures, and may be less on one side. Therefore each workload is
 //! measured in turns with the source alone, and what it costs beside that is told, too.
+//! Replayed packets that FastClick's elements write to are copied there first, ours before.
 
 use std::fs;
 use std::path::{Path, PathBuf};
