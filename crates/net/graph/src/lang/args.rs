@@ -173,8 +173,20 @@ fn is_space_char(c: char) -> bool {
 
 /// A byte of a name, slashes apart.
 pub(crate) fn is_name_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'@'
+    NAME_BYTES[usize::from(byte)]
 }
+
+/// Of each byte whether it is one of a name's: the lexer asks for every byte of a configuration.
+static NAME_BYTES: [bool; 256] = {
+    let mut is_name = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let ascii = byte as u8;
+        is_name[byte] = ascii.is_ascii_alphanumeric() || ascii == b'_' || ascii == b'@';
+        byte += 1;
+    }
+    is_name
+};
 
 pub(crate) fn is_keyword_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_.:?!".contains(&byte)

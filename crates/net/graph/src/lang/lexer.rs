@@ -240,10 +240,10 @@ impl<'a> Lexer<'a> {
         let bytes = self.text.as_bytes();
         while let Some(&byte) = bytes.get(self.at) {
             match byte {
+                b' ' | b'\t' | b'\x0B' | b'\x0C' => self.at += 1,
                 b'\n' | b'\r' => self.at = self.newline(self.at),
-                _ if args::is_space(byte) => self.at += 1,
                 b'#' if self.starts_line(self.at) => self.directive(),
-                _ if args::is_comment(bytes, self.at) => {
+                b'/' if args::is_comment(bytes, self.at) => {
                     self.at = self.pass(self.at, args::skip_comment(bytes, self.at));
                 }
                 _ => break,
@@ -294,7 +294,8 @@ impl<'a> Lexer<'a> {
 
     /// Counts the line end at `at`; where the next line begins.
     fn newline(&mut self, at: usize) -> usize {
-        let len = if self.text.as_bytes()[at..].starts_with(b"\r\n") { 2 } else { 1 };
+        let bytes = self.text.as_bytes();
+        let len = if bytes[at] == b'\r' && bytes.get(at + 1) == Some(&b'\n') { 2 } else { 1 };
         self.line = self.line.wrapping_add(1);
         self.counted = (at + len, 1);
         at + len

@@ -7,6 +7,8 @@
 mod compound;
 mod ports;
 
+use smallvec::SmallVec;
+
 use super::args;
 use super::lexer::{Config, Kind, Lexer, Text, Token};
 use super::place::Place;
@@ -156,7 +158,8 @@ impl<'a> Parser<'a> {
     /// Elements joined by arrows, up to what ends the statement. `None` when there
     /// was nothing to keep.
     fn chain(&mut self, within: Within) -> Option<Chain<'a>> {
-        let mut steps: Vec<Step<'a>> = vec![];
+        // A declaration has one.
+        let mut steps: Vec<Step<'a>> = Vec::with_capacity(1);
         let mut arrow = None;
         let mut place = self.peek().place.clone();
         loop {
@@ -210,9 +213,8 @@ impl<'a> Parser<'a> {
     }
 
     /// The elements of one step, separated by commas. `None` when there is none.
-    fn items(&mut self, within: Within, first: bool) -> Option<Vec<Item<'a>>> {
-        // Mostly there is one.
-        let mut items = Vec::with_capacity(1);
+    fn items(&mut self, within: Within, first: bool) -> Option<SmallVec<[Item<'a>; 1]>> {
+        let mut items = SmallVec::new();
         loop {
             match self.item(within, first, items.is_empty()) {
                 Some(item) => items.push(item),

@@ -4,6 +4,8 @@
 //! source. What Click infers from the position alone (`input` at a chain's start,
 //! `output` at its end) is already decided here.
 
+use smallvec::SmallVec;
+
 use super::lexer::Config;
 use super::place::Place;
 
@@ -32,8 +34,8 @@ pub struct Chain<'a> {
 pub struct Step<'a> {
     /// The arrow before it: none for the first.
     pub arrow: Option<Arrow>,
-    /// The elements, at least one.
-    pub items: Vec<Item<'a>>,
+    /// The elements, at least one, and mostly one alone.
+    pub items: SmallVec<[Item<'a>; 1]>,
     /// Whether an arrow follows.
     pub goes_on: bool,
     /// Where it begins, the arrow included.

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::body::{Element, INPUT, OUTPUT, SIDES};
 use super::class::ClassId;
 use super::elaborate::{add_tunnels, body, check_pseudo, class_named, compound, explain_class, statement};
@@ -36,7 +38,7 @@ struct Pending<'a> {
 
 /// Adds a chain's elements and connections to the scope that is open.
 pub fn chain(reader: &mut Reader<'_>, chain: Chain<'_>) {
-    let mut before: Option<Vec<End>> = None;
+    let mut before: Option<SmallVec<[End; 1]>> = None;
     let mut last = None;
     suggest_input(reader, &chain);
     for Step { arrow, items, goes_on, place, next } in chain.steps {
@@ -99,8 +101,14 @@ fn check_useless(reader: &mut Reader<'_>, ends: &[End], side: usize, places: [&P
 
 /// The elements of one side of an arrow. First all that is written in braces and
 /// parentheses, then the elements in order: so they are numbered.
-fn step(reader: &mut Reader<'_>, items: Vec<Item<'_>>, first: bool, goes_on: bool) -> Vec<End> {
-    let mut pending: Vec<Pending<'_>> = items.into_iter().map(|item| prepare(reader, item, first)).collect();
+fn step(
+    reader: &mut Reader<'_>,
+    items: SmallVec<[Item<'_>; 1]>,
+    first: bool,
+    goes_on: bool,
+) -> SmallVec<[End; 1]> {
+    let mut pending: SmallVec<[Pending<'_>; 1]> =
+        items.into_iter().map(|item| prepare(reader, item, first)).collect();
     spread(&mut pending, first && !goes_on);
     pending.into_iter().filter_map(|p| finish(reader, p)).collect()
 }
