@@ -13,7 +13,7 @@ pub fn module(graph: &Graph<'_>, layouts: &[Layout]) -> String {
     let mut out = String::from(
         "// Made by `ixora compile`: do not change it, change the configuration.\n\n\
          use element::kernels;\n\
-         use graph::fused::{Exit, Members, Program, Region, Single, Way};\n\
+         use graph::fused::{Exit, Members, Program, Region, Way, ask};\n\
          use graph::{Cx, Each, Element, Action, Next, PerPacket};\n\
          use memory::{Batch, Packet};\n",
     );
@@ -168,12 +168,11 @@ impl<'a> Writer<'a> {
             Code::Action(code) => {
                 let kernel =
                     code.contains("kernel.").then(|| format!("let kernel = &mut {kernel};\n            "));
-                let cx = code.contains("cx").then_some("let cx = &mut cx.at(element);\n            ");
-                let (kernel, cx) = (kernel.unwrap_or_default(), cx.unwrap_or_default());
-                line!(self, "        let action = {{\n            {kernel}{cx}{code}\n        }};");
+                let kernel = kernel.unwrap_or_default();
+                line!(self, "        let action = {{\n            {kernel}{code}\n        }};");
             }
             Code::Aside(_) => {}
-            _ => line!(self, "        let action = {kernel}.single(&mut cx.at(element), {input}, packet);"),
+            _ => line!(self, "        let action = ask(&mut {kernel}, cx, element, {input}, packet);"),
         }
         line!(self, "        match action.output() {{");
         self.arms(number);
@@ -365,11 +364,12 @@ fn is_guard(group: &Group) -> bool {
     matches!(group.code, Code::Aside(_))
 }
 
-/// A number that depends on the row, or does not.
+/// A number that depends on the row, or does not. It is read from a constant, and only where it is
+/// used: an array on the stack would be written for each packet.
 fn by_row(numbers: &[usize]) -> String {
     match numbers {
         [only] => only.to_string(),
         [first, rest @ ..] if rest.iter().all(|number| number == first) => first.to_string(),
-        _ => format!("{numbers:?}[row]"),
+        _ => format!("const {{ &{numbers:?} }}[row]"),
     }
 }

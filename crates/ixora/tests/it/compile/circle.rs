@@ -1,7 +1,7 @@
 // Made by `ixora compile`: do not change it, change the configuration.
 
 use element::kernels;
-use graph::fused::{Exit, Members, Program, Region, Single, Way};
+use graph::fused::{Exit, Members, Program, Region, Way, ask};
 use graph::{Cx, Each, Element, Action, Next, PerPacket};
 use memory::{Batch, Packet};
 
@@ -54,8 +54,7 @@ impl R0 {
             cx.count(element);
         }
         let action = {
-            let cx = &mut cx.at(element);
-            kernels::Strip::with(14).packet(cx, 0, packet)
+            if !kernels::Strip::with(14).fast_path(packet) { kernels::Strip::with(14).strip(&mut cx.at(element), packet); } Action::ON
         };
         match action.output() {
             0 => self.g1::<COUNTS>(cx, packet),
@@ -72,8 +71,7 @@ impl R0 {
         }
         let action = {
             let kernel = &mut self.g1;
-            let cx = &mut cx.at(element);
-            kernel.0.check(cx, packet, kernels::Checks { offset: 0, checksum: true, sources: false })
+            if kernel.0.passes_plain(packet, kernels::Checks { offset: 0, checksum: true, sources: false }) { Action::ON } else { kernel.0.check_any(&mut cx.at(element), packet) }
         };
         match action.output() {
             0 => self.g2::<COUNTS>(cx, packet),
@@ -89,7 +87,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g2.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g2, cx, element, 0, packet);
         match action.output() {
             0 => self.g3::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -103,7 +101,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g3.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g3, cx, element, 0, packet);
         match action.output() {
             0 => self.g4::<COUNTS>(cx, packet),
             1 => Exit::to(3),
@@ -136,7 +134,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g5.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g5, cx, element, 0, packet);
         match action.output() {
             0 => Exit::to(0),
             _ => Exit::drop(element, action.reason()),

@@ -1,7 +1,7 @@
 // Made by `ixora compile`: do not change it, change the configuration.
 
 use element::kernels;
-use graph::fused::{Exit, Members, Program, Region, Single, Way};
+use graph::fused::{Exit, Members, Program, Region, Way, ask};
 use graph::{Cx, Each, Element, Action, Next, PerPacket};
 use memory::{Batch, Packet};
 
@@ -152,7 +152,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g0.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g0, cx, element, 0, packet);
         match action.output() {
             0 => self.g1::<COUNTS>(cx, packet),
             1 => Exit::to(11),
@@ -167,7 +167,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g1.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g1, cx, element, 0, packet);
         match action.output() {
             0 => self.g2::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -181,7 +181,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g2.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g2, cx, element, 0, packet);
         match action.output() {
             0 => self.g3::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -195,7 +195,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g3.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g3, cx, element, 0, packet);
         match action.output() {
             0 => self.g4::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -209,7 +209,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g4.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g4, cx, element, 0, packet);
         match action.output() {
             0 => self.g5::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -242,7 +242,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g6.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g6, cx, element, 0, packet);
         match action.output() {
             0 => Exit::to(0),
             _ => Exit::drop(element, action.reason()),
@@ -257,8 +257,7 @@ impl R0 {
             cx.count(element);
         }
         let action = {
-            let cx = &mut cx.at(element);
-            kernels::Strip::with(14).packet(cx, 0, packet)
+            if !kernels::Strip::with(14).fast_path(packet) { kernels::Strip::with(14).strip(&mut cx.at(element), packet); } Action::ON
         };
         match action.output() {
             0 => self.g8::<COUNTS>(cx, packet),
@@ -273,7 +272,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g8.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g8, cx, element, 0, packet);
         match action.output() {
             0 => self.g9::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -287,7 +286,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g9.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g9, cx, element, 0, packet);
         match action.output() {
             0 => self.g10::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -301,7 +300,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g10.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g10, cx, element, 0, packet);
         match action.output() {
             0 => Exit::to(1),
             1 => Exit::to(2),
@@ -317,8 +316,7 @@ impl R0 {
             cx.count(element);
         }
         let action = {
-            let cx = &mut cx.at(element);
-            kernels::Strip::with(14).packet(cx, 0, packet)
+            if !kernels::Strip::with(14).fast_path(packet) { kernels::Strip::with(14).strip(&mut cx.at(element), packet); } Action::ON
         };
         match action.output() {
             0 => self.g12::<COUNTS>(cx, packet),
@@ -333,7 +331,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g12.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g12, cx, element, 0, packet);
         match action.output() {
             0 => self.g13::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -349,8 +347,7 @@ impl R0 {
         }
         let action = {
             let kernel = &mut self.g13;
-            let cx = &mut cx.at(element);
-            kernel.0.check(cx, packet, kernels::Checks { offset: 0, checksum: false, sources: false })
+            if kernel.0.passes_plain(packet, kernels::Checks { offset: 0, checksum: false, sources: false }) { Action::ON } else { kernel.0.check_any(&mut cx.at(element), packet) }
         };
         match action.output() {
             0 => self.g14::<COUNTS>(cx, packet),
@@ -366,7 +363,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g14.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g14, cx, element, 0, packet);
         match action.output() {
             0 => self.g15::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -416,7 +413,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g17.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g17, cx, element, 0, packet);
         match action.output() {
             0 => self.g18::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -430,7 +427,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g18.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g18, cx, element, 0, packet);
         match action.output() {
             0 => self.g19::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -444,7 +441,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g19.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g19, cx, element, 0, packet);
         match action.output() {
             0 => self.g20::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -458,7 +455,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g20.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g20, cx, element, 0, packet);
         match action.output() {
             0 => self.g21::<COUNTS>(cx, packet),
             1 => self.g23::<COUNTS>(cx, packet),
@@ -474,7 +471,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g21.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g21, cx, element, 0, packet);
         match action.output() {
             0 => self.g22::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -488,7 +485,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g22.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g22, cx, element, 0, packet);
         match action.output() {
             0 => Exit::to(3),
             _ => Exit::drop(element, action.reason()),
@@ -502,7 +499,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g23.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g23, cx, element, 0, packet);
         match action.output() {
             0 => Exit::to(4),
             1 => self.g24::<COUNTS>(cx, packet),
@@ -517,7 +514,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g24.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g24, cx, element, 0, packet);
         match action.output() {
             0 => Exit::to(5),
             1 => Exit::to(6),
@@ -532,7 +529,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g25.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g25, cx, element, 0, packet);
         match action.output() {
             0 => self.g26::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -546,7 +543,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g26.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g26, cx, element, 0, packet);
         match action.output() {
             0 => self.g27::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -560,7 +557,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g27.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g27, cx, element, 0, packet);
         match action.output() {
             0 => self.g28::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -574,7 +571,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g28.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g28, cx, element, 0, packet);
         match action.output() {
             0 => self.g29::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -588,7 +585,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g29.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g29, cx, element, 0, packet);
         match action.output() {
             0 => self.g30::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -602,7 +599,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g30.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g30, cx, element, 0, packet);
         match action.output() {
             0 => self.g31::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -616,7 +613,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g31.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g31, cx, element, 0, packet);
         match action.output() {
             0 => Exit::to(7),
             _ => Exit::drop(element, action.reason()),
@@ -630,7 +627,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g32.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g32, cx, element, 0, packet);
         match action.output() {
             0 => self.g33::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -644,7 +641,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g33.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g33, cx, element, 0, packet);
         match action.output() {
             0 => self.g19::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -658,7 +655,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g34.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g34, cx, element, 0, packet);
         match action.output() {
             0 => self.g35::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -672,7 +669,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g35.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g35, cx, element, 0, packet);
         match action.output() {
             0 => self.g19::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -686,7 +683,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g36.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g36, cx, element, 0, packet);
         match action.output() {
             0 => self.g19::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -700,7 +697,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g37.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g37, cx, element, 0, packet);
         match action.output() {
             0 => self.g38::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -714,7 +711,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g38.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g38, cx, element, 0, packet);
         match action.output() {
             0 => Exit::to(10),
             _ => Exit::drop(element, action.reason()),
@@ -866,7 +863,7 @@ impl R1 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g0.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g0, cx, element, 0, packet);
         match action.output() {
             0 => self.g1::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -880,7 +877,7 @@ impl R1 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g1.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g1, cx, element, 0, packet);
         match action.output() {
             0 => self.g2::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -894,7 +891,7 @@ impl R1 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g2.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g2, cx, element, 0, packet);
         match action.output() {
             0 => Exit::to(0),
             1 => Exit::to(1),

@@ -1,7 +1,7 @@
 // Made by `ixora compile`: do not change it, change the configuration.
 
 use element::kernels;
-use graph::fused::{Exit, Members, Program, Region, Single, Way};
+use graph::fused::{Exit, Members, Program, Region, Way, ask};
 use graph::{Cx, Each, Element, Action, Next, PerPacket};
 use memory::{Batch, Packet};
 
@@ -73,7 +73,7 @@ impl R0 {
     // i1/c :: Classifier(12/0800, -)
     #[inline(always)]
     fn g0<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
-        let element = [16, 20][row];
+        let element = const { &[16, 20] }[row];
         if COUNTS {
             cx.count(element);
         }
@@ -82,7 +82,7 @@ impl R0 {
         };
         match action.output() {
             0 => self.g1::<COUNTS>(cx, packet, row),
-            1 => Exit::to([8, 9][row]),
+            1 => Exit::to(const { &[8, 9] }[row]),
             _ => Exit::drop(element, action.reason()),
         }
     }
@@ -91,11 +91,11 @@ impl R0 {
     // i1/Paint@2 :: Paint(2)
     #[inline(always)]
     fn g1<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
-        let element = [17, 21][row];
+        let element = const { &[17, 21] }[row];
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g1[row].single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g1[row], cx, element, 0, packet);
         match action.output() {
             0 => self.g2::<COUNTS>(cx, packet, row),
             _ => Exit::drop(element, action.reason()),
@@ -106,13 +106,12 @@ impl R0 {
     // i1/Strip@3 :: Strip(14)
     #[inline(always)]
     fn g2<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
-        let element = [18, 22][row];
+        let element = const { &[18, 22] }[row];
         if COUNTS {
             cx.count(element);
         }
         let action = {
-            let cx = &mut cx.at(element);
-            kernels::Strip::with(14).packet(cx, 0, packet)
+            if !kernels::Strip::with(14).fast_path(packet) { kernels::Strip::with(14).strip(&mut cx.at(element), packet); } Action::ON
         };
         match action.output() {
             0 => self.g3::<COUNTS>(cx, packet, row),
@@ -124,14 +123,13 @@ impl R0 {
     // i1/k :: CheckIPHeader()
     #[inline(always)]
     fn g3<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
-        let element = [19, 23][row];
+        let element = const { &[19, 23] }[row];
         if COUNTS {
             cx.count(element);
         }
         let action = {
             let kernel = &mut self.g3[row];
-            let cx = &mut cx.at(element);
-            kernel.0.check(cx, packet, kernels::Checks { offset: 0, checksum: true, sources: false })
+            if kernel.0.passes_plain(packet, kernels::Checks { offset: 0, checksum: true, sources: false }) { Action::ON } else { kernel.0.check_any(&mut cx.at(element), packet) }
         };
         match action.output() {
             0 => self.g4::<COUNTS>(cx, packet),
@@ -148,8 +146,7 @@ impl R0 {
         }
         let action = {
             let kernel = &mut self.g4;
-            let cx = &mut cx.at(element);
-            match kernels::route(const { &[kernels::Fixed { prefix: 0x0, mask: 0x0, port: 1, gateway: 0x0 }, kernels::Fixed { prefix: 0xa000000, mask: 0xffff0000, port: 0, gateway: 0x0 }, kernels::Fixed { prefix: 0xa010000, mask: 0xffff0000, port: 2, gateway: 0x0 }, kernels::Fixed { prefix: 0xa020000, mask: 0xffff0000, port: 3, gateway: 0x0 }] }, packet) { Some(action) => action, None => kernel.miss(cx, packet) }
+            match kernels::route(const { &[kernels::Fixed { prefix: 0x0, mask: 0x0, port: 1, gateway: 0x0 }, kernels::Fixed { prefix: 0xa000000, mask: 0xffff0000, port: 0, gateway: 0x0 }, kernels::Fixed { prefix: 0xa010000, mask: 0xffff0000, port: 2, gateway: 0x0 }, kernels::Fixed { prefix: 0xa020000, mask: 0xffff0000, port: 3, gateway: 0x0 }] }, packet) { Some(action) => action, None => kernel.miss(&mut cx.at(element), packet) }
         };
         match action.output() {
             1 => self.g8::<COUNTS>(cx, packet),
@@ -166,11 +163,11 @@ impl R0 {
     // o2/pt :: PaintTee(3)
     #[inline(always)]
     fn g5<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
-        let element = [24, 27, 30][row];
+        let element = const { &[24, 27, 30] }[row];
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g5[row].single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g5[row], cx, element, 0, packet);
         match action.output() {
             0 => self.g6::<COUNTS>(cx, packet, row),
             _ => Exit::drop(element, action.reason()),
@@ -182,14 +179,14 @@ impl R0 {
     // o2/ttl :: DecIPTTL()
     #[inline(always)]
     fn g6<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
-        let element = [25, 28, 31][row];
+        let element = const { &[25, 28, 31] }[row];
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g6[row].single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g6[row], cx, element, 0, packet);
         match action.output() {
             0 => self.g7::<COUNTS>(cx, packet, row),
-            1 => Exit::to([3, 4, 5][row]),
+            1 => Exit::to(const { &[3, 4, 5] }[row]),
             _ => Exit::drop(element, action.reason()),
         }
     }
@@ -199,13 +196,13 @@ impl R0 {
     // o2/EtherEncap@3 :: EtherEncap(0x0800, 02:00:00:00:01:01, 02:00:00:00:02:02)
     #[inline(always)]
     fn g7<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
-        let element = [26, 29, 32][row];
+        let element = const { &[26, 29, 32] }[row];
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g7[row].single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g7[row], cx, element, 0, packet);
         match action.output() {
-            0 => Exit::to([0, 1, 2][row]),
+            0 => Exit::to(const { &[0, 1, 2] }[row]),
             _ => Exit::drop(element, action.reason()),
         }
     }
@@ -217,7 +214,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g8.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g8, cx, element, 0, packet);
         match action.output() {
             row @ 0..=1 => self.g9::<COUNTS>(cx, packet, row),
             _ => Exit::drop(element, action.reason()),
@@ -228,13 +225,13 @@ impl R0 {
     // l1 :: StaticIPLookup(10.4.0.0/15 0)
     #[inline(always)]
     fn g9<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
-        let element = [8, 10][row];
+        let element = const { &[8, 10] }[row];
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g9[row].single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g9[row], cx, element, 0, packet);
         match action.output() {
-            0 => Exit::to([6, 7][row]),
+            0 => Exit::to(const { &[6, 7] }[row]),
             _ => Exit::drop(element, action.reason()),
         }
     }

@@ -1,7 +1,7 @@
 // Made by `ixora compile`: do not change it, change the configuration.
 
 use element::kernels;
-use graph::fused::{Exit, Members, Program, Region, Single, Way};
+use graph::fused::{Exit, Members, Program, Region, Way, ask};
 use graph::{Cx, Each, Element, Action, Next, PerPacket};
 use memory::{Batch, Packet};
 
@@ -88,7 +88,7 @@ impl R0 {
     // c1 :: Classifier(12/0806, 12/0800, -)
     #[inline(always)]
     fn g0<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
-        let element = [1, 3][row];
+        let element = const { &[1, 3] }[row];
         if COUNTS {
             cx.count(element);
         }
@@ -107,11 +107,11 @@ impl R0 {
     // Paint@12 :: Paint(2)
     #[inline(always)]
     fn g1<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
-        let element = [6, 11][row];
+        let element = const { &[6, 11] }[row];
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g1[row].single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g1[row], cx, element, 0, packet);
         match action.output() {
             0 => self.g2::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -126,8 +126,7 @@ impl R0 {
             cx.count(element);
         }
         let action = {
-            let cx = &mut cx.at(element);
-            kernels::Strip::with(14).packet(cx, 0, packet)
+            if !kernels::Strip::with(14).fast_path(packet) { kernels::Strip::with(14).strip(&mut cx.at(element), packet); } Action::ON
         };
         match action.output() {
             0 => self.g3::<COUNTS>(cx, packet),
@@ -144,8 +143,7 @@ impl R0 {
         }
         let action = {
             let kernel = &mut self.g3;
-            let cx = &mut cx.at(element);
-            kernel.0.check(cx, packet, kernels::Checks { offset: 0, checksum: true, sources: true })
+            if kernel.0.passes_plain(packet, kernels::Checks { offset: 0, checksum: true, sources: true }) { Action::ON } else { kernel.0.check_any(&mut cx.at(element), packet) }
         };
         match action.output() {
             0 => self.g4::<COUNTS>(cx, packet),
@@ -161,7 +159,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g4.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g4, cx, element, 0, packet);
         match action.output() {
             0 => self.g5::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -177,8 +175,7 @@ impl R0 {
         }
         let action = {
             let kernel = &mut self.g5;
-            let cx = &mut cx.at(element);
-            match kernels::route(const { &[kernels::Fixed { prefix: 0xa000000, mask: 0xffff0000, port: 0, gateway: 0x0 }, kernels::Fixed { prefix: 0xa010000, mask: 0xffff0000, port: 1, gateway: 0x0 }, kernels::Fixed { prefix: 0xa020000, mask: 0xffff0000, port: 2, gateway: 0xa020009 }, kernels::Fixed { prefix: 0xa030000, mask: 0xffff0000, port: 3, gateway: 0x0 }, kernels::Fixed { prefix: 0xa030700, mask: 0xffffff00, port: 4, gateway: 0x0 }] }, packet) { Some(action) => action, None => kernel.miss(cx, packet) }
+            match kernels::route(const { &[kernels::Fixed { prefix: 0xa000000, mask: 0xffff0000, port: 0, gateway: 0x0 }, kernels::Fixed { prefix: 0xa010000, mask: 0xffff0000, port: 1, gateway: 0x0 }, kernels::Fixed { prefix: 0xa020000, mask: 0xffff0000, port: 2, gateway: 0xa020009 }, kernels::Fixed { prefix: 0xa030000, mask: 0xffff0000, port: 3, gateway: 0x0 }, kernels::Fixed { prefix: 0xa030700, mask: 0xffffff00, port: 4, gateway: 0x0 }] }, packet) { Some(action) => action, None => kernel.miss(&mut cx.at(element), packet) }
         };
         match action.output() {
             4 => Exit::to(17),
@@ -193,11 +190,11 @@ impl R0 {
     // o3/DropBroadcasts@1 :: DropBroadcasts()
     #[inline(always)]
     fn g6<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
-        let element = [19, 29, 39, 49][row];
+        let element = const { &[19, 29, 39, 49] }[row];
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g6[row].single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g6[row], cx, element, 0, packet);
         match action.output() {
             0 => self.g7::<COUNTS>(cx, packet, row),
             _ => Exit::drop(element, action.reason()),
@@ -210,11 +207,11 @@ impl R0 {
     // o3/pt :: PaintTee(4)
     #[inline(always)]
     fn g7<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
-        let element = [20, 30, 40, 50][row];
+        let element = const { &[20, 30, 40, 50] }[row];
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g7[row].single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g7[row], cx, element, 0, packet);
         match action.output() {
             0 => self.g8::<COUNTS>(cx, packet, row),
             _ => Exit::drop(element, action.reason()),
@@ -227,14 +224,14 @@ impl R0 {
     // o3/gw :: IPGWOptions(10.3.0.1)
     #[inline(always)]
     fn g8<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
-        let element = [21, 31, 41, 51][row];
+        let element = const { &[21, 31, 41, 51] }[row];
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g8[row].single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g8[row], cx, element, 0, packet);
         match action.output() {
             0 => self.g9::<COUNTS>(cx, packet, row),
-            1 => Exit::to([13, 14, 15, 16][row]),
+            1 => Exit::to(const { &[13, 14, 15, 16] }[row]),
             _ => Exit::drop(element, action.reason()),
         }
     }
@@ -245,11 +242,11 @@ impl R0 {
     // o3/FixIPSrc@4 :: FixIPSrc(10.3.0.1)
     #[inline(always)]
     fn g9<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
-        let element = [22, 32, 42, 52][row];
+        let element = const { &[22, 32, 42, 52] }[row];
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g9[row].single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g9[row], cx, element, 0, packet);
         match action.output() {
             0 => self.g10::<COUNTS>(cx, packet, row),
             _ => Exit::drop(element, action.reason()),
@@ -262,14 +259,14 @@ impl R0 {
     // o3/ttl :: DecIPTTL()
     #[inline(always)]
     fn g10<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
-        let element = [23, 33, 43, 53][row];
+        let element = const { &[23, 33, 43, 53] }[row];
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g10[row].single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g10[row], cx, element, 0, packet);
         match action.output() {
             0 => self.g11::<COUNTS>(cx, packet, row),
-            1 => Exit::to([9, 10, 11, 12][row]),
+            1 => Exit::to(const { &[9, 10, 11, 12] }[row]),
             _ => Exit::drop(element, action.reason()),
         }
     }
@@ -280,9 +277,9 @@ impl R0 {
     // o3/frag :: IPFragmenter(576)
     #[inline(always)]
     fn g11<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
-        let element = [24, 34, 44, 54][row];
+        let element = const { &[24, 34, 44, 54] }[row];
         let Some(action) = kernels::fits(packet, 576).then_some(Action::ON) else {
-            return Exit::aside([1, 2, 3, 4][row]);
+            return Exit::aside(const { &[1, 2, 3, 4] }[row]);
         };
         if COUNTS {
             cx.count(element);
@@ -299,13 +296,13 @@ impl R0 {
     // o3/EtherEncap@7 :: EtherEncap(0x0800, 02:00:00:00:01:01, 02:00:00:00:02:03)
     #[inline(always)]
     fn g12<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, row: usize) -> Exit {
-        let element = [25, 35, 45, 55][row];
+        let element = const { &[25, 35, 45, 55] }[row];
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g12[row].single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g12[row], cx, element, 0, packet);
         match action.output() {
-            0 => Exit::to([5, 6, 7, 8][row]),
+            0 => Exit::to(const { &[5, 6, 7, 8] }[row]),
             _ => Exit::drop(element, action.reason()),
         }
     }

@@ -1,7 +1,7 @@
 // Made by `ixora compile`: do not change it, change the configuration.
 
 use element::kernels;
-use graph::fused::{Exit, Members, Program, Region, Single, Way};
+use graph::fused::{Exit, Members, Program, Region, Way, ask};
 use graph::{Cx, Each, Element, Action, Next, PerPacket};
 use memory::{Batch, Packet};
 
@@ -57,8 +57,7 @@ impl R0 {
             cx.count(element);
         }
         let action = {
-            let cx = &mut cx.at(element);
-            kernels::Strip::with(4).packet(cx, 0, packet)
+            if !kernels::Strip::with(4).fast_path(packet) { kernels::Strip::with(4).strip(&mut cx.at(element), packet); } Action::ON
         };
         match action.output() {
             0 => self.g1::<COUNTS>(cx, packet),
@@ -73,7 +72,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g1.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g1, cx, element, 0, packet);
         match action.output() {
             0 => self.g2::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -87,7 +86,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g2.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g2, cx, element, 0, packet);
         match action.output() {
             0 => self.g3::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -101,7 +100,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g3.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g3, cx, element, 0, packet);
         match action.output() {
             0 => self.g4::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),
@@ -115,7 +114,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g4.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g4, cx, element, 0, packet);
         match action.output() {
             0 => Exit::to(0),
             _ => Exit::drop(element, action.reason()),
@@ -129,7 +128,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g5.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g5, cx, element, 0, packet);
         match action.output() {
             0 => self.g6::<COUNTS>(cx, packet),
             1 => Exit::to(1),
@@ -144,7 +143,7 @@ impl R0 {
         if COUNTS {
             cx.count(element);
         }
-        let action = self.g6.single(&mut cx.at(element), 0, packet);
+        let action = ask(&mut self.g6, cx, element, 0, packet);
         match action.output() {
             0 => self.g1::<COUNTS>(cx, packet),
             _ => Exit::drop(element, action.reason()),

@@ -129,6 +129,8 @@ impl Classifier {
 }
 
 impl PerPacket for Classifier {
+    const HAS_FAST_PATH: bool = true;
+
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         match self.program.classify(packet) {

@@ -213,6 +213,8 @@ impl OneHeader for EtherEncap {
 }
 
 impl PerPacket for EtherEncap {
+    const HAS_FAST_PATH: bool = true;
+
     #[inline]
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let done =

@@ -131,6 +131,8 @@ pub struct GetIpAddress {
 }
 
 impl PerPacket for GetIpAddress {
+    const HAS_FAST_PATH: bool = true;
+
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         if self.fast_path(packet) { Action::ON } else { Action::drop(0) }

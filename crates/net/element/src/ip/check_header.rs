@@ -178,16 +178,10 @@ impl CheckIpHeader {
         Checks { offset: self.offset, checksum: self.checksum, sources: !self.bad_src.is_empty() }
     }
 
-    /// Looks at a packet. `checks` are its own: known beforehand they cost nothing.
-    #[inline(always)]
-    pub fn check(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, checks: Checks) -> Action {
-        if self.passes_plain(packet, checks) { Action::ON } else { self.check_any(cx, packet, checks) }
-    }
-
     /// Deals with a packet of one segment whose header is right and has no options, as most are:
-    /// whether it is one.
+    /// whether it is one. `checks` are its own: known beforehand they cost nothing.
     #[inline(always)]
-    fn passes_plain(&self, packet: &mut Packet, checks: Checks) -> bool {
+    pub fn passes_plain(&self, packet: &mut Packet, checks: Checks) -> bool {
         let offset = checks.offset;
         let Some(bytes) = packet.get(offset..) else { return false };
         let Some(header) = ipv4::Header::of(bytes) else { return false };
@@ -209,7 +203,8 @@ impl CheckIpHeader {
 
     /// Looks at any packet.
     #[cold]
-    fn check_any(&mut self, cx: &mut Cx<'_>, packet: &mut Packet, checks: Checks) -> Action {
+    pub fn check_any(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Action {
+        let checks = self.checks();
         let offset = checks.offset;
         let Some(bytes) = packet.get(offset..) else { return self.bad(cx, 0) };
         let Some(fixed) = ipv4::Header::of(bytes) else { return self.bad(cx, 0) };
@@ -248,9 +243,11 @@ impl CheckIpHeader {
 }
 
 impl PerPacket for CheckIpHeader {
+    const HAS_FAST_PATH: bool = true;
+
     #[inline]
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
-        self.check(cx, packet, self.checks())
+        if self.fast_path(packet) { Action::ON } else { self.check_any(cx, packet) }
     }
 
     #[inline(always)]
@@ -277,6 +274,9 @@ fn code(element: &dyn Element) -> Code {
         let Checks { offset, checksum, sources } = kernel.checks();
         let checks =
             format!("kernels::Checks {{ offset: {offset}, checksum: {checksum}, sources: {sources} }}");
-        Some(Code::Action(format!("kernel.0.check(cx, packet, {checks})")))
+        Some(Code::Action(format!(
+            "if kernel.0.passes_plain(packet, {checks}) {{ Action::ON }} \
+             else {{ kernel.0.check_any(&mut cx.at(element), packet) }}"
+        )))
     })
 }

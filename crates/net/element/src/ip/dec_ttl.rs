@@ -62,6 +62,8 @@ pub struct DecIpTtl {
 }
 
 impl PerPacket for DecIpTtl {
+    const HAS_FAST_PATH: bool = true;
+
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let Some(mut ip) = ip_header::fixed_mut(packet) else { return Action::drop(1) };

@@ -38,6 +38,8 @@ pub struct DropBroadcasts {
 }
 
 impl PerPacket for DropBroadcasts {
+    const HAS_FAST_PATH: bool = true;
+
     #[inline]
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         match packet.annotations().reach {

@@ -55,6 +55,8 @@ impl FixIpSrc {
 }
 
 impl PerPacket for FixIpSrc {
+    const HAS_FAST_PATH: bool = true;
+
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         if packet.u8_at(FIX_IP_SRC) != 0 {

@@ -148,6 +148,8 @@ impl IpGwOptions {
 }
 
 impl PerPacket for IpGwOptions {
+    const HAS_FAST_PATH: bool = true;
+
     #[inline]
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         if self.fast_path(packet) {

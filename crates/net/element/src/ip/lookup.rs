@@ -313,7 +313,7 @@ fn code(element: &dyn Element) -> Code {
         };
         let routes = routes.iter().map(line).collect::<Vec<_>>().join(", ");
         Some(Code::Action(format!(
-            "match kernels::route(const {{ &[{routes}] }}, packet) {{ Some(action) => action, None => kernel.miss(cx, packet) }}"
+            "match kernels::route(const {{ &[{routes}] }}, packet) {{ Some(action) => action, None => kernel.miss(&mut cx.at(element), packet) }}"
         )))
     })
 }

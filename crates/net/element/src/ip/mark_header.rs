@@ -36,6 +36,8 @@ pub struct MarkIpHeader {
 }
 
 impl PerPacket for MarkIpHeader {
+    const HAS_FAST_PATH: bool = true;
+
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         self.fast_path(packet);

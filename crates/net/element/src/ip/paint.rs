@@ -146,6 +146,8 @@ impl Color {
 pub struct Paint(Color);
 
 impl PerPacket for Paint {
+    const HAS_FAST_PATH: bool = true;
+
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         self.fast_path(packet);
@@ -168,6 +170,8 @@ impl PerPacket for Paint {
 pub struct CheckPaint(Color);
 
 impl PerPacket for CheckPaint {
+    const HAS_FAST_PATH: bool = true;
+
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         if self.0.is_of(packet) { Action::ON } else { Action::out_or_drop(1, 0) }
@@ -198,6 +202,8 @@ impl PaintTee {
 }
 
 impl Single for PaintTee {
+    const HAS_FAST_PATH: bool = true;
+
     #[inline(always)]
     fn single(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         if self.0.is_of(packet) {

@@ -37,6 +37,12 @@ impl Strip {
         Strip { length }
     }
 
+    /// Strips a packet that may have no more than that.
+    #[cold]
+    pub fn strip(&self, cx: &mut Cx<'_>, packet: &mut Packet) {
+        cx.strip(packet, self.length);
+    }
+
     /// How many bytes it strips.
     pub fn length(&self) -> usize {
         self.length
@@ -44,6 +50,8 @@ impl Strip {
 }
 
 impl PerPacket for Strip {
+    const HAS_FAST_PATH: bool = true;
+
     #[inline]
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         cx.strip(packet, self.length);
@@ -63,6 +71,9 @@ impl PerPacket for Strip {
 /// Its code in programs: with its configuration in it, where that is known.
 fn code(element: &dyn Element) -> Code {
     of_type(element, |Each(kernel): &Each<Strip>| {
-        Some(Code::Action(format!("kernels::Strip::with({}).packet(cx, 0, packet)", kernel.length())))
+        let strip = format!("kernels::Strip::with({})", kernel.length());
+        Some(Code::Action(format!(
+            "if !{strip}.fast_path(packet) {{ {strip}.strip(&mut cx.at(element), packet); }} Action::ON"
+        )))
     })
 }

@@ -40,8 +40,9 @@ pub struct Inside {
 pub enum Code {
     /// It is asked as it is ([`Single`]).
     Asked,
-    /// The action of `packet`, an expression in which `kernel` is the element and `cx` its
-    /// view.
+    /// The action of `packet`, an expression in which `kernel` is the element and
+    /// `cx.at(element)` its view: made only where it is used, which should not be for most
+    /// packets.
     Action(String),
     /// The action of `packet` as an `Option`, without the element; where there is none the
     /// packet leaves the program for it.

@@ -63,12 +63,16 @@ pub trait PerPacket: Send + 'static {
         Ok(())
     }
 
+    /// Whether it has a [`fast_path`](Self::fast_path).
+    const HAS_FAST_PATH: bool = false;
+
     /// Deals with a packet that came in at `input`; where it goes.
     fn packet(&mut self, cx: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Action;
 
     /// Deals with a packet that goes to output 0, as most do, where that takes nothing but the
     /// packet and the element: whether it did. Of another packet nothing was changed, and
-    /// [`packet`](Self::packet) deals with it.
+    /// [`packet`](Self::packet) deals with it. Elements that write it set
+    /// [`HAS_FAST_PATH`](Self::HAS_FAST_PATH).
     #[allow(unused_variables)]
     #[inline(always)]
     fn fast_path(&mut self, packet: &mut Packet) -> bool {
