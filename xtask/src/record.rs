@@ -96,7 +96,12 @@ const BENCHES: &[Bench] = &[
         settings: &["source", "workload", "batch"],
         needs: Needs::Click,
     },
-    Bench { name: "peers", words: "peers", settings: &["ours.work", "theirs.driver"], needs: Needs::Dpdk },
+    Bench {
+        name: "peers",
+        words: "peers",
+        settings: &["nic", "ours.work", "theirs.driver"],
+        needs: Needs::Dpdk,
+    },
     Bench { name: "virtio", words: "virtio", settings: &["ring", "peer"], needs: Needs::Dpdk },
 ];
 

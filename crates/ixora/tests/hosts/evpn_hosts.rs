@@ -8,6 +8,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crate::common::host::{Host, ip};
 use crate::common::{IXORA, Running, may_make_interfaces, output, start_command, until};
@@ -124,15 +125,32 @@ impl Fabric {
     /// Waits until a leaf floods to these and no others.
     fn until_floods(&self, leaf: usize, to: &[usize]) {
         let to: Vec<String> = to.iter().map(|leaf| loopback(*leaf)).collect();
-        let mut seen = vec![];
+        let (mut seen, mut looked, start) = (vec![], 1u32, Instant::now());
         until(&format!("flood list of leaf {leaf}: {to:?}"), || {
             let floods = self.leaf(leaf).flood();
-            if floods != seen {
+            if floods != seen || start.elapsed() > Duration::from_secs(25) * looked {
                 println!("leaf {leaf} floods to {floods:?}"); // told where the test fails
+                self.tell_of_kernels();
                 seen.clone_from(&floods);
+                looked += 1;
             }
             floods == to
         });
+    }
+
+    /// Prints what FRR wrote into the leaves' kernels, and what connections of BGP there are: who of
+    /// BGP, the kernel and the endpoint is behind.
+    fn tell_of_kernels(&self) {
+        let hosts = self.leaves.iter().map(|leaf| &leaf.host).chain(self.spines.iter().map(|spine| &spine.0));
+        for (number, host) in (1..).zip(hosts) {
+            for shown in ["bridge fdb show dev vx10", "ss -tno"] {
+                let mut words = shown.split(' ');
+                let program = words.next().unwrap_or_default();
+                let arguments: Vec<&str> = words.collect();
+                let shown = host.run(move || output(Command::new(program).args(arguments)));
+                println!("{number}: {}", String::from_utf8_lossy(&shown.stdout));
+            }
+        }
     }
 
     /// Waits until one machine has an answer of the address that another one was given.

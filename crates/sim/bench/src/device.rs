@@ -7,6 +7,7 @@ use testbed::inprocess::{Handle, InProcess};
 use testbed::wire::{Cable, Plug, Spec, plug};
 use testbed::{Device, i40e, ixgbe};
 
+use crate::peers::Nic;
 use crate::{Error, Result};
 
 /// The model of the 82599, with a wire in its port.
@@ -36,15 +37,18 @@ pub fn minimal(frames: Vec<Vec<u8>>) -> Result<(bus::Pci, Handle)> {
 
 /// As [`minimal`], for a driver of another process; it gives the same packet of `len`
 /// bytes again and again.
-pub fn minimal_external(index: u8, len: usize) -> Result<(ExternalDriver, Handle)> {
-    ExternalDriver::new(minimal_device(index, vec![testbed::minimal::outline(len)])?).map_err(no_pages)
+pub fn minimal_external(nic: Nic, index: u8, len: usize) -> Result<(ExternalDriver, Handle)> {
+    let frames = vec![testbed::minimal::outline(len)];
+    let device = match nic {
+        Nic::Ixgbe => minimal_device(index, frames),
+        Nic::I40e => minimal_xl710_device(index, frames),
+    };
+    ExternalDriver::new(device?).map_err(no_pages)
 }
 
 /// A minimal XL710 that gives these frames over and over.
 pub fn minimal_xl710(frames: Vec<Vec<u8>>) -> Result<(bus::Pci, Handle)> {
-    let cable = Cable::open(&"sink".parse()?)?; // nothing comes out of its port
-    let device = testbed::minimal::xl710::open(ixgbe::mac(0), frames, cable);
-    Ok(InProcess::new(device.map_err(no_pages)?))
+    Ok(InProcess::new(minimal_xl710_device(0, frames)?))
 }
 
 /// The model of the XL710, with a wire in its port.
@@ -80,6 +84,11 @@ fn card((physical, virtuals): (Device, Vec<Device>)) -> Result<[(bus::Pci, Handl
 fn minimal_device(index: u8, frames: Vec<Vec<u8>>) -> Result<Device> {
     let cable = Cable::open(&"sink".parse()?)?; // nothing comes out of its port
     testbed::minimal::open(ixgbe::mac(index), frames, cable).map_err(no_pages)
+}
+
+fn minimal_xl710_device(index: u8, frames: Vec<Vec<u8>>) -> Result<Device> {
+    let cable = Cable::open(&"sink".parse()?)?; // nothing comes out of its port
+    testbed::minimal::xl710::open(ixgbe::mac(index), frames, cable).map_err(no_pages)
 }
 
 fn no_pages(error: std::io::Error) -> Error {

@@ -1,6 +1,6 @@
-//! Our 82599 driver beside DPDK's, on the same device.
+//! Our drivers of the 82599 and of the XL710 beside DPDK's, on the same device.
 //!
-//! DPDK's `testpmd` runs unmodified in a process of its own, on the minimal device
+//! DPDK's `testpmd` runs unmodified in a process of its own, on a minimal device
 //! (`testbed::minimal`): its registers are shared as PCI's `resource0` is, its
 //! hugepages are mapped by physical address. So this needs root and x86-64. The
 //! two take turns, window by window, on the same two cores; whoever does not run
@@ -24,15 +24,43 @@ use crate::distance::{Line, near_or_all};
 use crate::figures::Spread;
 use crate::rig::{Done, Rig};
 use crate::two_cores::{self, Window};
-use crate::{CompletionName, DeviceName, Error, Result, Setting, Workload};
+use crate::{Choice, CompletionName, DeviceName, Error, Result, Setting, Workload};
 pub use memory::Reserve;
 use runtime::cores::pin;
 pub use testpmd::Path;
 use testpmd::Testpmd;
 
+/// The device that both drivers have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Nic {
+    /// A minimal 82599.
+    #[serde(rename = "82599")]
+    Ixgbe,
+    /// A minimal XL710.
+    #[serde(rename = "xl710")]
+    I40e,
+}
+
+impl Nic {
+    /// All of them.
+    pub const ALL: &[Choice<Nic>] = &[
+        (Nic::Ixgbe, "82599", "As little of an 82599 as possible: ixgbe"),
+        (Nic::I40e, "xl710", "As little of an XL710 as possible: i40e"),
+    ];
+
+    fn device(self) -> DeviceName {
+        match self {
+            Nic::Ixgbe => DeviceName::Minimal,
+            Nic::I40e => DeviceName::MinimalXl710,
+        }
+    }
+}
+
 /// How to measure.
 #[derive(Debug, Clone)]
 pub struct Setup {
+    /// On which device.
+    pub nic: Nic,
     /// Where DPDK's packages were unpacked; else the one installed.
     pub dpdk: Option<PathBuf>,
     /// Packets a call, at most.
@@ -89,6 +117,8 @@ pub struct Figures {
 /// Two drivers at the same work, in turns.
 #[derive(Debug, Serialize)]
 pub struct Pair {
+    /// The device that both had.
+    pub nic: Nic,
     /// Our driver's.
     pub ours: Figures,
     /// The figures of DPDK's driver.
@@ -113,7 +143,7 @@ pub fn measure(setup: &Setup, path: Path, work: Work, progress: &mut dyn FnMut(u
         Work::Forward => Workload::Fwd,
         Work::Macswap => Workload::Macswap,
     };
-    let (device, completion) = (DeviceName::Minimal, CompletionName::Report);
+    let (device, completion) = (setup.nic.device(), CompletionName::Report);
     let mut rig = Rig::new(&Setting { device, workload, batch, ring, queues: 1, size, completion })?;
     let peer = Testpmd::start(setup, path, work)?;
     let line = Arc::new(Line::default());
@@ -127,7 +157,7 @@ pub fn measure(setup: &Setup, path: Path, work: Work, progress: &mut dyn FnMut(u
         return Err(Error::new("DPDK's memory was not all mapped: the figures mean nothing"));
     }
     let name = if path == Path::Vector { "DPDK vector" } else { "DPDK scalar" };
-    Ok(Pair::of(name, work, ours, theirs))
+    Ok(Pair::of(setup.nic, name, work, ours, theirs))
 }
 
 /// As [`two_cores::window`], of a process that runs by itself.
@@ -147,7 +177,7 @@ fn window(peer: &Testpmd, line: &Arc<Line>, model: usize) -> Result<Window> {
 }
 
 impl Pair {
-    fn of(name: &'static str, work: Work, ours: Vec<Window>, theirs: Vec<Window>) -> Pair {
+    fn of(nic: Nic, name: &'static str, work: Work, ours: Vec<Window>, theirs: Vec<Window>) -> Pair {
         let both: Vec<_> = ours.into_iter().zip(theirs).collect();
         let windows = both.len();
         let (chosen, near_windows) = near_or_all(both, |(a, b)| a.is_near() && b.is_near());
@@ -155,7 +185,7 @@ impl Pair {
         let ratio = Spread::of(ratios.collect());
         let (ours, theirs): (Vec<_>, Vec<_>) = chosen.into_iter().unzip();
         let (ours, theirs) = (Figures::of("ixora", work, &ours), Figures::of(name, work, &theirs));
-        Pair { ours, theirs, ratio, windows, near_windows }
+        Pair { nic, ours, theirs, ratio, windows, near_windows }
     }
 }
 

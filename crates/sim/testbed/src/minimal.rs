@@ -14,6 +14,7 @@
 //! tell a driver what it did wrong. A ring that a driver takes back may be
 //! touched once more, in the step that is under way.
 
+mod registers;
 mod rings;
 pub mod xl710;
 
@@ -33,7 +34,7 @@ use crate::device::{Device, Parts, PolledPages, Vectors};
 use crate::ixgbe;
 use crate::view::{BarPages, Trust, View};
 use crate::wire::Cable;
-use rings::{LONGEST, Layout, Rings, Setup};
+use rings::{DESCRIPTOR, LONGEST, Layout, Rings, Setup};
 
 /// Queue pairs that are looked at.
 const QUEUES: usize = 16;
@@ -145,7 +146,16 @@ impl Minimal {
             let (len, head) = (pages.load(RDLEN::at(queue)).into(), pages.load(RDH::at(queue)));
             let legacy = pages.load(SRRCTL::at(queue)) & SRRCTL::DESCTYPE_MASK == SRRCTL::DESCTYPE_LEGACY;
             let tail_at = RDT::at(queue);
-            rings.add_rx(Setup { queue, base, len, tail_at, head, write_back: None, legacy });
+            rings.add_rx(Setup {
+                queue,
+                base,
+                len,
+                bytes: DESCRIPTOR,
+                tail_at,
+                head,
+                write_back: None,
+                legacy,
+            });
         }
         for ring in rings.rx.iter_mut().filter(|ring| ring.published != ring.head) {
             ring.published = ring.head;
@@ -163,7 +173,16 @@ impl Minimal {
             let wanted = pages.load(TDWBAL::at(queue)) & TDWBAL::HEAD_WB_EN != 0;
             let write_back = wanted.then(|| address(pages, TDWBAH::at(queue), TDWBAL::at(queue)) & !3);
             let tail_at = TDT::at(queue);
-            rings.add_tx(Setup { queue, base, len, tail_at, head, write_back, legacy: false });
+            rings.add_tx(Setup {
+                queue,
+                base,
+                len,
+                bytes: DESCRIPTOR,
+                tail_at,
+                head,
+                write_back,
+                legacy: false,
+            });
         }
         for ring in rings.tx.iter_mut().filter(|ring| ring.published != ring.head) {
             ring.published = ring.head;

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use super::Nic;
+
 /// A shell's command: makes devices and mounts, then becomes the driver. `$0`
 /// is the tree, the arguments are the driver's command line.
 pub const ENTER: &str = r#"
@@ -30,9 +32,34 @@ mount --rbind "$0/dev" /dev
 exec "$@"
 "#;
 
+/// What a driver finds of a device before it maps registers.
+#[derive(Debug, Clone, Copy)]
+pub struct Function {
+    device: u16,
+    /// Bytes of BAR 0.
+    registers: u64,
+}
+
+impl Function {
+    /// A minimal device's.
+    pub fn of(nic: Nic) -> Function {
+        match nic {
+            Nic::Ixgbe => {
+                Function { device: testbed::minimal::DEVICE, registers: regs::ixgbe::BAR0_LEN.into() }
+            }
+            Nic::I40e => {
+                Function { device: testbed::i40e::DEVICE_QSFP, registers: regs::i40e::BAR0_LEN.into() }
+            }
+        }
+    }
+}
+
 /// The tree; removed when dropped.
 #[derive(Debug)]
 pub struct Tree(TempDir);
+
+/// Where BAR 0 would be on a bus.
+const BAR0: u64 = 0xF000_0000;
 
 /// The address of device `n`.
 pub fn address(n: usize) -> String {
@@ -42,12 +69,12 @@ pub fn address(n: usize) -> String {
 impl Tree {
     /// A tree of devices whose registers are these files, which must stay open
     /// as long as the tree is used.
-    pub fn new(registers: &[BorrowedFd<'_>], device: u16) -> io::Result<Tree> {
+    pub fn new(registers: &[BorrowedFd<'_>], function: Function) -> io::Result<Tree> {
         let tree = Tree(tempfile::Builder::new().prefix("ixora-peers-").tempdir()?);
         fs::create_dir(tree.path().join("dev"))?;
         fs::create_dir_all(tree.path().join("igb_uio"))?;
         for (n, file) in registers.iter().enumerate() {
-            tree.add(n, device, *file)?;
+            tree.add(n, function, *file)?;
         }
         Ok(tree)
     }
@@ -62,7 +89,8 @@ impl Tree {
         self.path().join("devices")
     }
 
-    fn add(&self, n: usize, device: u16, registers: BorrowedFd<'_>) -> io::Result<()> {
+    fn add(&self, n: usize, function: Function, registers: BorrowedFd<'_>) -> io::Result<()> {
+        let Function { device, registers: len } = function;
         let place = self.devices().join(address(n));
         fs::create_dir_all(place.join(format!("uio/uio{n}")))?;
         let class = self.path().join(format!("class/uio/uio{n}"));
@@ -74,7 +102,7 @@ impl Tree {
             place.join("resource0"),
         )?;
         // Flags: IORESOURCE_MEM.
-        let first = format!("0x{:016x} 0x{:016x} 0x200\n", 0xF000_0000_u64, 0xF001_FFFF_u64);
+        let first = format!("0x{BAR0:016x} 0x{:016x} 0x200\n", BAR0 + len - 1);
         let none = format!("0x{0:016x} 0x{0:016x} 0x{0:016x}\n", 0);
         fs::write(place.join("resource"), first + &none.repeat(6))?;
         let mut config = vec![0; 256];

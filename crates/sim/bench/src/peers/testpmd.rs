@@ -1,4 +1,4 @@
-//! DPDK's own forwarder, `testpmd`, with its ixgbe driver on two minimal devices.
+//! DPDK's own forwarder, `testpmd`, with its driver on two minimal devices.
 
 use std::fs::File;
 use std::process::{Child, Command, Stdio};
@@ -11,8 +11,8 @@ use testbed::inprocess::Handle;
 use testbed::testpmd::Dpdk;
 
 use super::memory::hugepages;
-use super::sysfs::{ENTER, Tree, address};
-use super::{Setup, Work};
+use super::sysfs::{ENTER, Function, Tree, address};
+use super::{Nic, Setup, Work};
 use crate::{Error, Result};
 
 /// MiB of hugepages that it is given.
@@ -51,13 +51,14 @@ impl Testpmd {
     fn launch(setup: &Setup, path: Path, work: Work) -> Result<Testpmd> {
         let (mut outsides, mut handles) = (Vec::new(), Vec::new());
         for n in 0..2 {
-            let (outside, handle) = crate::device::minimal_external(n, setup.size.saturating_sub(4))?;
+            let (outside, handle) =
+                crate::device::minimal_external(setup.nic, n, setup.size.saturating_sub(4))?;
             outsides.push(outside);
             handles.push(handle);
         }
         let registers: Vec<_> = outsides.iter().map(ExternalDriver::registers).collect();
         let failed = |what: &str, error| Error::new(format!("{what}: {error}"));
-        let tree = Tree::new(&registers, testbed::minimal::DEVICE)
+        let tree = Tree::new(&registers, Function::of(setup.nic))
             .map_err(|error| failed("cannot make a tree of devices", error))?;
         // It looks at registers as soon as it starts, from its main thread on
         // the device's core, and waits for some of them by the microsecond.
@@ -165,7 +166,11 @@ fn command(setup: &Setup, tree: &Tree, path: Path, work: Work) -> std::io::Resul
             Dpdk::find().ok_or_else(|| std::io::Error::other("no DPDK: cargo xtask peers fetches one"))?
         }
     };
-    let testpmd = dpdk.command(&["bus_pci", "mempool_ring", "net_ixgbe"])?;
+    let driver = match setup.nic {
+        Nic::Ixgbe => "net_ixgbe",
+        Nic::I40e => "net_i40e",
+    };
+    let testpmd = dpdk.command(&["bus_pci", "mempool_ring", driver])?;
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private", "sh", "-c", ENTER]).arg(tree.path());
     command.arg(testpmd.get_program()).args(testpmd.get_args());

@@ -1,5 +1,5 @@
-//! What minimal devices have in common, whatever chip they stand for: rings of 16-byte
-//! descriptors whose memory is known, into which frames are copied and from which packets are
+//! What minimal devices have in common, whatever chip they stand for: rings of descriptors of
+//! 16 bytes, or of 32 of which the first 16 are used, whose memory is known, into which frames are copied and from which packets are
 //! taken. Where the rings lie and when they run, the chip's own file tells.
 
 use std::marker::PhantomData;
@@ -10,8 +10,9 @@ use crate::view::{BarPages, View, Window};
 
 /// Packets moved for a queue in one step, at most.
 const BURST: u32 = 64;
-/// Bytes of a descriptor, and where its second word begins.
-const DESCRIPTOR: usize = 16;
+/// Bytes of a descriptor.
+pub(super) const DESCRIPTOR: usize = 16;
+/// Where the second word of a descriptor begins.
 const SECOND: usize = 8;
 /// The longest frame that is given, in bytes: what fits a driver's buffer.
 pub(super) const LONGEST: usize = 2048;
@@ -40,6 +41,8 @@ pub(super) struct Ring {
     pub queue: usize,
     window: Window,
     mask: u32,
+    /// Bytes of a descriptor, as a power of two.
+    shift: u32,
     /// Where its tail is in BAR 0.
     tail_at: u32,
     pub head: u32,
@@ -58,6 +61,8 @@ pub(super) struct Setup {
     pub base: u64,
     /// Bytes of it.
     pub len: u64,
+    /// Bytes of a descriptor.
+    pub bytes: usize,
     pub tail_at: u32,
     pub head: u32,
     pub write_back: Option<u64>,
@@ -69,11 +74,12 @@ impl Ring {
     /// The ring, if it is one: a power of two of descriptors in memory that the device can
     /// reach.
     fn new(view: &View, setup: Setup) -> Option<Ring> {
-        let Setup { queue, base, len, tail_at, head, write_back, legacy } = setup;
-        let count = u32::try_from(len / DESCRIPTOR as u64).ok().filter(|count| count.is_power_of_two())?;
+        let Setup { queue, base, len, bytes, tail_at, head, write_back, legacy } = setup;
+        let shift = bytes.is_power_of_two().then_some(bytes.ilog2()).filter(|_| bytes >= DESCRIPTOR)?;
+        let count = u32::try_from(len >> shift).ok().filter(|count| count.is_power_of_two())?;
         let window = view.window(base, len)?;
         let (mask, head) = (count - 1, head & (count - 1));
-        Some(Ring { queue, window, mask, tail_at, head, published: head, write_back, legacy })
+        Some(Ring { queue, window, mask, shift, tail_at, head, published: head, write_back, legacy })
     }
 
     /// How many descriptors the driver has handed over.
@@ -85,7 +91,7 @@ impl Ring {
     /// Where the descriptor at the head is.
     #[inline(always)]
     fn at(&self) -> usize {
-        self.head as usize * DESCRIPTOR
+        (self.head as usize) << self.shift
     }
 
     #[inline(always)]
