@@ -14,6 +14,7 @@ mod overlay_flaps;
 mod overlay_hosts;
 mod overlay_learns;
 mod ovs_hosts;
+mod peers;
 mod router_hosts;
 mod segment_hosts;
 mod serve_hosts;

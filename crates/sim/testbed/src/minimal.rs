@@ -25,7 +25,7 @@ use model::{Chip, Pages};
 use regs::ixgbe::descriptor::{rx_high, rx_legacy, tx};
 use regs::ixgbe::{
     ANLP1, CTRL, EEC, EERD, LINKS, MSCA, RAH, RAL, RDBAH, RDBAL, RDH, RDLEN, RDRXCTL, RDT, RXCTRL, RXDCTL,
-    SECRXSTAT, SECTXSTAT, SRRCTL, TDBAH, TDBAL, TDH, TDLEN, TDT, TDWBAH, TDWBAL, TXDCTL,
+    SECRXSTAT, SECTXSTAT, SRRCTL, SRRCTL_ALIAS, TDBAH, TDBAL, TDH, TDLEN, TDT, TDWBAH, TDWBAL, TXDCTL,
 };
 use wire::MacAddress;
 use wire::ethernet::{self, EtherType};
@@ -144,7 +144,9 @@ impl Minimal {
         for queue in (0..QUEUES).filter(|&n| on(n)) {
             let base = address(pages, RDBAH::at(queue), RDBAL::at(queue));
             let (len, head) = (pages.load(RDLEN::at(queue)).into(), pages.load(RDH::at(queue)));
-            let legacy = pages.load(SRRCTL::at(queue)) & SRRCTL::DESCTYPE_MASK == SRRCTL::DESCTYPE_LEGACY;
+            // Memory does not know that a register has two places; a driver writes to one of them.
+            let split = pages.load(SRRCTL::at(queue)) | pages.load(SRRCTL_ALIAS::at(queue));
+            let legacy = split & SRRCTL::DESCTYPE_MASK == SRRCTL::DESCTYPE_LEGACY;
             let tail_at = RDT::at(queue);
             rings.add_rx(Setup {
                 queue,
