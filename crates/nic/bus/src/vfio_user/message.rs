@@ -134,6 +134,9 @@ pub enum Malformed {
     /// More file descriptors than [`MAX_FDS`], or some where none belong.
     #[error("file descriptors that do not belong")]
     Fds,
+    /// A byte out of band (`MSG_OOB`), of which no message of a stream consists.
+    #[error("a byte out of band")]
+    OutOfBand,
 }
 
 impl Malformed {

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 pub use super::served::{DmaAccess, RegionInfo, Served, Shared};
 
-use super::message::{Command, Encoder, HEADER, decode_header};
+use super::message::{Command, Encoder, HEADER, Malformed, decode_header};
 use super::session::Session;
 use super::transport::{Fault, Received, WaitLimit, dial, receive, send};
 use crate::{Error, LONGEST_SOCKET_PATH, Result};
@@ -258,13 +258,17 @@ fn wait_for_message(
         if session.is_memory_lost() {
             return Err(Fault::MemoryLost);
         }
-        let mut fds = vec![PollFd::new(stream, PollFlags::IN)];
+        let mut fds = vec![PollFd::new(stream, PollFlags::IN | PollFlags::PRI)];
         if let Some(server) = server.as_deref() {
             fds.push(PollFd::new(&server.listener, PollFlags::IN));
             fds.extend(server.refused.iter().map(|(stream, _)| PollFd::new(stream, PollFlags::IN)));
         }
         if !idle.wait_once(&mut fds)? {
             continue;
+        }
+        // Reading passes such a byte over and then waits for the next, which may never come.
+        if fds[0].revents().contains(PollFlags::PRI) {
+            return Err(Fault::Malformed(Malformed::OutOfBand));
         }
         if !fds[0].revents().is_empty() {
             return Ok(()); // first: a client that hung up makes room

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use bus::vhost_user::message::{HEADER, Header, MAX_BODY, Request, flags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::{Errno, ioctl_fionread};
+use rustix::io::{Errno, ioctl_fionread, retry_on_intr};
 use rustix::net::{RecvFlags, recv};
 
 /// How long a front end may take for the rest of a message, or to read answers.
@@ -44,6 +44,8 @@ pub(super) enum SessionEnd {
     Unfinished,
     #[error("announces a message of {0} bytes")]
     TooLong(u32),
+    #[error("sent a byte out of band")]
+    OutOfBand,
     #[error("does not read its answers")]
     NotReading,
     #[error("took away pages of memory that it shares (truncated or punched: SIGBUS)")]
@@ -79,8 +81,12 @@ pub(super) fn pass(stream: &UnixStream, stop: &AtomicBool) -> Result<Event, Sess
     let deadline = Instant::now() + TIME_LIMIT;
     while !stop.load(Ordering::Relaxed) {
         let here = ioctl_fionread(stream).map_err(SessionEnd::Os)?;
+        // Counted just now, but never read: the crate would wait for the rest for ever.
+        if events_of(stream, PollFlags::PRI)?.contains(PollFlags::PRI) {
+            return Err(SessionEnd::OutOfBand);
+        }
         if is_whole(stream, here)? {
-            return room(stream).map(|()| Event::Message);
+            return room(stream, stop);
         }
         // All that is here was counted before the hang-up is looked for.
         if hung_up(stream)? && ioctl_fionread(stream).map_err(SessionEnd::Os)? == here {
@@ -112,21 +118,32 @@ fn is_whole(stream: &UnixStream, here: u64) -> Result<bool, SessionEnd> {
     Ok(here >= HEADER as u64 + u64::from(size))
 }
 
-/// Whether an answer fits. A stream counts as writable while at least three
+/// Waits until an answer fits. A stream counts as writable while at least three
 /// quarters of its buffer are free, which is far more than an answer has.
-fn room(stream: &UnixStream) -> Result<(), SessionEnd> {
-    let mut fds = [PollFd::new(stream, PollFlags::OUT)];
-    match poll(&mut fds, Some(&timespec(TIME_LIMIT))) {
-        Ok(1..) => Ok(()),
-        Ok(_) | Err(Errno::INTR) => Err(SessionEnd::NotReading),
-        Err(errno) => Err(SessionEnd::Os(errno)),
+fn room(stream: &UnixStream, stop: &AtomicBool) -> Result<Event, SessionEnd> {
+    let deadline = Instant::now() + TIME_LIMIT;
+    while !stop.load(Ordering::Relaxed) {
+        let mut fds = [PollFd::new(stream, PollFlags::OUT)];
+        match poll(&mut fds, Some(&timespec(STOP_INTERVAL))) {
+            Ok(1..) => return Ok(Event::Message),
+            Ok(_) | Err(Errno::INTR) if Instant::now() < deadline => {}
+            Ok(_) | Err(Errno::INTR) => return Err(SessionEnd::NotReading),
+            Err(errno) => return Err(SessionEnd::Os(errno)),
+        }
     }
+    Ok(Event::Stopped)
 }
 
 fn hung_up(stream: &UnixStream) -> Result<bool, SessionEnd> {
-    let mut fds = [PollFd::new(stream, PollFlags::RDHUP)];
-    poll(&mut fds, Some(&timespec(Duration::ZERO))).map_err(SessionEnd::Os)?;
-    Ok(fds[0].revents().intersects(PollFlags::HUP | PollFlags::RDHUP | PollFlags::ERR))
+    let events = events_of(stream, PollFlags::RDHUP)?;
+    Ok(events.intersects(PollFlags::HUP | PollFlags::RDHUP | PollFlags::ERR))
+}
+
+/// Which of some events a stream has now.
+fn events_of(stream: &UnixStream, events: PollFlags) -> Result<PollFlags, SessionEnd> {
+    let mut fds = [PollFd::new(stream, events)];
+    let looked = retry_on_intr(|| poll(&mut fds, Some(&timespec(Duration::ZERO))));
+    looked.map(|_| fds[0].revents()).map_err(SessionEnd::Os)
 }
 
 /// The body of `SET_VRING_ENABLE`: which ring, and whether.
@@ -165,7 +182,7 @@ impl Enable {
         let head = [Request::SetVringEnable as u32, flags::VERSION | flags::REPLY, 8];
         let reply = [head.map(u32::to_le_bytes).concat(), vec![0; 8]].concat();
         // Not `Write::write_all`, which sends: a confined process may only write.
-        match rustix::io::retry_on_intr(|| rustix::io::write(stream, &reply)) {
+        match retry_on_intr(|| rustix::io::write(stream, &reply)) {
             Ok(count) if count == reply.len() => Ok(()),
             _ => Err(SessionEnd::HungUp),
         }

@@ -356,6 +356,26 @@ fn silence_in_a_message_has_an_end() {
     assert!(begin.elapsed() < Duration::from_secs(1));
 }
 
+/// Such a byte counts as here and is never read: whoever waited for it would wait for ever.
+#[test]
+fn a_byte_out_of_band_is_no_part_of_a_message() {
+    let served = serve();
+    for said in [head(1, 1, 0), [head(2, 1, 8), vec![0; 7]].concat()] {
+        let faults = served.report().client_faults;
+        let mut stream = UnixStream::connect(served.socket()).unwrap();
+        // All of one message but its last byte.
+        stream.write_all(&said[..said.len() - usize::from(said.len() == 12)]).unwrap();
+        if rustix::net::send(&stream, &[0], SendFlags::OOB).is_err() {
+            println!("passed over: this kernel has none (CONFIG_AF_UNIX_OOB)");
+            return;
+        }
+        served.until(|report| report.client_faults > faults);
+        served.fault("out of band");
+        Frontend::connect(&served.socket()).unwrap();
+        served.until(|report| !report.attached);
+    }
+}
+
 #[test]
 fn a_front_end_that_reads_no_answers_is_dropped() {
     let served = serve();
