@@ -218,6 +218,26 @@ fn lies_end_the_session_by_name() {
     broke([features(1), features(15), features(17), room].concat(), "no room for memory");
 }
 
+/// A back end that takes some regions: what it has is taken back though the ring did not start.
+#[test]
+fn regions_before_one_that_is_refused_are_taken_back() {
+    let (frontend, recorder) = serve(Recorder { slots: true, most: Some(2), ..Recorder::default() });
+    let (kick, memory) = (event(), Memory::new(PAGE));
+    let start = || frontend.start_ring(0, &ring(0), kick.as_fd(), None);
+    (0..3).for_each(|n| frontend.map_dma(&range(&memory, n << 20, 0)).unwrap());
+    let has = || recorder.lock().unwrap().regions.len();
+    for _ in 0..2 {
+        let refused = start().unwrap_err();
+        assert!(matches!(refused, Error::Refused { command: "ADD_MEM_REG", .. }), "{refused}");
+        assert_eq!(has(), 2, "each is told once");
+    }
+    frontend.unmap_dma(1 << 20, PAGE).unwrap();
+    start().unwrap();
+    assert_eq!(has(), 2);
+    [0, 2].iter().for_each(|n| frontend.unmap_dma(n << 20, PAGE).unwrap());
+    assert_eq!(has(), 0);
+}
+
 #[test]
 fn a_drip_of_bytes_does_not_stretch_the_limit() {
     let (stream, mut peer) = UnixStream::pair().unwrap();

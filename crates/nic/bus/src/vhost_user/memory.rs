@@ -23,6 +23,8 @@ pub(super) struct Region {
     len: u64,
     iova: u64,
     registration: Option<Registration>,
+    /// The back end has it, where it takes regions one by one.
+    pub(super) told: bool,
 }
 
 impl Region {
@@ -39,7 +41,7 @@ impl Region {
             .map_err(|error| Error::os(format!("{peer}: keeping the file of a region"), error))?;
         let (addr, len) = (range.addr().addr() as u64, range.len() as u64);
         let (offset, iova) = (range.fd_offset(), range.iova());
-        Ok(Region { file, offset, addr, len, iova, registration: range.watch() })
+        Ok(Region { file, offset, addr, len, iova, registration: range.watch(), told: false })
     }
 
     /// Whether the back end took pages of it away.
@@ -66,8 +68,13 @@ impl Table {
         self.0.push(region);
     }
 
-    pub(super) fn last(&self) -> Option<&Region> {
-        self.0.last()
+    pub(super) fn last_mut(&mut self) -> Option<&mut Region> {
+        self.0.last_mut()
+    }
+
+    /// Those that the back end has not been told of one by one.
+    pub(super) fn untold_mut(&mut self) -> impl Iterator<Item = &mut Region> {
+        self.0.iter_mut().filter(|region| !region.told)
     }
 
     pub(super) fn regions(&self) -> &[Region] {

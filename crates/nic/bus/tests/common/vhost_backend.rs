@@ -18,6 +18,8 @@ pub struct Recorder {
     pub slots: bool,
     /// Refuses ring sizes.
     pub refuse: bool,
+    /// Takes so many regions one by one.
+    pub most: Option<usize>,
     pub features: u64,
     /// Guest physical address, length, user address, offset.
     pub regions: Vec<(u64, u64, u64, u64)>,
@@ -158,6 +160,9 @@ impl VhostUserBackendReqHandlerMut for Recorder {
         _: File,
         _: Option<bool>,
     ) -> Result<Option<u64>> {
+        if self.most.is_some_and(|most| self.regions.len() >= most) {
+            return other();
+        }
         self.regions.push((r.guest_phys_addr, r.memory_size, r.user_addr, r.mmap_offset));
         Ok(None)
     }

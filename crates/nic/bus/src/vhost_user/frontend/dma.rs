@@ -35,9 +35,8 @@ impl Frontend {
             return Err(self.setup("no memory is mapped".to_owned(), "attach the port to a Dma first"));
         }
         if self.has(protocol::CONFIGURE_MEM_SLOTS) {
-            for region in regions {
-                self.add(region)?;
-            }
+            // Where one is refused, those before it stay told: they are taken back one by one.
+            link.memory.untold_mut().try_for_each(|region| self.add(region))?;
         } else {
             let fds: Vec<_> = regions.iter().map(Region::fd).collect();
             let table = |body: Message| {
@@ -50,8 +49,10 @@ impl Frontend {
         Ok(())
     }
 
-    fn add(&self, region: &Region) -> Result<()> {
-        self.order_locked(Request::AddMemReg, |body| region.describe(body.u64(0)), &[region.fd()])
+    fn add(&self, region: &mut Region) -> Result<()> {
+        self.order_locked(Request::AddMemReg, |body| region.describe(body.u64(0)), &[region.fd()])?;
+        region.told = true;
+        Ok(())
     }
 
     fn remove(&self, region: &Region) -> Result<()> {
@@ -107,16 +108,14 @@ impl Backend for Frontend {
         if !link.told {
             return Ok(());
         }
-        let told = match (self.has(protocol::CONFIGURE_MEM_SLOTS), link.memory.last()) {
-            (true, Some(region)) => self.add(region),
-            // Told when the next ring starts.
-            _ if link.running.is_empty() => {
-                return {
-                    link.told = false;
-                    Ok(())
-                };
-            }
-            _ => self.tell_all(&mut link),
+        let slots = self.has(protocol::CONFIGURE_MEM_SLOTS);
+        if !slots && link.running.is_empty() {
+            link.told = false; // told when the next ring starts
+            return Ok(());
+        }
+        let told = match link.memory.last_mut().filter(|_| slots) {
+            Some(region) => self.add(region),
+            None => self.tell_all(&mut link),
         };
         if told.is_err() {
             link.memory.pop();
@@ -129,11 +128,15 @@ impl Backend for Frontend {
         // First: the memory goes whatever became of the connection.
         let gone = link.memory.remove(iova, len as u64);
         self.sound()?;
+        if self.has(protocol::CONFIGURE_MEM_SLOTS) {
+            let mut outcome = Ok(());
+            for region in gone.iter().filter(|region| region.told) {
+                outcome = outcome.and(self.remove(region)); // those behind one that is refused, too
+            }
+            return outcome;
+        }
         if !link.told {
             return Ok(());
-        }
-        if self.has(protocol::CONFIGURE_MEM_SLOTS) {
-            return gone.iter().try_for_each(|region| self.remove(region));
         }
         // An empty table cannot be told; rings have no use for one either.
         if link.running.is_empty() || link.memory.regions().is_empty() {
