@@ -9,7 +9,7 @@ use crate::step::{Failure, nightly, run, target};
 /// The tests in which one side lies, of the crates that share memory with it: a package's
 /// test programs, and parts of the names of the tests in them.
 const TESTS: &[(&str, &[&str], &[&str])] = &[
-    ("ixora-bus", &["hostile", "hostile_memory", "hostile_server"], &[]),
+    ("ixora-bus", &["hostile", "hostile_memory", "hostile_server", "vhost_user"], &[]),
     ("ixora-testbed", &["it"], &["hostile", "twin_"]),
 ];
 

@@ -8,9 +8,8 @@ mod handler;
 
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
 use bus::vhost_user::message::F_PROTOCOL_FEATURES;
 use model::chip::{RingSetup, Rings};
@@ -97,9 +96,11 @@ impl Session {
         }
     }
 
-    /// Changes the device; no step is under way meanwhile.
-    fn device(&self) -> MutexGuard<'_, Device> {
-        self.shared.enter()
+    /// Changes the device, in one go as far as it can see: no step is under way meanwhile.
+    fn change<T>(&mut self, change: impl FnOnce(&mut Session, &mut Device) -> Result<T>) -> Result<T> {
+        let shared = self.shared.clone();
+        let mut device = shared.enter();
+        change(self, &mut device)
     }
 
     fn ring(&mut self, index: u32) -> Result<&mut RingState> {
@@ -107,44 +108,41 @@ impl Session {
     }
 
     /// Starts a ring that can run and does not yet.
-    fn start_if_ready(&mut self, index: u32) -> Result<()> {
+    fn start_if_ready(&mut self, device: &mut Device, index: u32) -> Result<()> {
         let state = self.rings.get(index as usize).ok_or(Error::InvalidParam)?;
         let (Some(addresses), true, None) = (state.addresses, state.kicked, state.running) else {
             return Ok(());
         };
         let guest = self.translate(addresses).ok_or(refuse("a ring lies outside of memory"))?;
-        let [descriptors, driver, device] = guest;
-        let ring = RingSetup { size: state.size, descriptors, driver, device, base: state.base };
-        let enabled = state.enabled;
-        self.with_rings(|rings| {
-            if !rings.start(index as u16, &ring) {
-                return Err(refuse("a ring has a size or an address that no ring has"));
-            }
-            rings.enable(index as u16, enabled);
-            Ok(())
-        })?;
+        let [descriptors, driver, device_area] = guest;
+        let ring = RingSetup { size: state.size, descriptors, driver, device: device_area, base: state.base };
+        let rings = rings(device)?;
+        if !rings.start(index as u16, &ring) {
+            return Err(refuse("a ring has a size or an address that no ring has"));
+        }
+        rings.enable(index as u16, state.enabled);
         self.ring(index)?.running = Some(guest);
         Ok(())
     }
 
-    fn halt(&mut self, index: u32) -> Result<u32> {
-        if self.ring(index)?.running.take().is_some() {
-            let base = self.with_rings(|rings| Ok(rings.stop(index as u16)))?;
-            self.ring(index)?.base = base;
+    fn halt(&mut self, device: &mut Device, index: u32) -> Result<u32> {
+        let state = self.ring(index)?;
+        if state.running.take().is_some() {
+            state.base = rings(device)?.stop(index as u16);
         }
-        Ok(self.ring(index)?.base)
+        Ok(state.base)
     }
 
     /// Memory moved: rings move along, or stop where they are gone.
-    fn follow_memory(&mut self) -> Result<()> {
+    fn follow_memory(&mut self, device: &mut Device) -> Result<()> {
         for index in 0..self.rings.len() as u32 {
             let state = self.ring(index)?;
             let (Some(was), Some(addresses)) = (state.running, state.addresses) else { continue };
             let now = self.translate(addresses);
             if now != Some(was) {
-                self.halt(index)?;
+                self.halt(device, index)?;
                 if now.is_some() {
-                    self.start_if_ready(index)?;
+                    self.start_if_ready(device, index)?;
                 }
             }
         }
@@ -154,17 +152,6 @@ impl Session {
     fn translate(&self, addresses: [u64; 3]) -> Option<[u64; 3]> {
         let [descriptors, driver, device] = addresses.map(|user| self.memory.guest(user));
         Some([descriptors?, driver?, device?])
-    }
-
-    fn with_rings<T>(&self, change: impl FnOnce(&mut dyn Rings) -> Result<T>) -> Result<T> {
-        match self.device().rings() {
-            Some(rings) => change(rings),
-            None => Err(Error::BackendInternalError),
-        }
-    }
-
-    fn set_call(&self, index: u8, event: Option<OwnedFd>) {
-        self.device().set_interrupt(index.into(), event);
     }
 
     fn speaks_protocol_features(&self) -> bool {
@@ -179,6 +166,10 @@ impl Drop for Session {
         self.shared.set_attached(false);
         device.detach();
     }
+}
+
+fn rings(device: &mut Device) -> Result<&mut dyn Rings> {
+    device.rings().ok_or(Error::BackendInternalError)
 }
 
 fn refuse(what: &'static str) -> Error {

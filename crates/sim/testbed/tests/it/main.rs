@@ -21,6 +21,7 @@ mod driver_scatter;
 mod forward;
 mod hostile_admin;
 mod hostile_eventfd;
+mod hostile_front_end;
 mod hostile_memory;
 mod hostile_sharing;
 mod i40e_driver;

@@ -10,7 +10,7 @@ use vhost::vhost_user::message::{
 };
 use vhost::vhost_user::{Error, GpuBackend, Result, VhostUserBackendReqHandlerMut};
 
-use super::{Session, refuse};
+use super::{Session, refuse, rings};
 use crate::vhost_user::memory::{MAX_REGIONS, Region};
 
 fn region(told: &VhostUserMemoryRegion) -> Region {
@@ -47,9 +47,9 @@ impl VhostUserBackendReqHandlerMut for Session {
         if self.rings.iter().any(|ring| ring.running.is_some()) {
             return Err(refuse("features changed while a ring runs"));
         }
-        let device = features & !bus::vhost_user::message::F_PROTOCOL_FEATURES;
-        self.with_rings(|rings| {
-            rings.set_features(device);
+        let of_rings = features & !bus::vhost_user::message::F_PROTOCOL_FEATURES;
+        self.change(|_, device| {
+            rings(device)?.set_features(of_rings);
             Ok(())
         })?;
         self.features = features;
@@ -74,17 +74,14 @@ impl VhostUserBackendReqHandlerMut for Session {
         files: Vec<File>,
         _postcopy: Option<bool>,
     ) -> Result<Option<Vec<u64>>> {
-        let shared = self.shared.clone();
-        {
-            // One change as far as the device can see.
-            let device = shared.enter();
-            self.memory.clear(device.view());
+        self.change(|session, device| {
+            session.memory.clear(device.view());
             for (told, file) in told.iter().zip(files) {
-                let added = self.memory.add(device.view(), region(told), file);
+                let added = session.memory.add(device.view(), region(told), file);
                 added.map_err(Error::ReqHandlerError)?;
             }
-        }
-        self.follow_memory()?;
+            session.follow_memory(device)
+        })?;
         Ok(None)
     }
 
@@ -109,9 +106,11 @@ impl VhostUserBackendReqHandlerMut for Session {
         if !flags.is_empty() {
             return not_offered();
         }
-        self.halt(index)?;
-        self.ring(index)?.addresses = Some([descriptor, available, used]);
-        self.start_if_ready(index)
+        self.change(|session, device| {
+            session.halt(device, index)?;
+            session.ring(index)?.addresses = Some([descriptor, available, used]);
+            session.start_if_ready(device, index)
+        })
     }
 
     fn set_vring_base(&mut self, index: u32, base: u32) -> Result<()> {
@@ -128,7 +127,7 @@ impl VhostUserBackendReqHandlerMut for Session {
     }
 
     fn get_vring_base(&mut self, index: u32) -> Result<VhostUserVringState> {
-        let base = self.halt(index)?;
+        let base = self.change(|session, device| session.halt(device, index))?;
         self.ring(index)?.kicked = false;
         Ok(VhostUserVringState::new(index, base))
     }
@@ -137,14 +136,16 @@ impl VhostUserBackendReqHandlerMut for Session {
         check_event(event.as_ref())?;
         // The device polls: what comes through the event it has seen already.
         self.ring(index.into())?.kicked = true;
-        self.start_if_ready(index.into())
+        self.change(|session, device| session.start_if_ready(device, index.into()))
     }
 
     fn set_vring_call(&mut self, index: u8, event: Option<File>) -> Result<()> {
         self.ring(index.into())?;
         check_event(event.as_ref())?;
-        self.set_call(index, event.map(Into::into));
-        Ok(())
+        self.change(|_, device| {
+            device.set_interrupt(index.into(), event.map(Into::into));
+            Ok(())
+        })
     }
 
     fn set_vring_err(&mut self, index: u8, event: Option<File>) -> Result<()> {
@@ -171,13 +172,13 @@ impl VhostUserBackendReqHandlerMut for Session {
     fn set_vring_enable(&mut self, index: u32, enable: bool) -> Result<()> {
         let ring = self.ring(index)?;
         ring.enabled = enable;
-        if ring.running.is_some() {
-            self.with_rings(|rings| {
-                rings.enable(index as u16, enable);
-                Ok(())
-            })?;
+        if ring.running.is_none() {
+            return Ok(());
         }
-        Ok(())
+        self.change(|_, device| {
+            rings(device)?.enable(index as u16, enable);
+            Ok(())
+        })
     }
 
     fn get_config(&mut self, _offset: u32, _size: u32, _flags: VhostUserConfigFlags) -> Result<Vec<u8>> {
@@ -193,12 +194,14 @@ impl VhostUserBackendReqHandlerMut for Session {
     }
 
     fn reset_device(&mut self) -> Result<()> {
-        for index in 0..self.rings.len() as u32 {
-            self.halt(index)?;
-            let ring = self.ring(index)?;
-            (ring.kicked, ring.enabled, ring.base) = (false, false, 0);
-        }
-        Ok(())
+        self.change(|session, device| {
+            for index in 0..session.rings.len() as u32 {
+                session.halt(device, index)?;
+                let ring = session.ring(index)?;
+                (ring.kicked, ring.enabled, ring.base) = (false, false, 0);
+            }
+            Ok(())
+        })
     }
 
     fn get_max_mem_slots(&mut self) -> Result<u64> {
@@ -211,16 +214,18 @@ impl VhostUserBackendReqHandlerMut for Session {
         file: File,
         _postcopy: Option<bool>,
     ) -> Result<Option<u64>> {
-        let shared = self.shared.clone();
-        let device = shared.enter();
-        self.memory.add(device.view(), region(told), file).map_err(Error::ReqHandlerError)?;
-        Ok(None)
+        self.change(|session, device| {
+            let added = session.memory.add(device.view(), region(told), file);
+            added.map(|()| None).map_err(Error::ReqHandlerError)
+        })
     }
 
     fn remove_mem_region(&mut self, told: &VhostUserSingleMemoryRegion) -> Result<()> {
-        let shared = self.shared.clone();
-        self.memory.remove(shared.enter().view(), region(told)).map_err(Error::ReqHandlerError)?;
-        self.follow_memory()
+        self.change(|session, device| {
+            let removed = session.memory.remove(device.view(), region(told));
+            removed.map_err(Error::ReqHandlerError)?;
+            session.follow_memory(device)
+        })
     }
 
     fn get_shared_object(&mut self, _object: VhostUserSharedMsg) -> Result<File> {
