@@ -367,7 +367,15 @@ mod tests {
     }
 
     /// A device whose every turn is long, and touches memory that was not there yet.
-    struct Slow;
+    #[derive(Default)]
+    struct Slow(Arc<Turned>);
+
+    /// Its turns, by the thread that stepped it.
+    #[derive(Default)]
+    struct Turned {
+        shared: AtomicU64,
+        own: AtomicU64,
+    }
 
     impl Chip<Cable> for Slow {
         fn name(&self) -> &'static str {
@@ -380,6 +388,9 @@ mod tests {
         fn step(&mut self, _: &mut Cable, _: u64) -> usize {
             miss_a_page();
             thread::sleep(2 * LONG_TURN);
+            let is_own = thread::current().name() == Some("stand-in");
+            let turns = if is_own { &self.0.own } else { &self.0.shared };
+            turns.fetch_add(1, Ordering::Relaxed);
             0
         }
         fn reset(&mut self) {}
@@ -391,9 +402,9 @@ mod tests {
         }
     }
 
-    fn slow() -> Arc<SharedDevice> {
+    fn slow(slow: Slow) -> Arc<SharedDevice> {
         let shared = SharedDevice::new(Device::new(Parts {
-            chip: Box::new(Slow),
+            chip: Box::new(slow),
             shape: crate::ixgbe::shape(crate::ixgbe::DEVICE_SFP),
             view: View::new(Trust::Hostile),
             polled: None,
@@ -414,10 +425,42 @@ mod tests {
     /// which time it is held up by nobody.
     #[test]
     fn devices_of_one_client_are_stepped_however_long_their_turns_take() {
-        let devices = [slow(), slow()];
+        let devices = [Slow::default(), Slow::default()].map(slow);
         let _stepper = Stepper::start(devices.to_vec(), None, Idle::Yield).unwrap();
         thread::sleep(4 * MOST_HELD_UP);
         devices.iter().for_each(|shared| is_stepped(shared));
+    }
+
+    /// A long turn takes 2 ms at least, however busy the machine is: 25 of them make 50 ms.
+    #[test]
+    fn a_client_that_holds_others_up_for_50_ms_is_stepped_apart() {
+        const MOST: u64 = 50 / 2 + 1;
+        let (turned, wait) = (Arc::<Turned>::default(), |what: &str, done: &dyn Fn() -> bool| {
+            let since = Instant::now();
+            while !done() {
+                assert!(since.elapsed() < Duration::from_secs(60), "{what}");
+                thread::sleep(SLEEP);
+            }
+        });
+        let shared = || turned.shared.load(Ordering::Relaxed);
+        let (slow, quick) = (slow(Slow(turned.clone())), attached());
+        let devices = vec![slow.clone(), quick.clone()];
+        let stepper = Stepper::for_strangers(devices, None, Idle::Yield).unwrap();
+        let own = || turned.own.load(Ordering::Relaxed);
+        let (mut before, mut enough) = (0, 2 * MOST);
+        for client in 1..=2 {
+            wait("it is not stepped apart", &|| own() >= enough);
+            let held_up = shared() - before;
+            assert!((1..=MOST).contains(&held_up), "client {client}: {held_up} turns with the others");
+            is_stepped(&quick);
+            assert_eq!(shared() - before, held_up, "apart from then on");
+            // The next client has held nobody up.
+            slow.set_attached(false);
+            let rounds = stepper.rounds().all;
+            wait("a round without it", &|| stepper.rounds().all > rounds + 1);
+            (before, enough) = (shared(), own() + 2 * MOST);
+            slow.set_attached(true);
+        }
     }
 
     /// As a client's thread does that steps the device, which waits for its client's memory.

@@ -233,14 +233,25 @@ fn pages_that_a_client_takes_away_are_lost_to_it_alone() {
     assert!(!hostile.is_lost(), "the next client begins anew");
 }
 
+/// The files are as long as that and have no pages.
 #[test]
-fn addresses_for_all_clients_are_left() {
+fn a_client_maps_no_more_than_4_tib() {
+    const TIB: u64 = 1 << 40;
     let view = View::default();
-    for (n, len) in [1 << 62, MAX_BYTES + 0x1000, MAX_BYTES / 2 + 0x1000].into_iter().enumerate() {
-        let mapped = view.map(n as u64 * MAX_BYTES, len, file(1 << 62), 0, Access::BOTH);
-        assert_eq!(mapped.is_ok(), len < MAX_BYTES, "{len:#x}");
-    }
-    assert!(view.map(0, MAX_BYTES / 2, file(1 << 62), 0, Access::BOTH).is_err(), "all in all too many");
+    let map = |at: u64, len: u64| view.map(at, len, file(1 << 62), 0, Access::BOTH);
+    let is_full = |mapped: io::Result<()>| {
+        let errno = mapped.unwrap_err().raw_os_error();
+        assert_eq!(errno, Some(rustix::io::Errno::NOSPC.raw_os_error()));
+    };
+    is_full(map(0, 1 << 62));
+    is_full(map(0, 4 * TIB + 0x1000));
+    (0..4).for_each(|n| map(n * TIB, TIB).unwrap());
+    is_full(map(4 * TIB, 0x1000));
+    // Also what is only known: its addresses are the client's to fill.
+    is_full(view.map_unreachable(4 * TIB, 1));
+    view.unmap(0, TIB).unwrap();
+    map(4 * TIB, TIB).unwrap();
+    assert_eq!(view.mapped(), (4, 4 * TIB));
 }
 
 #[test]
