@@ -40,8 +40,8 @@ pub struct Request<'a> {
 /// What the front of a connection's bytes is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Parsed<'a> {
-    /// The beginning of a request.
-    Partial,
+    /// The beginning of a request, which has so many bytes at least.
+    Partial(usize),
     /// A request, and how many bytes it has.
     Whole(Request<'a>, usize),
     /// What cannot be answered: a status and why. The connection ends.
@@ -57,7 +57,9 @@ pub fn parse(bytes: &[u8], is_tcp: bool) -> Parsed<'_> {
     let limited = &bytes[..bytes.len().min(MAX_HEAD)];
     let length = match head.parse(limited) {
         Ok(httparse::Status::Complete(length)) => length,
-        Ok(httparse::Status::Partial) if limited.len() < MAX_HEAD => return Parsed::Partial,
+        Ok(httparse::Status::Partial) if limited.len() < MAX_HEAD => {
+            return Parsed::Partial(limited.len() + 1);
+        }
         Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
             return Parsed::Bad(431, "the head is too long");
         }
@@ -67,7 +69,7 @@ pub fn parse(bytes: &[u8], is_tcp: bool) -> Parsed<'_> {
         Err((status, why)) => Parsed::Bad(status, why),
         Ok((request, body)) => match bytes.get(length..).and_then(|rest| rest.get(..body)) {
             Some(body) => Parsed::Whole(Request { body, ..request }, length + body.len()),
-            None => Parsed::Partial,
+            None => Parsed::Partial(length + body),
         },
     }
 }

@@ -64,12 +64,31 @@ pub struct Server {
 #[derive(Debug)]
 struct Client {
     stream: Box<dyn Stream>,
-    input: Vec<u8>,
+    input: Input,
     output: Vec<u8>,
     /// It is let go as soon as it was told all.
     ends: bool,
     /// When it last sent a whole request or took all answers: single bytes do not count.
     moved_ns: i64,
+}
+
+/// What a client sent and nobody has answered yet.
+#[derive(Debug, Default)]
+struct Input {
+    bytes: Vec<u8>,
+    /// So many bytes has the request at their front at least: before they are here it is not
+    /// looked at again.
+    wanted: usize,
+}
+
+impl Input {
+    /// What stands at `at`, where the requests before it end; `None` while it is not here.
+    fn next(&mut self, at: usize, is_tcp: bool) -> Option<Parsed<'_>> {
+        let rest = self.bytes.get(at..).filter(|rest| rest.len() >= self.wanted)?;
+        let parsed = http::parse(rest, is_tcp);
+        self.wanted = if let Parsed::Partial(wanted) = parsed { wanted } else { 0 };
+        (self.wanted == 0).then_some(parsed)
+    }
 }
 
 impl Server {
@@ -174,7 +193,7 @@ impl Server {
                 continue;
             }
             self.counters.accepted += 1;
-            let (input, output) = (Vec::new(), Vec::new());
+            let (input, output) = (Input::default(), Vec::new());
             self.clients.push(Client { stream, input, output, ends: false, moved_ns: now_ns });
         }
         true
@@ -216,13 +235,13 @@ impl Client {
             if asked == REQUESTS_A_TURN || self.output.len() >= MAX_UNREAD {
                 break true;
             }
-            let rest = &self.input[at..];
-            let (response, used, keeps) = match http::parse(rest, is_tcp) {
-                Parsed::Partial => break false,
-                Parsed::Whole(request, used) => (answer(&request), used, request.keeps),
-                Parsed::Bad(status, why) => {
+            let here = self.input.bytes.len() - at;
+            let (response, used, keeps) = match self.input.next(at, is_tcp) {
+                None | Some(Parsed::Partial(_)) => break false,
+                Some(Parsed::Whole(request, used)) => (answer(&request), used, request.keeps),
+                Some(Parsed::Bad(status, why)) => {
                     let error = serde_json::json!({ "error": why });
-                    (Response::json(status, &error), rest.len(), false)
+                    (Response::json(status, &error), here, false)
                 }
             };
             let count = if response.status < 400 { &mut counters.answered } else { &mut counters.errors };
@@ -233,7 +252,7 @@ impl Client {
             at += used;
             asked += 1;
         };
-        self.input.drain(..at);
+        self.input.bytes.drain(..at);
         let is_told = self.write(now_ns);
         // Requests that are here already wake nobody: they are answered as soon as there is
         // room for answers, and before a client that has said all is let go.
@@ -245,10 +264,10 @@ impl Client {
     /// Takes what was sent, up to a whole request; false when no more will come.
     fn read(&mut self) -> bool {
         let mut chunk = [0; CHUNK];
-        while !self.ends && self.input.len() < MAX_HEAD + MAX_BODY && self.output.len() < MAX_UNREAD {
+        while !self.ends && self.input.bytes.len() < MAX_HEAD + MAX_BODY && self.output.len() < MAX_UNREAD {
             match self.stream.read(&mut chunk) {
                 Ok(0) => return false,
-                Ok(length) => self.input.extend_from_slice(&chunk[..length]),
+                Ok(length) => self.input.bytes.extend_from_slice(&chunk[..length]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return error.kind() == ErrorKind::WouldBlock,
             }
@@ -277,5 +296,38 @@ impl Client {
             self.moved_ns = now_ns;
         }
         is_there
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_that_comes_byte_by_byte_has_its_head_read_once() {
+        let head = b"PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000\r\n\r\n";
+        let (mut input, mut read) = (Input::default(), 0);
+        for n in 0..head.len() + 5000 {
+            input.bytes.push(head.get(n).copied().unwrap_or(b'x'));
+            read += usize::from(input.bytes.len() >= input.wanted);
+            let is_whole = matches!(input.next(0, true), Some(Parsed::Whole(..)));
+            assert_eq!(is_whole, n + 1 == head.len() + 5000, "{n}");
+        }
+        assert_eq!(read, head.len() + 1, "once for each byte of the head, and once for all");
+    }
+
+    #[test]
+    fn requests_that_come_together_are_read_one_after_the_other() {
+        let one = b"PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nab";
+        let mut input = Input { bytes: one.repeat(2), wanted: 0 };
+        input.bytes.extend(&one[..one.len() - 1]);
+        for at in [0, one.len()] {
+            assert!(matches!(input.next(at, true), Some(Parsed::Whole(request, _)) if request.body == b"ab"));
+        }
+        assert!(input.next(2 * one.len(), true).is_none());
+        input.bytes.drain(..2 * one.len());
+        assert!(input.next(0, true).is_none());
+        input.bytes.push(b'b');
+        assert!(matches!(input.next(0, true), Some(Parsed::Whole(..))));
     }
 }

@@ -250,7 +250,7 @@ fn heads_that_http_does_not_have_or_we_do_not_are_refused() {
     let bad = |bytes: &[u8]| match parse(bytes, true) {
         Parsed::Bad(status, _) => status,
         Parsed::Whole(..) => 200,
-        Parsed::Partial => 0,
+        Parsed::Partial(_) => 0,
     };
     assert_eq!(bad(b"POST / HTTP/1.1\r\n\r\n"), 405);
     assert_eq!(bad(b"\x16\x03\x01\x02\x00\x01"), 400);
