@@ -179,6 +179,7 @@ impl Director {
             self.unknown = true;
             return Err(Fault::FilterNotTaken { device: self.device.clone(), waited_ms }.into());
         }
+        order::after_ready(); // the device has read the packet, whose place the next one takes
         let counted = || Ok((self.count() == count).then_some(()));
         Ok(poll(LIMIT, PAUSE, counted)?.is_ok())
     }
