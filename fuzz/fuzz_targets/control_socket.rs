@@ -80,7 +80,8 @@ fn router(which: usize) -> Rig {
     READ.with(|read| {
         let (registry, flats) = &**read;
         let clock = Arc::new(Clock::simulated(SIMULATION_START_NS));
-        let options = Options { clock, dma: fuzz::dma::space(), buffers: Some(BUFFERS), ..Options::default() };
+        let options =
+            Options { clock, dma: fuzz::dma::space(), buffers: Some(BUFFERS), ..Options::default() };
         let flat = flats[which].clone();
         Rig::build(CONFIGS[which], flat, registry, options).unwrap_or_else(|error| panic!("{error}"))
     })

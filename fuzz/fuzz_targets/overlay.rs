@@ -65,9 +65,9 @@ impl Rig {
         let mut table = table();
         table.add_network(IP, Network::point_to_point(Layer::Ip)).expect("a network");
         table.add_network(FRAMES, Network::bridged()).expect("a network");
-        for protocol in 0..PROTOCOLS.len() {
+        for (protocol, row) in PROTOCOLS.iter().enumerate() {
             for is_v6 in [false, true] {
-                let is_bridge = PROTOCOLS[protocol].payloads.contains(&Payload::Ethernet);
+                let is_bridge = row.payloads.contains(&Payload::Ethernet);
                 let network = if is_bridge { FRAMES } else { IP };
                 // Not all are for both versions of IP, and gretap's are not told from nvgre's.
                 let _ = table.add_end(network, &tunnel(protocol, is_v6, true), is_v6);

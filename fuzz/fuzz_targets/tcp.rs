@@ -120,9 +120,12 @@ impl Rig<'_> {
         bytes[..header_len].fill(0);
         let mut segment = Segment::new_unchecked(&mut bytes[..]);
         segment.set_header_len(header_len);
-        (segment.set_src_port(self.ports.1), segment.set_dst_port(self.ports.0));
-        (segment.set_sequence(numbers.0), segment.set_acknowledgement(numbers.1));
-        (segment.set_flags(flags), segment.set_window(window));
+        segment.set_src_port(self.ports.1);
+        segment.set_dst_port(self.ports.0);
+        segment.set_sequence(numbers.0);
+        segment.set_acknowledgement(numbers.1);
+        segment.set_flags(flags);
+        segment.set_window(window);
         let len = options.len().min(40);
         segment.options_mut()[..len].copy_from_slice(&options[..len]);
         segment.fill_checksum(Addresses::V4 { src: THEIRS, dst: OURS });

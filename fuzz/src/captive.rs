@@ -130,7 +130,7 @@ impl Backend for Captive {
             QUEUE_SELECT => seen.select = value as u16,
             DEVICE_STATUS if value == 0 => seen.status = 0,
             QUEUE_DESC..QUEUE_DESC_END if select < 2 => {
-                let (area, high) = ((offset - QUEUE_DESC) / 8, offset % 8 != 0);
+                let (area, high) = ((offset - QUEUE_DESC) / 8, !offset.is_multiple_of(8));
                 let place = &mut seen.areas[select][area as usize];
                 *place = if high { *place & 0xFFFF_FFFF | value << 32 } else { value };
             }

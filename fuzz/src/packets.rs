@@ -35,7 +35,7 @@ fn any(bytes: &[u8], flags: u8) -> Raw {
 fn changed(kind: u8, flags: u8, changes: &[u8]) -> Raw {
     let kind = usize::from(kind - 1);
     let (ether_type, packet) = sound(kind % KINDS);
-    let at = if kind / KINDS % 2 == 0 { 0 } else { ETHERNET };
+    let at = if (kind / KINDS).is_multiple_of(2) { 0 } else { ETHERNET };
     let mut bytes =
         if at == 0 { vec![] } else { [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2], &ether_type[..]].concat() };
     bytes.extend(packet);

@@ -108,6 +108,14 @@ pub fn build(target: Option<&str>) -> Result<Command, Failure> {
     Ok(build)
 }
 
+/// Clippy over the targets, which are no part of the workspace.
+pub fn lints() -> Command {
+    let mut lints = cargo(&["clippy", "--locked", "--manifest-path"]);
+    lints.arg(root().join("fuzz/Cargo.toml")).args(["--", "-D", "warnings"]);
+    lints.env("CARGO_TARGET_DIR", fuzz().join("target"));
+    lints
+}
+
 /// A target's program.
 fn binary(target: &Target) -> PathBuf {
     fuzz().join("target").join(TRIPLE).join("release").join(target.0)

@@ -76,6 +76,7 @@ const RELEASE: &str = "release build";
 const CARGO_DENY: &str = "build of cargo-deny";
 const MODEL_CHECK: &str = "build of the model check";
 const MIRI: &str = "build for miri";
+const FUZZ_LINTS: &str = "lints of the fuzz targets";
 const FUZZ: &str = "build of the fuzz targets";
 
 /// What is built beside the steps, each in a build directory of its own: cargo lets one
@@ -90,6 +91,7 @@ fn builds(quick: bool) -> Vec<Build> {
     builds.extend(deny::install().map(|command| Build { name: CARGO_DENY, command }));
     builds.push(Build { name: RELEASE, command: lab::programs() });
     builds.extend(miri::build().map(|command| Build { name: MIRI, command }));
+    builds.push(Build { name: FUZZ_LINTS, command: fuzz::lints() });
     // What is wrong with it is told when the targets are to run.
     builds.extend(fuzz::build(None).ok().map(|command| Build { name: FUZZ, command }));
     builds
