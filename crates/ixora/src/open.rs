@@ -477,7 +477,7 @@ fn devices(names: &[&str], stop: &Arc<AtomicBool>) -> Result<(Vec<Found>, Extras
                 extras.interfaces |= matches!(name, Name::Interface(..));
                 // Interrupted while it waited: that is what happened.
                 let found = name.clone().find(stop).or_else(|error| go_on(stop).and(Err(error.into())))?;
-                if let (Name::Pci(address), Some(pci)) = (name, found.pci())
+                if let (Name::Pci(address, _), Some(pci)) = (name, found.pci())
                     && pci.addressing() == bus::Addressing::Physical
                 {
                     extras.clean_up.devices.push(address); // by sysfs

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
+use bus::VfToken;
 use element::io::PortNumbers;
 
 use super::Click;
@@ -32,7 +33,7 @@ impl Environment {
     /// # Errors
     /// An option without its value, cores that are none, and a core that is named twice.
     fn read(words: &[String]) -> Result<Environment, String> {
-        let (mut pci, mut others) = (vec![], vec![]);
+        let (mut pci, mut others, mut token) = (vec![], vec![], String::new());
         let mut environment = Environment::default();
         let mut words = words.iter();
         while let Some(word) = words.next() {
@@ -51,6 +52,10 @@ impl Environment {
                     }
                 }
                 "--vdev" => others.push(value()?.to_string()),
+                "--vfio-vf-token" => {
+                    let given = value()?.parse::<VfToken>().map_err(|error| format!("--dpdk: {error}"))?;
+                    token = format!(",vf_token={given}");
+                }
                 "-l" | "--lcores" => environment.cores = Some(list(value()?)?),
                 "-c" => environment.cores = Some(mask(value()?)?),
                 // Values of what is ignored stand alone, and are none of these.
@@ -60,7 +65,8 @@ impl Environment {
         }
         // DPDK numbers them by their addresses, and then its virtual devices.
         pci.sort_unstable();
-        environment.ports = pci.iter().map(ToString::to_string).chain(others).collect();
+        let pci = pci.iter().map(|address| format!("{address}{token}"));
+        environment.ports = pci.chain(others).collect();
         Ok(environment)
     }
 }
@@ -166,6 +172,14 @@ mod tests {
     }
 
     #[test]
+    fn the_token_of_virtual_functions_is_each_pci_ports() {
+        let token = "14d63f20-8445-11ea-8900-1f9ce7d5650d";
+        let found =
+            read(&format!("-a 03:02.0 --vdev tap:x --vfio-vf-token={token}")).expect("it makes sense");
+        assert_eq!(found.ports, [format!("0000:03:02.0,vf_token={token}"), "tap:x".to_owned()]);
+    }
+
+    #[test]
     fn what_makes_no_sense_is_named() {
         for (text, part) in [
             ("-a", "-a needs a value"),
@@ -174,6 +188,7 @@ mod tests {
             ("-l 0-4000000000", "below 128"),
             ("-c 0", "'0'"),
             ("-c zz", "'zz'"),
+            ("--vfio-vf-token 7", "write a UUID"),
         ] {
             let error = read(text).expect_err(text);
             assert!(error.contains(part), "{error}");

@@ -164,7 +164,7 @@ fn node_of_port(name: &str) -> Option<usize> {
             let interface = interface.split(',').next().unwrap_or(&interface);
             format!("/sys/class/net/{interface}/device/numa_node")
         }
-        Name::Pci(address) => format!("/sys/bus/pci/devices/{address}/numa_node"),
+        Name::Pci(address, _) => format!("/sys/bus/pci/devices/{address}/numa_node"),
         _ => return None,
     };
     std::fs::read_to_string(file).ok()?.trim().parse().ok() // -1 where there is but one

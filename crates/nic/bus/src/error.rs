@@ -23,6 +23,9 @@ pub enum Error {
     /// Not a PCI address.
     #[error("`{0}` is no PCI address: write 0000:03:00.0 or 03:00.0 (`ixora doctor` lists the devices)")]
     BadAddress(String),
+    /// Not a token of virtual functions.
+    #[error("`{0}` is no token of virtual functions: write a UUID, as `uuidgen` makes them")]
+    BadVfToken(String),
     /// Nothing sits at the address.
     #[error("no PCI device {address}: {path} does not exist (`ixora doctor` lists the devices)")]
     NoDevice {

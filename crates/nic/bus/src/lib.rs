@@ -30,6 +30,7 @@ pub mod signal;
 pub mod sysfs;
 mod traced;
 pub mod tsc;
+mod vf_token;
 pub mod vfio;
 pub mod vfio_user;
 pub mod vhost_user;
@@ -48,6 +49,7 @@ pub use range::DmaRange;
 pub use scan::scan;
 pub use seal::Trust;
 pub use traced::RegisterName;
+pub use vf_token::VfToken;
 
 /// Which addresses a device uses when it reaches into memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

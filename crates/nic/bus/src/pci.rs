@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::{Address, Backend, Bar, Result, Trust, claim, sysfs::Sysfs, vfio::Vfio, vfio_user};
+use crate::{
+    Address, Backend, Bar, Error, Result, Trust, VfToken, claim, sysfs::Sysfs, vfio::Vfio, vfio_user,
+};
 
 const COMMAND: u16 = 0x04;
 const COMMAND_IO: u16 = 1 << 0;
@@ -34,8 +36,24 @@ impl Pci {
     /// Opens a local device: by VFIO when it is bound to vfio-pci, else by
     /// sysfs, which unbinds the kernel's driver until the device is dropped.
     pub fn open_address(address: Address) -> Result<Pci> {
+        Pci::open_with_token(address, None)
+    }
+
+    /// Likewise, with the token of a physical function and its virtual ones, if there is one.
+    ///
+    /// # Errors
+    /// As [`open_address`](Pci::open_address); besides, when the token is not the one that the
+    /// physical function was opened with, and when the device is not bound to vfio-pci.
+    pub fn open_with_token(address: Address, token: Option<VfToken>) -> Result<Pci> {
         if Vfio::is_bound(address) {
-            return Ok(Pci(Arc::new(Vfio::open(address)?)));
+            return Ok(Pci(Arc::new(Vfio::open(address, token)?)));
+        }
+        if token.is_some() {
+            return Err(Error::Setup {
+                device: address.to_string(),
+                what: "a token was given, and it is not bound to vfio-pci".to_owned(),
+                fix: "bind it to vfio-pci, or leave vf_token out".to_owned(),
+            });
         }
         Ok(Pci(Arc::new(Sysfs::open(address)?)))
     }

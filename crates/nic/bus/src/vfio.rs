@@ -24,7 +24,9 @@ use vfio_bindings::bindings::vfio::{
 use crate::claim;
 use crate::scan::link_name;
 use crate::vfio_user::message::{REGION_INFO, Region, decode_region};
-use crate::{Address, Addressing, Backend, BarLayout, BarMapping, DmaRange, Error, Kind, Mapping, Result};
+use crate::{
+    Address, Addressing, Backend, BarLayout, BarMapping, DmaRange, Error, Kind, Mapping, Result, VfToken,
+};
 use container::{Container, Group};
 
 /// Room for a region's description; sparse areas are few.
@@ -63,20 +65,22 @@ impl Vfio {
         link_name(&directory, "driver").as_deref() == Some("vfio-pci")
     }
 
-    /// Opens the device at `address`, which must be bound to vfio-pci.
-    pub fn open(address: Address) -> Result<Vfio> {
-        Vfio::open_in(Path::new("/sys"), Path::new("/dev/vfio"), address)
+    /// Opens the device at `address`, which must be bound to vfio-pci. The `token` of a physical
+    /// function becomes that of its virtual ones, which cannot be opened without it.
+    pub fn open(address: Address, token: Option<VfToken>) -> Result<Vfio> {
+        Vfio::open_in(Path::new("/sys"), Path::new("/dev/vfio"), address, token)
     }
 
     /// Opens the device with sysfs at `sys` and VFIO's files in `dev`.
-    pub fn open_in(sys: &Path, dev: &Path, address: Address) -> Result<Vfio> {
+    pub fn open_in(sys: &Path, dev: &Path, address: Address, token: Option<VfToken>) -> Result<Vfio> {
         let directory = claim::directory_of(sys, address)?;
         let number = container::group_number(&directory, address)?;
         let container = Container::shared(dev)?;
         let group = container.group(dev, &directory, number, address)?;
-        let device = ioctl::open_device(&group.file, &address.to_string()).map_err(|errno| {
-            Error::os(format!("{address}: opening the device of VFIO group {number}"), errno)
-        })?;
+        let name = token.map_or_else(|| address.to_string(), |token| format!("{address} vf_token={token}"));
+        let physical = link_name(&directory, "physfn");
+        let device = ioctl::open_device(&group.file, &name)
+            .map_err(|errno| not_opened(address, number, physical.as_deref(), token.is_some(), errno))?;
         let failed = |what: &str, errno: Errno| Error::os(format!("{address}: {what}"), errno);
         let info = ioctl::device_info(&device).map_err(|errno| failed("VFIO_DEVICE_GET_INFO", errno))?;
         let irqs = ioctl::irq_info(&device, VFIO_PCI_MSIX_IRQ_INDEX);
@@ -137,6 +141,32 @@ impl Vfio {
     fn failed(&self, what: &str, error: impl Into<std::io::Error>) -> Error {
         Error::os(format!("{}: {what}", self.address), error)
     }
+}
+
+/// Why VFIO does not open a device, which may be a virtual function of a physical one. For want of the
+/// token, or for a wrong one, it answers EACCES; for one that it does not ask for EINVAL; and kernels
+/// before 5.7, which know of none, ENODEV.
+fn not_opened(address: Address, group: u32, physical: Option<&str>, token: bool, errno: Errno) -> Error {
+    let whose = physical.map_or_else(
+        || "its virtual functions".to_owned(),
+        |physical| format!("its physical function {physical}"),
+    );
+    let (what, fix) = match (errno, token) {
+        (Errno::ACCESS, false) => (
+            format!("{whose} may be another process's, and asks for a token"),
+            format!("write {address},vf_token=UUID, with the token that {whose} opened with"),
+        ),
+        (Errno::ACCESS, true) => (
+            format!("the token is not the one of {whose}"),
+            "open the physical function first, and then virtual ones with the same vf_token".to_owned(),
+        ),
+        (Errno::INVAL | Errno::NODEV, true) => (
+            format!("VFIO takes no token for it ({errno})"),
+            "leave vf_token out: only a physical function that can have virtual ones takes one, and a virtual function whose physical one is bound to vfio-pci, too".to_owned(),
+        ),
+        _ => return Error::os(format!("{address}: opening the device of VFIO group {group}"), errno),
+    };
+    Error::Setup { device: address.to_string(), what, fix }
 }
 
 /// Asks for a region's description, again if it needs more room.
@@ -231,5 +261,30 @@ impl Backend for Vfio {
 
     fn numa_node(&self) -> Option<u32> {
         std::fs::read_to_string(self.directory.join("numa_node")).ok()?.trim().parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_that_is_missing_wrong_or_of_no_use_is_named_with_what_to_do() {
+        let address: Address = "0000:03:10.0".parse().unwrap();
+        let said = |physical, token, errno| not_opened(address, 7, physical, token, errno).to_string();
+        let physical = Some("0000:03:00.0");
+        for (error, wanted) in [
+            (
+                said(physical, false, Errno::ACCESS),
+                "0000:03:10.0,vf_token=UUID, with the token that its physical function 0000:03:00.0 opened with",
+            ),
+            (said(None, false, Errno::ACCESS), "with the token that its virtual functions opened with"),
+            (said(physical, true, Errno::ACCESS), "not the one of its physical function 0000:03:00.0"),
+            (said(physical, true, Errno::INVAL), "leave vf_token out"),
+            (said(physical, true, Errno::NODEV), "leave vf_token out"),
+            (said(physical, false, Errno::INVAL), "opening the device of VFIO group 7"),
+        ] {
+            assert!(error.contains(wanted), "{error}");
+        }
     }
 }

@@ -273,12 +273,12 @@ fn vfio_names_what_is_missing() {
     let tree = Tree::new();
     let dev = tree.root.path().join("dev");
     fs::create_dir_all(&dev).unwrap();
-    let open = || Vfio::open_in(tree.root.path(), &dev, address()).unwrap_err().to_string();
+    let open = || Vfio::open_in(tree.root.path(), &dev, address(), None).unwrap_err().to_string();
     assert!(open().contains("boot with intel_iommu=on"), "{}", open());
     symlink("../../../../kernel/iommu_groups/42", tree.device.join("iommu_group")).unwrap();
     assert!(open().contains("modprobe vfio-pci"), "{}", open());
     fs::write(dev.join("vfio"), "").unwrap();
     assert!(open().contains("modprobe vfio_iommu_type1"), "{}", open());
-    let gone = Vfio::open_in(tree.root.path(), &dev, "04:00.0".parse().unwrap()).unwrap_err();
+    let gone = Vfio::open_in(tree.root.path(), &dev, "04:00.0".parse().unwrap(), None).unwrap_err();
     assert!(matches!(gone, Error::NoDevice { .. }));
 }

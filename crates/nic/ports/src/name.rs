@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use bus::vhost_user::Frontend;
-use bus::{Pci, Trust};
+use bus::{Pci, Trust, VfToken};
 use driver::virtio::Virtio;
 use driver::virtio::transport::{Transport, VhostUser};
 use interface::Medium;
@@ -36,9 +36,9 @@ impl Form {
 pub const FORMS: &[Form] = &[
     Form {
         prefix: None,
-        operand: "0000:03:00.0",
+        operand: "0000:03:00.0[,vf_token=UUID]",
         about: "a PCI address: VFIO when the device is bound to vfio-pci, else sysfs",
-        parse: |address| address.parse().ok().map(Name::Pci),
+        parse: pci,
     },
     Form {
         prefix: Some("vfio-user"),
@@ -75,8 +75,8 @@ pub const FORMS: &[Form] = &[
 /// A port's name, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Name {
-    /// A PCI device of this machine.
-    Pci(bus::Address),
+    /// A PCI device of this machine, and the token that its physical or virtual functions open with.
+    Pci(bus::Address, Option<VfToken>),
     /// A socket of a vfio-user server, and how far that is trusted.
     VfioUser(PathBuf, Trust),
     /// A socket of a vhost-user back end, likewise.
@@ -106,6 +106,15 @@ impl std::str::FromStr for Name {
     }
 }
 
+/// A PCI address, and the token behind it, if there is one.
+fn pci(text: &str) -> Option<Name> {
+    let (address, token) = match text.split_once(",vf_token=") {
+        Some((address, token)) => (address, Some(token.parse().ok()?)),
+        None => (text, None),
+    };
+    address.parse().ok().map(|address| Name::Pci(address, token))
+}
+
 /// A socket's path, and whether memory that cannot be sealed is allowed behind it.
 fn socket(rest: &str) -> Option<(PathBuf, Trust)> {
     let (path, trust) = match rest.strip_suffix(",allow-unsealed") {
@@ -124,7 +133,7 @@ impl Name {
     pub fn find(self, stop: &Arc<AtomicBool>) -> Result<Found> {
         let failed = |error| port::Error::from(driver::Error::from(error));
         Ok(match self {
-            Name::Pci(address) => Found::Pci(Pci::open_address(address).map_err(failed)?),
+            Name::Pci(address, token) => Found::Pci(Pci::open_with_token(address, token).map_err(failed)?),
             Name::VfioUser(path, trust) => {
                 Found::Pci(Pci::connect_until(&path, trust, stop).map_err(failed)?)
             }
@@ -140,7 +149,7 @@ impl Name {
     /// What is missing, as [`find`](Name::find) and opening say it.
     pub fn look_for(&self) -> Result<()> {
         match self {
-            Name::Pci(address) => {
+            Name::Pci(address, _) => {
                 Pci::look_for(*address).map_err(|error| port::Error::from(driver::Error::from(error)))
             }
             Name::VfioUser(path, _) => served("vfio-user", path),
@@ -220,8 +229,11 @@ mod tests {
         assert_eq!(parse("vhost-user:a,allow-unsealed"), Ok(Name::VhostUser("a".into(), Trust::Peer)));
         assert_eq!(parse("tap:t0"), Ok(Name::Interface(Medium::Tap, "t0".into())));
         assert_eq!(parse("af_xdp:v0,copy"), Ok(Name::Interface(Medium::AfXdp, "v0,copy".into())));
-        assert!(matches!(parse("0000:03:00.0"), Ok(Name::Pci(_))));
-        assert!(matches!(parse("03:00.0"), Ok(Name::Pci(_))));
+        let (address, token) = ("0000:03:00.0", "14d63f20-8445-11ea-8900-1f9ce7d5650d");
+        assert_eq!(parse(address), Ok(Name::Pci(address.parse().unwrap(), None)));
+        assert_eq!(parse("03:00.0"), parse(address));
+        let with_token = parse(&format!("03:00.0,vf_token={token}"));
+        assert_eq!(with_token, Ok(Name::Pci(address.parse().unwrap(), token.parse().ok())));
         for wrong in [
             "",
             "tap:",
@@ -231,6 +243,9 @@ mod tests {
             "model:82599",
             "eth0",
             "0000:03:00",
+            "03:00.0,vf_token=",
+            "03:00.0,vf_token=1",
+            "03:00.0,token=14d63f20-8445-11ea-8900-1f9ce7d5650d",
         ] {
             assert_eq!(parse(wrong), Err(NameError(wrong.into())));
         }
