@@ -1,5 +1,7 @@
-//! `ixora info`: what this build drives and how ports are written; or, with a port,
-//! what that port can do.
+//! `ixora info`: what this build drives and how ports are written; what each driver offers, and what shows
+//! that it does; or, with a port, what that port can do.
+
+mod drivers;
 
 use clap::Args;
 use port::{Capabilities, Feature, Limits};
@@ -13,8 +15,11 @@ use crate::{Failure, signal};
 #[derive(Args, Debug)]
 pub struct Info {
     /// A port, which is opened for it.
-    #[arg(value_name = "PORT")]
+    #[arg(value_name = "PORT", conflicts_with = "drivers")]
     pub name: Option<String>,
+    /// What each driver offers: queues, limits, features and the test that shows each, counters.
+    #[arg(long)]
+    pub drivers: bool,
     #[command(flatten)]
     pub port: PortOptions,
 }
@@ -23,6 +28,10 @@ pub struct Info {
 pub fn run(info: &Info) -> Result<(), Failure> {
     match &info.name {
         Some(name) => port(name, info),
+        None if info.drivers => {
+            drivers::print(info.port.json);
+            Ok(())
+        }
         None => {
             build(info.port.json);
             Ok(())
@@ -99,7 +108,12 @@ fn port(name: &str, info: &Info) -> Result<(), Failure> {
 
 /// The limits by name, those that the port has.
 fn limits(limits: &Limits) -> Vec<(&'static str, usize)> {
-    let all = [
+    all_limits(limits).into_iter().filter(|(_, limit)| *limit > 0).collect()
+}
+
+/// All limits by name; zero of what a port does not have.
+fn all_limits(limits: &Limits) -> [(&'static str, usize); 11] {
+    [
         ("rx_queues", limits.rx_queues),
         ("tx_queues", limits.tx_queues),
         ("rss_queues", limits.rss_queues),
@@ -111,8 +125,7 @@ fn limits(limits: &Limits) -> Vec<(&'static str, usize)> {
         ("unicast_addresses", limits.unicast_addresses),
         ("flow_filters", limits.flow_filters),
         ("vectors", limits.vectors),
-    ];
-    all.into_iter().filter(|(_, limit)| *limit > 0).collect()
+    ]
 }
 
 fn as_json(name: &str, can: &Capabilities) -> Value {

@@ -102,6 +102,7 @@ Exit status: 0 when all checks held, 1 when one failed. The seed repeats a run."
 pub const INFO: &str = "\
 Examples:
   ixora info                                              drivers, forms of ports, losses by name
+  ixora info --drivers                                    what each offers, and what shows it
   ixora info model:82599 --queues 4
   ixora info 0000:03:00.0 --json";
 

@@ -211,6 +211,20 @@ fn a_port_and_the_build_tell_what_they_can_do() {
     };
     assert_eq!(names("drivers"), ["ixgbe", "ixgbevf", "igb", "igbvf", "i40e", "iavf", "virtio"]);
     assert!(names("losses").contains(&"rx_fifo_full".to_owned()) && names("ports").len() == 7, "{build:#}");
+    let offered = said("info --drivers --json");
+    let of = |name: &str| {
+        let rows = offered["drivers"].as_array().expect("a list");
+        rows.iter().find(|row| row["name"] == name).expect("it is there").clone()
+    };
+    assert_eq!(of("i40e")["limits"]["rss_table"], 512);
+    assert_eq!(
+        of("i40e")["features"]["flow-filter"],
+        "i40e_flow::a_flow_comes_to_the_queue_that_it_is_led_to"
+    );
+    assert_eq!(of("igb")["features"]["rss"], "lab igb-features");
+    assert!(of("virtio")["counters"].as_array().expect("a list").contains(&"rx_packets".into()));
+    let table = run(place.path(), "info --drivers").stdout;
+    assert!(table.contains("\nflow-filter ") && table.contains("lab igbvf-features"), "{table}");
     let nic = said("info model:82599 --queues 4 --vlan-strip --json");
     assert_eq!(
         (&nic["driver"], &nic["rx_queues"], &nic["limits"]["rx_queues"]),
@@ -225,6 +239,9 @@ fn a_port_and_the_build_tell_what_they_can_do() {
     for (feature, state) in [("vlan-strip", "no"), ("rx-checksum", "off"), ("scatter", "off"), ("rss", "off")]
     {
         assert_eq!(virtio["features"][feature], state, "{feature}");
+    }
+    for (feature, state) in virtio["features"].as_object().expect("a table") {
+        assert!(state == "no" || of("virtio")["features"].get(feature).is_some(), "{feature} is not offered");
     }
     let long = said("info model:virtio-net --max-frame 9000 --json");
     assert_eq!(long["features"]["scatter"], "on");

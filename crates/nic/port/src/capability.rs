@@ -164,6 +164,17 @@ pub struct Limits {
     pub vectors: usize,
 }
 
+/// What a driver offers on the device that has the most, known without one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Offers {
+    /// The most that its ports can do; zero of what depends on the device, too.
+    pub limits: Limits,
+    /// What they can do, if the device can.
+    pub features: Vec<Feature>,
+    /// The names of their counters.
+    pub counters: Vec<&'static str>,
+}
+
 /// What a port can do, so that an application can ask before it relies on it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Capabilities {

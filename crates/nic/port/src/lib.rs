@@ -25,7 +25,7 @@ pub mod setting;
 pub mod software;
 mod stats;
 
-pub use capability::{Capabilities, Feature, Features, Limits, Support};
+pub use capability::{Capabilities, Feature, Features, Limits, Offers, Support};
 pub use error::{Error, OptionError, Result};
 pub use filters::Filters;
 pub use flow::{Flow, FlowTarget, Transport};

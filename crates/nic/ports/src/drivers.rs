@@ -4,7 +4,7 @@ use bus::Pci;
 use driver::vf_host::{Hosting, Policy};
 use driver::{i40e, iavf, igb, igbvf, ixgbe, ixgbevf, virtio};
 use memory::Dma;
-use port::{Options, Port, Result};
+use port::{Feature, Offers, Options, Port, Result};
 
 /// A driver of this build.
 #[derive(Debug)]
@@ -21,6 +21,26 @@ pub struct Driver {
     pub open: fn(Pci, &Dma, Options) -> Result<Box<dyn Port>>,
     /// Likewise, as the host of virtual functions; `None` where the driver hosts none.
     pub host: Option<OpenHost>,
+    /// What its ports can do.
+    pub offers: fn() -> Offers,
+    /// What shows that they can: a test of the crate `ixora-testbed`, `file::function`, or a scenario of
+    /// the lab, `lab NAME`.
+    shown_by: &'static str,
+    /// What shows a feature that this does not.
+    shown_elsewhere: &'static [(Feature, &'static str)],
+}
+
+impl Driver {
+    /// What shows that its ports have a feature, if they have it.
+    pub fn shown_by(&self, feature: Feature) -> Option<&'static str> {
+        let elsewhere = self.shown_elsewhere(feature).unwrap_or(self.shown_by);
+        (self.offers)().features.contains(&feature).then_some(elsewhere)
+    }
+
+    /// What shows a feature, where it is not what shows most.
+    pub fn shown_elsewhere(&self, feature: Feature) -> Option<&'static str> {
+        self.shown_elsewhere.iter().find(|(of, _)| *of == feature).map(|(_, by)| *by)
+    }
 }
 
 /// Resets a device, brings it up and makes virtual functions work that it has, one for each policy.
@@ -37,6 +57,13 @@ pub static DRIVERS: &[Driver] = &[
         host: Some(|pci, dma, options, policies| {
             Ok(Box::new(ixgbe::host::Host::open(pci, dma, options, policies)?))
         }),
+        offers: ixgbe::Ixgbe::offers,
+        shown_by: "promises::what_the_driver_of_the_82599_says",
+        shown_elsewhere: &[
+            (Feature::VlanFilter, "driver_filter::only_vlans_that_were_let_in_pass_the_filter"),
+            (Feature::Interrupts, "driver_interrupt::a_sleeper_misses_nothing_whenever_packets_come"),
+            (Feature::FixedBuffers, "driver_fixed::frames_cross_both_ways_in_order_and_changed"),
+        ],
     },
     Driver {
         name: ixgbevf::NAME,
@@ -45,6 +72,12 @@ pub static DRIVERS: &[Driver] = &[
         knows: ixgbevf::knows,
         open: |pci, dma, options| Ok(Box::new(ixgbevf::Ixgbevf::open(pci, dma, options)?)),
         host: None,
+        offers: ixgbevf::Ixgbevf::offers,
+        shown_by: "promises::what_the_driver_of_the_82599s_virtual_functions_says",
+        shown_elsewhere: &[
+            (Feature::VlanFilter, "ixgbe_vf::addresses_and_vlans_are_asked_for_and_go_again"),
+            (Feature::Interrupts, "ixgbe_vf::a_frame_wakes_a_virtual_function_that_sleeps"),
+        ],
     },
     Driver {
         name: igb::NAME,
@@ -53,6 +86,9 @@ pub static DRIVERS: &[Driver] = &[
         knows: igb::knows,
         open: |pci, dma, options| Ok(Box::new(igb::Igb::open(pci, dma, options)?)),
         host: None,
+        offers: igb::Igb::offers,
+        shown_by: "lab igb-features",
+        shown_elsewhere: &[],
     },
     Driver {
         name: igbvf::NAME,
@@ -61,6 +97,9 @@ pub static DRIVERS: &[Driver] = &[
         knows: igbvf::knows,
         open: |pci, dma, options| Ok(igbvf::open(pci, dma, options)?),
         host: None,
+        offers: igbvf::Igbvf::offers,
+        shown_by: "lab igbvf-features",
+        shown_elsewhere: &[],
     },
     Driver {
         name: i40e::NAME,
@@ -71,6 +110,13 @@ pub static DRIVERS: &[Driver] = &[
         host: Some(|pci, dma, options, policies| {
             Ok(Box::new(i40e::host::Host::open(pci, dma, options, policies)?))
         }),
+        offers: i40e::I40e::offers,
+        shown_by: "promises::what_the_driver_of_the_xl710_says",
+        shown_elsewhere: &[
+            (Feature::VlanFilter, "i40e_driver::vlans_are_filtered_for_each_address"),
+            (Feature::Interrupts, "i40e_driver::a_queue_wakes_who_sleeps_on_it"),
+            (Feature::FlowFilter, "i40e_flow::a_flow_comes_to_the_queue_that_it_is_led_to"),
+        ],
     },
     Driver {
         name: iavf::NAME,
@@ -79,6 +125,12 @@ pub static DRIVERS: &[Driver] = &[
         knows: iavf::knows,
         open: |pci, dma, options| Ok(Box::new(iavf::Iavf::open(pci, dma, options)?)),
         host: None,
+        offers: iavf::Iavf::offers,
+        shown_by: "promises::what_the_driver_of_the_xl710s_virtual_functions_says",
+        shown_elsewhere: &[
+            (Feature::VlanFilter, "i40e_vf::vlans_are_chosen_stripped_or_hidden"),
+            (Feature::Interrupts, "i40e_vf::a_queue_wakes_who_sleeps_on_it"),
+        ],
     },
     Driver {
         name: virtio::NAME,
@@ -87,6 +139,21 @@ pub static DRIVERS: &[Driver] = &[
         knows: virtio::knows,
         open: |pci, dma, options| Ok(Box::new(virtio::Virtio::open(pci, dma, options)?)),
         host: None,
+        offers: virtio::Virtio::offers,
+        shown_by: "virtio_rss::flows_spread_by_the_hash_that_each_packet_carries",
+        shown_elsewhere: &[
+            (Feature::RxChecksum, "virtio_offload::checksum_status_tells_right_from_not_known"),
+            (Feature::TxChecksum, "virtio_offload::checksums_are_filled_in_by_either_side"),
+            (
+                Feature::TunnelChecksum,
+                "virtio_offload::checksums_inside_a_tunnel_are_filled_in_by_either_side",
+            ),
+            (Feature::Segmentation, "virtio_offload::large_packets_are_cut_into_right_segments"),
+            (Feature::VlanFilter, "virtio_control::only_vlans_that_were_added_pass"),
+            (Feature::RssTable, "virtio_rss::flows_come_to_another_queue_while_the_port_runs"),
+            (Feature::Scatter, "virtio_sizes::long_frames_go_through_short_queues"),
+            (Feature::Interrupts, "virtio_interrupt::a_packet_after_arming_wakes_and_none_else_does"),
+        ],
     },
 ];
 

@@ -34,6 +34,8 @@ const EVENTS_AT: usize = 3 * 4096;
 /// Words of a buffer.
 const WORDS: u32 = (BUFFER / 4) as u32;
 /// Among a queue's registers.
+/// The counter of events that were not as the firmware leaves them.
+pub(crate) const FORGED: &str = "admin_forged";
 const LENGTH: usize = 2;
 const HEAD: usize = 3;
 const TAIL: usize = 4;
@@ -319,7 +321,7 @@ impl AdminQueue {
     /// Descriptors of events that were not as the firmware leaves them.
     pub fn forged_counter(&self) -> Counter {
         let what = "events whose descriptors were changed by another than the firmware";
-        Counter { name: "admin_forged", value: self.forged, loss: None, what }
+        Counter { name: FORGED, value: self.forged, loss: None, what }
     }
 
     /// Whether the device still has the queue for events enabled, which every reset ends.

@@ -11,7 +11,7 @@ use regs::i40e::admin::{Descriptor, LAN_ADDR_VALID, PORT_ADDR_VALID, opcode};
 use regs::i40e::*;
 use wire::MacAddress;
 
-use super::admin::{self, AdminQueue};
+use super::admin::{self, AdminQueue, FORGED};
 use super::context::Contexts;
 use super::filter::Filters;
 use super::flow::Director;
@@ -143,6 +143,10 @@ impl intel::Chip for Chip {
         self.change_filters(|filters| (filters.all_unicast, filters.all_multicast) = (unicast, multicast))
     }
 }
+
+    fn counter_names() -> Vec<&'static str> {
+        Totals::names().chain([FORGED]).collect()
+    }
 
 impl Chip {
     pub(super) fn state(&self) -> MutexGuard<'_, State> {

@@ -190,6 +190,11 @@ impl Totals {
         add(sources(), &mut self.sums, &mut self.last, now);
     }
 
+    /// The names of all counters.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        sources().map(|source| source.name).chain(SUMS.iter().map(|(name, ..)| *name))
+    }
+
     /// Every counter, and the sums of some.
     pub fn counters(&mut self) -> Vec<Counter> {
         let counter =

@@ -12,14 +12,19 @@ use wire::MacAddress;
 
 use super::filter::Filters;
 use super::info::INFO;
-use super::mailbox::Mailbox;
+use super::mailbox::{Mailbox, STRAYS};
 use super::{Fault, NAME};
+use crate::i40e::admin::FORGED;
 use crate::i40e::{RxXl710Long, TxXl710};
 use crate::intel::{self, ChipInfo, Device, Queues};
 use crate::{Error, Result};
 
 /// How long a reset that the driver asks for in the end may take.
 const RESET: Duration = Duration::from_secs(1);
+
+/// The counters of frames received and sent.
+const RECEIVED: &str = "PRC";
+const SENT: &str = "PTC";
 
 /// What each of [`Counters::NAMES`] counts, and which loss it is.
 const WHAT: [(&str, Option<Reason>); Counters::NAMES.len()] = [
@@ -157,6 +162,10 @@ impl intel::Chip for Chip {
         state.counters().into_iter().chain(of_mailbox.into_iter().flatten()).collect()
     }
 
+    fn counter_names() -> Vec<&'static str> {
+        Counters::NAMES.into_iter().chain([RECEIVED, SENT, STRAYS, FORGED]).collect()
+    }
+
     fn set_modes(&self, unicast: bool, multicast: bool) -> Result<()> {
         let bit = |on: bool, bit: u16| if on { bit } else { 0 };
         let modes = bit(unicast, promiscuous::UNICAST) | bit(multicast, promiscuous::MULTICAST);
@@ -279,8 +288,8 @@ impl State {
         let all = Counters::NAMES.iter().zip(WHAT).zip(values);
         let mut counters: Vec<Counter> =
             all.map(|((name, (what, loss)), value)| Counter { name, value: *value, loss, what }).collect();
-        counters.push(Counter { name: "PRC", value: self.received, loss: None, what: "frames received" });
-        counters.push(Counter { name: "PTC", value: sum(7), loss: None, what: "frames sent" });
+        counters.push(Counter { name: RECEIVED, value: self.received, loss: None, what: "frames received" });
+        counters.push(Counter { name: SENT, value: sum(7), loss: None, what: "frames sent" });
         counters
     }
 }

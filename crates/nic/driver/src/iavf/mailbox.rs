@@ -29,6 +29,9 @@ const REGISTERS: Registers = Registers {
     receive: [VF_ARQBAL1::AT, VF_ARQBAH1::AT, VF_ARQLEN1::AT, VF_ARQH1::AT, VF_ARQT1::AT],
 };
 
+/// The counter of messages that nobody had asked for.
+pub(super) const STRAYS: &str = "mailbox_strays";
+
 /// An answer: kind, status, bytes.
 type Answer = (u32, i32, Vec<u8>);
 
@@ -97,7 +100,7 @@ impl Mailbox {
     /// What came and was of no use.
     pub fn counters(&self) -> [Counter; 2] {
         let what = "messages of the physical function that nobody had asked for";
-        let strays = Counter { name: "mailbox_strays", value: self.strays, loss: None, what };
+        let strays = Counter { name: STRAYS, value: self.strays, loss: None, what };
         [strays, self.queue.forged_counter()]
     }
 

@@ -62,6 +62,10 @@ impl intel::Chip for Chip {
         self.device_counters()
     }
 
+    fn counter_names() -> Vec<&'static str> {
+        REGISTERS.counters.iter().map(|source| source.name).collect()
+    }
+
     fn set_modes(&self, unicast: bool, multicast: bool) -> Result<()> {
         let unicast = if unicast { RCTL::UPE } else { 0 };
         let multicast = if multicast { RCTL::MPE } else { 0 };

@@ -157,6 +157,10 @@ impl<R: RxLayout> Chip for Other<R> {
         vec![]
     }
 
+    fn counter_names() -> Vec<&'static str> {
+        vec![]
+    }
+
     fn link(&self) -> Link {
         Link::DOWN
     }

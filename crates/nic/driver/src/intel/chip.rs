@@ -72,6 +72,8 @@ pub trait Chip: Deref<Target = Device> + Queues + FilterTables + Sized + 'static
     /// let through.
     fn set_modes(&self, unicast: bool, multicast: bool) -> Result<()>;
 }
+    /// Their names.
+    fn counter_names() -> Vec<&'static str>;
 
 /// The filter tables of a chip.
 pub trait FilterTables {
@@ -168,6 +170,9 @@ impl Losses {
 pub struct Device {
     pub name: String,
     /// Its PCI device id, one that the chip knows.
+/// Why queues drop packets.
+pub(super) const DROPPED: [Reason; 3] = [Reason::RxBadDescriptor, Reason::TxUnsendable, Reason::TxOffload];
+
     pub id: u16,
     pub bar: Bar,
     pub pci: Pci,
@@ -239,7 +244,7 @@ impl Device {
     /// What the queues dropped.
     pub fn dropped(&self) -> impl Iterator<Item = Counter> {
         let losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
-        [Reason::RxBadDescriptor, Reason::TxUnsendable, Reason::TxOffload]
+        DROPPED
             .map(|reason| {
                 let of_reason = losses.iter().filter(|(why, _)| *why == reason);
                 Counter::of_loss(reason, of_reason.map(|(_, losses)| losses.read()).sum())

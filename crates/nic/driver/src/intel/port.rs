@@ -7,9 +7,12 @@ use std::sync::Arc;
 
 use bus::Pci;
 use memory::Dma;
-use port::{Capabilities, Counter, Feature, Features, FlowTable, Limits, Link, Options, PortStats, Support};
+use port::{
+    Capabilities, Counter, Feature, Features, FlowTable, Limits, Link, Offers, Options, PortStats, Reason,
+    Support,
+};
 
-use super::chip::{Chip, Device};
+use super::chip::{Chip, DROPPED, Device};
 use super::layout::TxLayout;
 use super::scatter::scatters;
 use super::{fixed, rx::RxQueue, tx::TxQueue};
@@ -114,7 +117,31 @@ impl<C: Init> Port<C> {
     }
 }
 
+/// The limits of a chip, as far as they are every device's.
+fn limits<C: Chip>() -> Limits {
+    let info = C::INFO;
+    Limits {
+        rx_queues: info.queues,
+        tx_queues: info.queues,
+        rss_queues: info.rss.0,
+        rss_table: info.rss.1,
+        ring: info.ring,
+        max_frame: info.longest,
+        tx_segments: C::Tx::MAX_SEGMENTS,
+        unicast_addresses: info.addresses,
+        flow_filters: 0,
+        vectors: info.vectors.len(),
+    }
+}
+
 impl<C: Chip> Port<C> {
+    /// What such ports can do.
+    pub fn offers() -> Offers {
+        let mut counters = C::counter_names();
+        counters.extend(DROPPED.map(Reason::name));
+        Offers { limits: limits::<C>(), features: C::INFO.features.to_vec(), counters }
+    }
+
     /// The port, and all queues that nobody has taken.
     #[expect(clippy::type_complexity, reason = "it is a port and its queues")]
     pub fn split(mut self) -> (Port<C>, Vec<RxQueue<C::Rx>>, Vec<TxQueue<C::Tx>>) {
@@ -153,20 +180,10 @@ impl<C: Chip> port::Port for Port<C> {
     }
 
     fn capabilities(&self) -> Capabilities {
-        let (options, info) = (&self.options, C::INFO);
-        let limits = Limits {
-            rx_queues: info.queues,
-            tx_queues: info.queues,
-            rss_queues: info.rss.0,
-            rss_table: info.rss.1,
-            ring: info.ring,
-            max_frame: info.longest,
-            tx_segments: C::Tx::MAX_SEGMENTS,
-            unicast_addresses: info.addresses,
-            flow_filters: self.chip.flow_filters(),
-            vectors: self.chip.vectors().len(),
-        };
-        let features = features(info.features, options, limits.vectors);
+        let options = &self.options;
+        let (flow_filters, vectors) = (self.chip.flow_filters(), self.chip.vectors().len());
+        let limits = Limits { flow_filters, vectors, ..limits::<C>() };
+        let features = features(C::INFO.features, options, vectors);
         Capabilities {
             driver: C::DRIVER.to_owned(),
             rx_queues: options.rx_queues,

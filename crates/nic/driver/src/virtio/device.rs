@@ -3,7 +3,9 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 
-use port::{Capabilities, Counter, Feature, Features, FlowTable, Limits, Link, Options, PortStats, Support};
+use port::{
+    Capabilities, Counter, Feature, Features, FlowTable, Limits, Link, Offers, Options, PortStats, Support,
+};
 use regs::virtio::feature::net;
 use regs::virtio::net::config as field;
 
@@ -16,6 +18,8 @@ use crate::Result;
 /// The most queue pairs: their number doubled and the control queue's fit the
 /// doorbell's 16 bits.
 pub(super) const MAX_PAIRS: usize = 0x4000;
+/// Descriptors in a ring: the fewest and the most.
+const RING: (usize, usize) = (16, 32_768);
 /// The longest frame in bytes, without VLAN tag.
 pub(super) const LONGEST: usize = 15_500;
 /// Addresses that are received beside the port's own: devices keep 64 of a kind
@@ -39,6 +43,34 @@ pub struct Virtio {
 }
 
 impl Virtio {
+    /// What such ports can do where the device has it.
+    pub fn offers() -> Offers {
+        let limits = Limits {
+            rx_queues: MAX_PAIRS,
+            tx_queues: MAX_PAIRS,
+            rss_queues: MAX_PAIRS,
+            rss_table: TABLE.into(),
+            ring: RING,
+            max_frame: LONGEST,
+            unicast_addresses: ADDRESSES,
+            ..Limits::default()
+        };
+        let features = vec![
+            Feature::RxChecksum,
+            Feature::TxChecksum,
+            Feature::TunnelChecksum,
+            Feature::Segmentation,
+            Feature::VlanFilter,
+            Feature::Rss,
+            Feature::RssHash,
+            Feature::RssTable,
+            Feature::Scatter,
+            Feature::Interrupts,
+        ];
+        let counters = QueueCounters::sums(std::iter::empty()).into_iter().map(|counter| counter.name);
+        Offers { limits, features, counters: counters.collect() }
+    }
+
     /// The port, and all queues that nobody has taken: receive queue `n` and transmit
     /// queue `n` are a pair.
     pub fn split(mut self) -> (Virtio, Vec<RxQueue>, Vec<TxQueue>) {
@@ -109,7 +141,7 @@ impl port::Port for Virtio {
             tx_queues: MAX_PAIRS,
             rss_queues: if has(net::RSS) { MAX_PAIRS } else { 0 },
             rss_table: if has(net::RSS) { usize::from(TABLE) } else { 0 },
-            ring: (16, 32768),
+            ring: RING,
             max_frame: LONGEST,
             tx_segments: self.tx_buffers,
             flow_filters: 0,

@@ -216,6 +216,10 @@ impl<F: Function> super::Chip for Chip<F> {
         state.totals.counters()
     }
 
+    fn counter_names() -> Vec<&'static str> {
+        F::REGISTERS.counters.iter().map(|source| source.name).collect()
+    }
+
     fn set_modes(&self, unicast: bool, multicast: bool) -> Result<()> {
         let mut state = self.state();
         // Who asks for it anew is told anew.

@@ -2,15 +2,12 @@
 //! arrives on the other. A feature that has neither a case here nor a named test elsewhere fails.
 
 use memory::{Batch, Checksum, DATA_ROOM, Packet, TxOffload};
-use port::{Completion, Feature, Options, Support};
+use port::{Completion, Feature, Limits, Options, Support};
 use testbed::inprocess::{Handle, while_stepping};
 
 use super::frames::{self, Sums, is_right, payload, tagged};
 use super::probe::Ports;
 use super::{contents, run_until_idle};
-
-/// A feature with a test in a file of this folder, by its name.
-pub type Elsewhere = (Feature, &'static str, &'static str);
 
 const IP: u8 = TxOffload::IP_CHECKSUM;
 const UDP: u8 = TxOffload::UDP_CHECKSUM;
@@ -20,22 +17,32 @@ const V6: u8 = TxOffload::IPV6;
 /// What stands in front of the inner IP header: Ethernet, IPv4, UDP, VXLAN, Ethernet.
 const OUTER: u8 = 14 + 20 + 8 + 8 + 14;
 
-/// Goes through all features of a driver.
-pub fn all<B: Ports>(elsewhere: &[Elsewhere]) {
+/// Goes through all features of a driver, of which this test shows each that has a case here.
+pub fn all<B: Ports>(driver: &str, test: &str) {
+    let driver = ports::DRIVERS.iter().find(|one| one.name == driver).expect("there is such a driver");
     let mut rig = Rig::<B>::open(&Options::default());
     let capabilities = rig.ports.device(0).capabilities();
+    let stats = rig.ports.device(0).stats();
     rig.finish();
+    let offers = (driver.offers)();
+    let counted: Vec<&str> = stats.counters.iter().map(|counter| counter.name).collect();
+    assert_eq!(counted, offers.counters);
+    // What depends on the device, too.
+    let Limits { flow_filters, vectors, .. } = capabilities.limits;
+    assert_eq!(capabilities.limits, Limits { flow_filters, vectors, ..offers.limits });
+    assert!(vectors <= offers.limits.vectors);
     let can = |one: &Feature| capabilities.support(*one) != Support::No;
     let promised: Vec<Feature> = Feature::ALL.into_iter().filter(can).collect();
-    assert!(promised.len() >= 8, "{promised:?}");
+    let offered = |one: &Feature| offers.features.contains(one);
+    assert_eq!(promised, Feature::ALL.into_iter().filter(offered).collect::<Vec<_>>());
     for feature in promised {
-        match (case::<B>(feature), elsewhere.iter().find(|(of, ..)| *of == feature)) {
-            (Some(case), None) => case(),
-            (None, Some((_, file, test))) => {
-                let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");
-                let text = std::fs::read_to_string(folder.join(file)).unwrap();
-                assert!(text.contains(&format!("fn {test}()")), "{file} has no test {test}");
+        match (case::<B>(feature), driver.shown_elsewhere(feature)) {
+            (Some(case), None) => {
+                assert_eq!(driver.shown_by(feature), Some(test));
+                case();
             }
+            // Whether that is there, a test of its own looks.
+            (None, Some(_)) => {}
             (Some(_), Some(_)) => panic!("{}: has a case of its own", feature.name()),
             (None, None) => panic!("{}: nothing shows it", feature.name()),
         }
