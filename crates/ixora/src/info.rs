@@ -95,6 +95,12 @@ fn port(name: &str, info: &Info) -> Result<(), Failure> {
         "opened with {} rx and {} tx queues, frames to {} bytes",
         can.rx_queues, can.tx_queues, can.max_frame
     );
+    if !can.firmware.is_empty() {
+        println!("firmware:");
+    }
+    for (what, told) in &can.firmware {
+        println!("  {what:<18} {told}");
+    }
     println!("limits:");
     for (what, limit) in limits(&can.limits) {
         println!("  {what:<18} {limit}");
@@ -132,12 +138,14 @@ fn as_json(name: &str, can: &Capabilities) -> Value {
     let features =
         Feature::ALL.map(|feature| (feature.name().to_owned(), json!(can.support(feature).to_string())));
     let limits = limits(&can.limits).into_iter().map(|(what, limit)| (what.to_owned(), json!(limit)));
+    let firmware = can.firmware.iter().map(|(what, told)| ((*what).to_owned(), json!(told)));
     json!({
         "port": name,
         "driver": can.driver,
         "rx_queues": can.rx_queues,
         "tx_queues": can.tx_queues,
         "max_frame": can.max_frame,
+        "firmware": firmware.collect::<serde_json::Map<_, _>>(),
         "limits": limits.collect::<serde_json::Map<_, _>>(),
         "features": features.into_iter().collect::<serde_json::Map<_, _>>(),
     })

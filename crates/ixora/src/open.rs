@@ -373,7 +373,7 @@ fn await_links(ports: &[Box<dyn Port>], stop: &AtomicBool) -> Result<(), Failure
             go_on(stop)?;
             port.health()?;
             if Instant::now() > limit {
-                tracing::warn!("{}: no link after {LINK:?}: check cable and peer", port.name());
+                tracing::warn!("{}: no link after {LINK:?}: {}", port.name(), port.link().advice());
                 break;
             }
             sleep(Duration::from_millis(5));

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use runtime::confine::{Confinement, Needs, caller};
+use testbed::i40e::{FIRMWARE_WORDS, FirmwareSetup};
 use testbed::models::{self, Setup};
 use testbed::serve::{Endpoint, Options, Report};
 use testbed::view::Trust;
@@ -41,6 +42,8 @@ pub struct Arguments {
     /// Virtual functions of each device: at --socket S, they are served at S.vf0, S.vf1 and so on.
     #[arg(long, default_value_t = 0, conflicts_with = "vhost_user")]
     pub vfs: usize,
+    #[arg(long, value_name = "WORDS", help = format!("What the firmware tells (xl710), where that is not the usual: {FIRMWARE_WORDS}"))]
+    pub firmware: Option<FirmwareSetup>,
     /// Let drivers map no registers: every access comes to the model, in order.
     /// Slower, but counters in the queues' registers clear when they are read.
     #[arg(long)]
@@ -208,7 +211,7 @@ fn endpoints(arguments: &Arguments, model: &'static Model) -> Result<(Vec<Endpoi
     for ((socket, plug), cable) in sockets.iter().zip(&plugs).zip(cables) {
         let trust = if arguments.allow_unsealed { Trust::Peer } else { Trust::Hostile };
         let (mac, device_id, vfs) = (plug.mac, arguments.device_id, arguments.vfs);
-        let setup = Setup { mac, device_id, trust, fault, vfs };
+        let setup = Setup { mac, device_id, trust, fault, vfs, firmware: arguments.firmware };
         let (device, vfs) = model.open_with_vfs(&setup, cable)?;
         let sockets = std::iter::once(socket.clone()).chain(arguments.vf_sockets(socket));
         for (socket, mut device) in sockets.zip(std::iter::once(device).chain(vfs)) {

@@ -190,6 +190,7 @@ fn commands_and_errors_have_the_values_of_the_second_table() {
         (EEXIST, "EEXIST"),
         (EINVAL, "EINVAL"),
         (ENOSPC, "ENOSPC"),
+        (ENOSYS, "ENOSYS"),
         (BAD_ADDR, "BAD_ADDR"),
     ] {
         assert!(ours.contains(&(name.to_owned(), value.into())), "{name}");

@@ -191,7 +191,7 @@ fn port_rate(row: &PortRow, before: &Sample, seconds: f64) -> PortRate {
     };
     PortRate {
         name: row.name.clone(),
-        link: row.up.map(|up| port::Link { up, speed_mbps: row.speed_mbps }),
+        link: row.up.map(|up| if up { port::Link::up(row.speed_mbps) } else { port::Link::DOWN }),
         rx: rates(&row.rx, &was.rx),
         tx: rates(&row.tx, &was.tx),
         losses: dropped(&row.losses, &was.losses, seconds),

@@ -226,6 +226,10 @@ fn a_port_and_the_build_tell_what_they_can_do() {
     let table = run(place.path(), "info --drivers").stdout;
     assert!(table.contains("\nflow-filter ") && table.contains("lab igbvf-features"), "{table}");
     let nic = said("info model:82599 --queues 4 --vlan-strip --json");
+    assert_eq!(nic["firmware"], serde_json::json!({}));
+    let told = &said("info model:xl710 --json")["firmware"];
+    assert_eq!((&told["interface"], &told["nvm"]), (&"1.7".into(), &"6.01".into()));
+    assert_eq!(told["ddp"], "no profile");
     assert_eq!(
         (&nic["driver"], &nic["rx_queues"], &nic["limits"]["rx_queues"]),
         (&"ixgbe".into(), &4.into(), &128.into())
@@ -236,12 +240,12 @@ fn a_port_and_the_build_tell_what_they_can_do() {
         assert_eq!(nic["features"][feature], state, "{feature}");
     }
     let virtio = said("info model:virtio-net --json");
+    for (feature, state) in virtio["features"].as_object().expect("a table") {
+        assert!(state == "no" || of("virtio")["features"].get(feature).is_some(), "{feature} is not offered");
+    }
     for (feature, state) in [("vlan-strip", "no"), ("rx-checksum", "off"), ("scatter", "off"), ("rss", "off")]
     {
         assert_eq!(virtio["features"][feature], state, "{feature}");
-    }
-    for (feature, state) in virtio["features"].as_object().expect("a table") {
-        assert!(state == "no" || of("virtio")["features"].get(feature).is_some(), "{feature} is not offered");
     }
     let long = said("info model:virtio-net --max-frame 9000 --json");
     assert_eq!(long["features"]["scatter"], "on");

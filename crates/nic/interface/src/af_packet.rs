@@ -193,6 +193,7 @@ impl Port for AfPacketPort {
                 (Feature::Interrupts, Support::On),
                 (Feature::Timestamps, Support::on_if(self.timestamps)),
             ]),
+            firmware: Vec::new(),
         }
     }
 

@@ -298,6 +298,7 @@ impl Port for AfXdpPort {
                 ..Limits::default()
             },
             features: Features::from([(Feature::Interrupts, Support::On)]),
+            firmware: Vec::new(),
         }
     }
 

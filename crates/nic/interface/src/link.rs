@@ -162,7 +162,7 @@ impl Interface {
     /// The link, down when the interface is gone.
     pub(crate) fn link(&self) -> Link {
         let up = self.look().is_ok_and(|state| state.is_up() && state.flags & IFF_RUNNING != 0);
-        Link { up, speed_mbps: if up { self.speed_mbps } else { 0 } }
+        if up { Link::up(self.speed_mbps) } else { Link::DOWN }
     }
 
     /// What the interface counted since the port was opened; once it is gone, what it had

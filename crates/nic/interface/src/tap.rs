@@ -217,6 +217,7 @@ impl Port for TapPort {
                 ..Limits::default()
             },
             features: Features::from([(Feature::Scatter, Support::On), (Feature::Interrupts, Support::On)]),
+            firmware: Vec::new(),
         }
     }
 

@@ -190,6 +190,8 @@ pub struct Capabilities {
     pub limits: Limits,
     /// What of all that can be done it does.
     pub features: Features,
+    /// What the device's firmware tells of itself, by name; empty where it has none that does.
+    pub firmware: Vec<(&'static str, String)>,
 }
 
 impl Capabilities {

@@ -83,22 +83,56 @@ pub struct Link {
     pub up: bool,
     /// Speed in Mbit/s; zero when the link is down or the port has none.
     pub speed_mbps: u32,
+    /// What keeps it down, where the device knows.
+    pub obstacle: Option<Obstacle>,
+}
+
+/// What keeps a link down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Obstacle {
+    /// Nothing is plugged in: no module, or no cable where there is no cage.
+    NoMedium,
+    /// What is in the cage is nothing that the card's firmware takes.
+    UnqualifiedModule,
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Obstacle::NoMedium => "nothing is plugged in",
+            Obstacle::UnqualifiedModule => "the module is not qualified",
+        })
+    }
 }
 
 impl Link {
     /// No frame can pass.
-    pub const DOWN: Link = Link { up: false, speed_mbps: 0 };
+    pub const DOWN: Link = Link { up: false, speed_mbps: 0, obstacle: None };
 
     /// Frames can pass at this speed, in Mbit/s; zero where it is not known.
     pub fn up(speed_mbps: u32) -> Link {
-        Link { up: true, speed_mbps }
+        Link { up: true, speed_mbps, obstacle: None }
+    }
+
+    /// What can be done about one that is down.
+    pub fn advice(self) -> &'static str {
+        match self.obstacle {
+            None => "check cable and peer",
+            Some(Obstacle::NoMedium) => "nothing is plugged in: plug a module in, or a cable",
+            Some(Obstacle::UnqualifiedModule) => {
+                "the card's firmware does not take the module: use one that the card's vendor lists"
+            }
+        }
     }
 }
 
 impl fmt::Display for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.up, self.speed_mbps) {
-            (false, _) => f.write_str("down"),
+            (false, _) => match self.obstacle {
+                None => f.write_str("down"),
+                Some(obstacle) => write!(f, "down, {obstacle}"),
+            },
             (true, 0) => f.write_str("up"),
             (true, mbps) if mbps % 1000 == 0 => write!(f, "up, {} Gbit/s", mbps / 1000),
             (true, mbps) => write!(f, "up, {mbps} Mbit/s"),

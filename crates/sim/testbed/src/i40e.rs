@@ -10,7 +10,7 @@ use bus::Ids;
 use bus::config_space::{BarType, ConfigSpace};
 use model::Dma;
 use model::chip::WriteBackFormat;
-pub use model::i40e::MOST_VFS;
+pub use model::i40e::{FIRMWARE_WORDS, FirmwareSetup, MOST_VFS, Module};
 use model::i40e::{I40e, POLLED, SharedSlot, VECTORS, VF_POLLED, VF_VECTORS, Vf, write_back};
 use regs::i40e::{BAR0_LEN, VENDOR_INTEL, device};
 
@@ -51,6 +51,8 @@ pub struct Options {
     pub trust: Trust,
     /// Faults of the device; those of the cable are its own.
     pub fault: Option<fault::Spec>,
+    /// What its firmware tells.
+    pub firmware: FirmwareSetup,
     /// The number on the card of its first virtual function: another than zero on a card's second port.
     pub first_vf: u16,
 }
@@ -58,7 +60,8 @@ pub struct Options {
 impl Options {
     /// An XL710 with QSFP+ cages and this address.
     pub fn with_mac(mac: [u8; 6]) -> Options {
-        Options { mac, device_id: DEVICE_QSFP, trust: Trust::default(), fault: None, first_vf: 0 }
+        let (trust, firmware) = (Trust::default(), FirmwareSetup::default());
+        Options { mac, device_id: DEVICE_QSFP, trust, fault: None, firmware, first_vf: 0 }
     }
 
     /// The generation of the chip that the device id is of.
@@ -117,6 +120,7 @@ impl Family for Options {
     {
         let mut chip = I40e::with_vfs(self.family(), dma, pages, self.mac, vfs);
         chip.set_first_vf(self.first_vf);
+        chip.set_firmware(self.firmware);
         chip.set_interrupts(Some(Box::new(vectors)));
         Box::new(chip)
     }

@@ -31,6 +31,8 @@ pub struct Model {
     /// Whether its registers can be reached through an I/O BAR with an address and a
     /// data register.
     pub has_register_window: bool,
+    /// Whether it has a firmware, of which can be said what it tells.
+    pub has_firmware: bool,
     /// The most virtual functions it can have.
     pub most_vfs: usize,
     /// Makes the device.
@@ -62,6 +64,8 @@ pub struct Setup {
     pub fault: Option<fault::Spec>,
     /// How many virtual functions it has.
     pub vfs: usize,
+    /// What its firmware tells, if not the usual.
+    pub firmware: Option<i40e::FirmwareSetup>,
 }
 
 /// All models.
@@ -79,6 +83,7 @@ pub const MODELS: &[Model] = &[
         has_linter: true,
         has_vhost_user: false,
         has_register_window: true,
+        has_firmware: false,
         most_vfs: ixgbe::MOST_VFS,
         open: |setup, cable| {
             let Setup { fault, trust, .. } = *setup;
@@ -97,6 +102,7 @@ pub const MODELS: &[Model] = &[
         has_linter: true,
         has_vhost_user: true,
         has_register_window: false,
+        has_firmware: false,
         most_vfs: 0,
         open: |setup, cable| {
             let Setup { fault, trust, .. } = *setup;
@@ -118,11 +124,13 @@ pub const MODELS: &[Model] = &[
         has_linter: true,
         has_vhost_user: false,
         has_register_window: false,
+        has_firmware: true,
         most_vfs: i40e::MOST_VFS,
         open: |setup, cable| {
-            let Setup { mac, trust, device_id, fault, vfs } = *setup;
+            let Setup { mac, trust, device_id, fault, vfs, firmware } = *setup;
+            let firmware = firmware.unwrap_or_default();
             let device_id = device_id.unwrap_or(i40e::DEVICE_QSFP);
-            let options = i40e::Options { device_id, trust, fault, ..i40e::Options::with_mac(mac) };
+            let options = i40e::Options { device_id, trust, fault, firmware, ..i40e::Options::with_mac(mac) };
             i40e::open_with_vfs(&options, cable, vfs)
         },
     },
@@ -159,6 +167,12 @@ pub enum ModelError {
         /// How many were asked for.
         vfs: usize,
     },
+    /// The model has no firmware.
+    #[error("{} has no firmware", model.name)]
+    NoFirmware {
+        /// The model.
+        model: &'static Model,
+    },
     /// None of the device faults asked for can be injected into this model.
     #[error("{} has no such faults", model.name)]
     NoSuchFaults {
@@ -185,6 +199,7 @@ impl ModelError {
                 Some(format!("leave --vfs out, or use {}", list(&able.collect::<Vec<_>>(), "or")))
             }
             ModelError::TooManyVfs { model, .. } => Some(format!("write --vfs {} or fewer", model.most_vfs)),
+            ModelError::NoFirmware { .. } => Some("leave --firmware out".to_owned()),
             ModelError::NoSuchFaults { model } => {
                 Some(format!("its faults are {}; others go to the wire", list(model.faults, "and")))
             }
@@ -230,6 +245,9 @@ impl Model {
             }
             _ => {}
         }
+        if setup.firmware.is_some() && !self.has_firmware {
+            return Err(ModelError::NoFirmware { model: self });
+        }
         let faults = setup.fault.map(|spec| spec.device_faults()).unwrap_or_default();
         if !faults.is_empty() && !faults.iter().any(|fault| self.faults.contains(fault)) {
             return Err(ModelError::NoSuchFaults { model: self });
@@ -244,6 +262,7 @@ impl Model {
             (self.has_vhost_user, "vhost-user"),
             (!self.faults.is_empty(), "faults"),
             (self.has_register_window, "register window"),
+            (self.has_firmware, "firmware"),
             (self.most_vfs > 0, "virtual functions"),
         ];
         all.into_iter().filter(|(has, _)| *has).map(|(_, name)| name).collect()

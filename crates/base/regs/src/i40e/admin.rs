@@ -2,6 +2,7 @@
 //! firmware and its events, their opcodes and errors, and the bytes of the buffers that
 //! some of them have.
 
+pub mod profile;
 pub mod vsi;
 
 /// Bytes of a descriptor.
@@ -168,6 +169,8 @@ opcodes! {
     SET_DCB_PARAMETERS = 0x0303, "Who configures data center bridging.";
     DEBUG_READ_REG = 0xFF03, "Reads a register of the whole card.";
     DEBUG_WRITE_REG = 0xFF04, "Writes one.";
+    WRITE_PERSONALIZATION_PROFILE = 0x0270, "Loads a part of a profile by which packets are taken apart.";
+    GET_PERSONALIZATION_PROFILE_LIST = 0x0271, "Which profiles are loaded.";
 }
 
 /// The name of a command; `unknown` for one that is not here.
@@ -224,8 +227,23 @@ pub mod error {
     pub const EINVAL: u16 = 14;
     /// No space left.
     pub const ENOSPC: u16 = 16;
+    /// Not implemented.
+    pub const ENOSYS: u16 = 17;
     /// Bad pointer in the descriptor.
     pub const BAD_ADDR: u16 = 20;
+}
+
+/// Where the answer to [`opcode::GET_VERSION`] has what.
+pub mod version {
+    /// The build of the firmware, 32 bits.
+    pub const BUILD: usize = 4;
+    /// Its version: major, then minor, 16 bits each.
+    pub const FIRMWARE: usize = 8;
+    /// The version of its interface, likewise.
+    pub const API: usize = 12;
+    /// The first version of the interface that has [`super::opcode::RX_CTL_REG_READ`] and
+    /// [`super::opcode::RX_CTL_REG_WRITE`].
+    pub const RX_CTL_SINCE: (u16, u16) = (1, 5);
 }
 
 /// What drivers give as the count of receive descriptors, of [`opcode::CLEAR_PXE_MODE`].

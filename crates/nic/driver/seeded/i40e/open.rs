@@ -200,7 +200,7 @@ pub(super) const BUGS: &[Bug] = &[
         demo: false,
         edits: &[edit(
             "i40e/init.rs",
-            "filters.rx_only = self.state().api >= promiscuous::RX_ONLY_SINCE;",
+            "filters.rx_only = self.firmware().api >= promiscuous::RX_ONLY_SINCE;",
             "filters.rx_only = false;",
         )],
     },

@@ -1,6 +1,7 @@
 //! The admin queues (datasheet chapter 7): commands to the firmware, one at a time, each with
 //! a limit of time; and the firmware's events.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use port::Counter;
 use regs::i40e::admin::{self, BUFFER, DESCRIPTOR, Descriptor, ERRORS, SMALL_BUFFER, flag};
 use regs::i40e::*;
 
-use super::Fault;
+use super::{Fault, Firmware};
 use crate::Result;
 use crate::wait::{Late, poll};
 use crate::words::Words;
@@ -33,9 +34,9 @@ const BUFFER_AT: usize = 2 * 4096;
 const EVENTS_AT: usize = 3 * 4096;
 /// Words of a buffer.
 const WORDS: u32 = (BUFFER / 4) as u32;
-/// Among a queue's registers.
 /// The counter of events that were not as the firmware leaves them.
 pub(crate) const FORGED: &str = "admin_forged";
+/// Among a queue's registers.
 const LENGTH: usize = 2;
 const HEAD: usize = 3;
 const TAIL: usize = 4;
@@ -99,6 +100,8 @@ pub(crate) struct AdminQueue {
     bar: Bar,
     registers: Registers,
     device: String,
+    /// What is known of the firmware, which errors name.
+    pub firmware: Arc<Firmware>,
     send: Ring,
     receive: Ring,
     buffer: Words<AtomicU32>,
@@ -122,6 +125,7 @@ impl AdminQueue {
             bar: bar.clone(),
             registers,
             device: device.to_owned(),
+            firmware: Arc::default(),
             send: Ring::new(&region, SEND_AT),
             receive: Ring::new(&region, RECEIVE_AT),
             buffer: Words::new(&region, BUFFER_AT, (BUFFER / 4) as u32),
@@ -212,8 +216,8 @@ impl AdminQueue {
         let known = ERRORS.iter().find(|(value, ..)| *value == retval);
         let (error, meaning) =
             known.map_or(("no error", "and nothing known"), |(_, name, what)| (*name, *what));
-        let (device, command) = (self.device.clone(), admin::name(opcode));
-        Fault::Refused { device, command, opcode, error, meaning }.into()
+        let (device, command, firmware) = (self.device.clone(), admin::name(opcode), self.firmware.clone());
+        Fault::Refused { device, command, opcode, error, meaning, firmware }.into()
     }
 
     /// Sends a command with a buffer of `len` bytes, which begins with `data`, and waits.
@@ -242,10 +246,14 @@ impl AdminQueue {
                 let got = self.bytes(usize::from(answer.datalen).min(len));
                 Ok((answer, got))
             }
-            Ok(_) => Err(Fault::Nonsense { device, command: name, why: "it is another command's" }.into()),
+            Ok(_) => {
+                let (why, firmware) = ("it is another command's", self.firmware.clone());
+                Err(Fault::Nonsense { device, command: name, why, firmware }.into())
+            }
             Err(Late(waited_ms)) => {
                 self.stuck = true;
-                Err(Fault::NoAnswer { device, command: name, opcode, waited_ms }.into())
+                let firmware = self.firmware.clone();
+                Err(Fault::NoAnswer { device, command: name, opcode, waited_ms, firmware }.into())
             }
         }
     }

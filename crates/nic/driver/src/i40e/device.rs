@@ -2,7 +2,7 @@
 //! when queues go.
 
 use std::ops::Deref;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use wire::MacAddress;
 use super::admin::{self, AdminQueue, FORGED};
 use super::context::Contexts;
 use super::filter::Filters;
+use super::firmware::Firmware;
 use super::flow::Director;
 use super::host::Inbox;
 use super::info::INFO;
@@ -48,8 +49,8 @@ pub(super) struct State {
     pub director_set: Option<u16>,
     /// The first transmit queue that was not opened.
     pub spare_queue: usize,
-    /// Version of the firmware's interface: major, minor.
-    pub api: (u16, u16),
+    /// What is known of the firmware.
+    pub firmware: Arc<Firmware>,
     /// The table that spreads flows.
     pub table: Vec<u8>,
     /// What was hashed and compared of packets on the whole card before the driver changed it:
@@ -105,6 +106,10 @@ impl intel::Chip for Chip {
         self.link_by_events()
     }
 
+    fn firmware(&self) -> Vec<(&'static str, String)> {
+        Chip::firmware(self).rows()
+    }
+
     fn mac(&self) -> Result<[u8; 6]> {
         const LEN: usize = 24;
         let mut command = Descriptor::new(opcode::MAC_ADDRESS_READ);
@@ -139,14 +144,14 @@ impl intel::Chip for Chip {
         state.totals.counters().into_iter().chain(forged).collect()
     }
 
+    fn counter_names() -> Vec<&'static str> {
+        Totals::names().chain([FORGED]).collect()
+    }
+
     fn set_modes(&self, unicast: bool, multicast: bool) -> Result<()> {
         self.change_filters(|filters| (filters.all_unicast, filters.all_multicast) = (unicast, multicast))
     }
 }
-
-    fn counter_names() -> Vec<&'static str> {
-        Totals::names().chain([FORGED]).collect()
-    }
 
 impl Chip {
     pub(super) fn state(&self) -> MutexGuard<'_, State> {

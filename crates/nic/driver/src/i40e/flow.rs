@@ -7,6 +7,7 @@
 //! All is made with the first filter, for it takes a queue, a VSI and a bridge.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Duration;
@@ -23,6 +24,7 @@ use wire::{ethernet, ipv4, ipv6, tcp, udp};
 
 use super::Fault;
 use super::device::{Chip, Vsi};
+use super::firmware::Firmware;
 use super::init::UNIT;
 use crate::intel::Queues;
 use crate::wait::{Late, poll};
@@ -128,6 +130,8 @@ fn answer(flow: &Flow) -> [u8; FILTER_PACKET] {
 pub(super) struct Director {
     bar: Bar,
     device: String,
+    /// What errors name: a profile may have other classes of packets.
+    firmware: Arc<Firmware>,
     ring: Words<[AtomicU64; 2]>,
     packet: Words<AtomicU32>,
     region: Region,
@@ -153,6 +157,7 @@ impl Director {
         Ok(Director {
             bar: chip.bar.clone(),
             device: chip.name.clone(),
+            firmware: state.firmware.clone(),
             ring: Words::new(&region, 0, RING),
             packet: Words::new(&region, PACKET_AT, (FILTER_PACKET / 4) as u32),
             region,
@@ -177,7 +182,8 @@ impl Director {
         let taken = poll(LIMIT, PAUSE, done)?;
         if let Err(Late(waited_ms)) = taken {
             self.unknown = true;
-            return Err(Fault::FilterNotTaken { device: self.device.clone(), waited_ms }.into());
+            let (device, firmware) = (self.device.clone(), self.firmware.clone());
+            return Err(Fault::FilterNotTaken { device, waited_ms, firmware }.into());
         }
         order::after_ready(); // the device has read the packet, whose place the next one takes
         let counted = || Ok((self.count() == count).then_some(()));
@@ -262,7 +268,8 @@ impl Director {
     /// Which filters the device has is not known any more; the error that says so.
     fn lose_track(&mut self, command: &'static str, why: &'static str) -> Error {
         self.unknown = true;
-        Fault::Nonsense { device: self.device.clone(), command, why }.into()
+        let (device, firmware) = (self.device.clone(), self.firmware.clone());
+        Fault::Nonsense { device, command, why, firmware }.into()
     }
 
     /// Removes the filters that lead to a queue.
@@ -397,8 +404,7 @@ impl Chip {
         let (_, answered) = self.with_admin(|admin| admin.write_and_read(add, &properties))?;
         let set = answered.get(vsi::QS_HANDLE..vsi::QS_HANDLE + 2).and_then(|set| set.first_chunk());
         let Some(set) = set.map(|set| u16::from_le_bytes(*set)) else {
-            let (device, command) = (self.name.clone(), "ADD_VSI");
-            return Err(Fault::Nonsense { device, command, why: "it is too short" }.into());
+            return Err(self.nonsense("ADD_VSI", "it is too short"));
         };
         self.state().director_set = Some(set);
         Ok(set)

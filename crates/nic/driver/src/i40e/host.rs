@@ -336,11 +336,8 @@ impl Chip {
         let mut get = Descriptor::new(opcode::GET_VSI);
         get.set_param(0, &seid.to_le_bytes());
         let (_, properties) = self.with_admin(|admin| admin.read(get, vsi::LEN))?;
-        let mut properties: [u8; vsi::LEN] = properties.try_into().map_err(|_| Fault::Nonsense {
-            device: self.name.clone(),
-            command: "GET_VSI",
-            why: "it is too short",
-        })?;
+        let short = |_| self.nonsense("GET_VSI", "it is too short");
+        let mut properties: [u8; vsi::LEN] = properties.try_into().map_err(short)?;
         properties[vsi::VALID_SECTIONS..vsi::VALID_SECTIONS + 2]
             .copy_from_slice(&vsi::SWITCH_VALID.to_le_bytes());
         properties[vsi::SWITCH_ID + 1] |= (vsi::ALLOW_LB >> 8) as u8;

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use memory::DATA_ROOM;
 use port::Options;
-use regs::i40e::admin::{Descriptor, PXE_RX_COUNT, capability, element, error, opcode, promiscuous, vsi};
+use regs::i40e::admin::{
+    Descriptor, PXE_RX_COUNT, capability, element, error, opcode, promiscuous, version, vsi,
+};
 use regs::i40e::*;
 
 use super::context::Contexts;
@@ -42,7 +44,8 @@ impl Init for Chip {
         self.reset_function()?;
         self.start_admin()?;
         self.take_over()?;
-        self.verify_nvm()
+        self.verify_nvm()?;
+        self.ask_profiles()
     }
 
     /// The VSI with its queues, filters and hash. Nothing is received: the filters come last.
@@ -54,7 +57,7 @@ impl Init for Chip {
         self.remove_first_filter(mac)?;
         let mut filters = Filters::new(mac);
         (filters.all_unicast, filters.all_multicast) = (options.promiscuous, options.promiscuous);
-        filters.rx_only = self.state().api >= promiscuous::RX_ONLY_SINCE;
+        filters.rx_only = self.firmware().api >= promiscuous::RX_ONLY_SINCE;
         filters.use_vlans(options.vlan_filter);
         self.state().filters = filters;
         self.spread_flows(options)
@@ -210,10 +213,7 @@ impl Chip {
 impl Chip {
     /// Takes the function over from the boot agent, and its frames from the firmware's LLDP.
     fn take_over(&self) -> Result<()> {
-        let version = self.with_admin(|admin| admin.command(Descriptor::new(opcode::GET_VERSION)))?;
-        let [major, minor] = [8, 10].map(|at| version.param16(at));
-        tracing::debug!(port = self.name, "firmware {major}.{minor}");
-        self.state().api = (version.param16(12), version.param16(14));
+        self.ask_version()?;
         let mut pxe = Descriptor::new(opcode::CLEAR_PXE_MODE);
         pxe.set_param(0, &[PXE_RX_COUNT]);
         self.with_admin(|admin| admin.command_unless(pxe, &[error::EEXIST]))?;
@@ -253,16 +253,15 @@ impl Chip {
         let (_, data) = self.with_admin(|admin| admin.read(command, regs::i40e::admin::BUFFER))?;
         let half = |bytes: &[u8], at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
         let mut elements = data.chunks_exact(element::LEN).skip(1);
-        let nonsense = |command, why| Fault::Nonsense { device: self.name.clone(), command, why };
         let found = elements.find(|element| element[0] == element::VSI);
-        let found = found.ok_or_else(|| nonsense("GET_SWITCH_CONFIG", "the function has no VSI"))?;
+        let found = found.ok_or_else(|| self.nonsense("GET_SWITCH_CONFIG", "the function has no VSI"))?;
         let (seid, uplink) = (half(found, element::SEID), half(found, element::UPLINK));
 
         let mut command = Descriptor::new(opcode::GET_VSI);
         command.set_param(0, &seid.to_le_bytes());
         let (answer, mut properties) = self.with_admin(|admin| admin.read(command, vsi::LEN))?;
         if properties.len() < vsi::LEN {
-            return Err(nonsense("GET_VSI", "it is too short").into());
+            return Err(self.nonsense("GET_VSI", "it is too short"));
         }
         let queue_set = half(&properties, vsi::QS_HANDLE);
         let counter = usize::from(half(&properties, vsi::STAT_COUNTER));
@@ -305,9 +304,14 @@ impl Chip {
         insets.into_iter().try_for_each(|(offset, before)| self.write_receive_register(offset, before))
     }
 
+    /// Whether the firmware has commands for such registers; one that is older has none.
+    fn receives_by_commands(&self) -> bool {
+        self.kind.receive_by_commands && self.firmware().api >= version::RX_CTL_SINCE
+    }
+
     /// Reads a register that packets are hashed and matched by.
     fn read_receive_register(&self, offset: u32) -> Result<u32> {
-        if !self.kind.receive_by_commands {
+        if !self.receives_by_commands() {
             return Ok(self.bar.read32(offset));
         }
         let mut command = Descriptor::new(opcode::RX_CTL_REG_READ);
@@ -317,7 +321,7 @@ impl Chip {
 
     /// Writes one.
     pub(super) fn write_receive_register(&self, offset: u32, value: u32) -> Result<()> {
-        if !self.kind.receive_by_commands {
+        if !self.receives_by_commands() {
             self.bar.write32(offset, value);
             return Ok(());
         }

@@ -2,7 +2,7 @@
 //! are looked at whenever somebody asks for the link. It tells one change only, and no other
 //! until it was asked for the link again.
 
-use port::Link;
+use port::{Link, Obstacle};
 use regs::i40e::admin::{Descriptor, link, opcode};
 
 use super::device::Chip;
@@ -11,8 +11,14 @@ use crate::Result;
 
 /// What an answer says of the link.
 fn link_of(descriptor: &Descriptor) -> Link {
-    if descriptor.params[link::INFO] & link::UP == 0 {
-        return Link::DOWN;
+    let (info, negotiation) = (descriptor.params[link::INFO], descriptor.params[link::AN_INFO]);
+    if info & link::UP == 0 {
+        let obstacle = match (info & link::MEDIA, negotiation & link::QUALIFIED) {
+            (0, _) => Some(Obstacle::NoMedium),
+            (_, 0) => Some(Obstacle::UnqualifiedModule),
+            _ => None,
+        };
+        return Link { obstacle, ..Link::DOWN };
     }
     let speed = descriptor.params[link::SPEED];
     let known = link::SPEEDS.iter().find(|(bit, _)| *bit == speed);

@@ -12,6 +12,7 @@ mod context;
 mod device;
 mod fault;
 mod filter;
+mod firmware;
 mod flow;
 mod hash;
 pub mod host;
@@ -27,6 +28,7 @@ mod stats;
 use crate::intel;
 pub use device::Chip;
 pub use fault::Fault;
+pub use firmware::Firmware;
 pub use layout::{RxXl710, RxXl710Long, TxXl710};
 
 /// A port of the family.

@@ -43,8 +43,9 @@ impl Chip {
             }
             Err(error) => return Err(error),
         };
-        let version = words.get(shadow::STARTER_VERSION).copied().unwrap_or(0);
-        tracing::debug!(port = self.name, "NVM {}.{:02x}", version >> 12, version & 0xFF);
+        let nvm = words.get(shadow::STARTER_VERSION).copied();
+        self.know_image(nvm)?;
+        tracing::debug!(port = self.name, "{}", self.firmware());
         if !sums_up(&words) {
             tracing::warn!(port = self.name, "the checksum of the NVM is wrong: write its image anew");
         }

@@ -52,6 +52,10 @@ pub trait Chip: Deref<Target = Device> + Queues + FilterTables + Sized + 'static
     fn mac(&self) -> Result<[u8; 6]>;
     /// The link as it is now.
     fn link(&self) -> Link;
+    /// What its firmware tells of itself, by name, where it does.
+    fn firmware(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
     /// The key and table by which flows are spread, where a port asked for these.
     fn rss(&self, asked: &Rss) -> Rss {
         asked.clone()
@@ -68,12 +72,12 @@ pub trait Chip: Deref<Target = Device> + Queues + FilterTables + Sized + 'static
     }
     /// The device's own counters, since it was opened.
     fn counters(&self) -> Vec<Counter>;
+    /// Their names.
+    fn counter_names() -> Vec<&'static str>;
     /// Receives all unicast frames, all multicast frames, or only what the filters
     /// let through.
     fn set_modes(&self, unicast: bool, multicast: bool) -> Result<()>;
 }
-    /// Their names.
-    fn counter_names() -> Vec<&'static str>;
 
 /// The filter tables of a chip.
 pub trait FilterTables {
@@ -166,13 +170,13 @@ impl Losses {
     }
 }
 
+/// Why queues drop packets.
+pub(super) const DROPPED: [Reason; 3] = [Reason::RxBadDescriptor, Reason::TxUnsendable, Reason::TxOffload];
+
 /// What a port and its queues share.
 pub struct Device {
     pub name: String,
     /// Its PCI device id, one that the chip knows.
-/// Why queues drop packets.
-pub(super) const DROPPED: [Reason; 3] = [Reason::RxBadDescriptor, Reason::TxUnsendable, Reason::TxOffload];
-
     pub id: u16,
     pub bar: Bar,
     pub pci: Pci,
@@ -304,16 +308,16 @@ impl Device {
         }
     }
 
-    /// Waits for `up` to say that there is a link, for at most `limit_ms`.
-    pub fn wait_for_link(&self, limit_ms: u64, up: impl Fn() -> bool) {
+    /// Waits for `link` to say that there is one, for at most `limit_ms`.
+    pub fn wait_for_link(&self, limit_ms: u64, link: impl Fn() -> Link) {
         for _ in 0..limit_ms.div_ceil(10) {
-            if up() || self.pci.health().is_err() {
+            if link().up || self.pci.health().is_err() {
                 return tracing::debug!(port = self.name, "the wait for a link is over");
             }
             sleep(Duration::from_millis(10));
         }
         if limit_ms > 0 {
-            tracing::warn!(port = self.name, "no link yet: check cable and peer");
+            tracing::warn!(port = self.name, "no link yet: {}", link().advice());
         }
     }
 

@@ -107,7 +107,7 @@ impl<C: Init> Port<C> {
         }
         step(format_args!("link started"));
         chip.start_link()?;
-        chip.wait_for_link(options.link_wait_ms, || chip.link().up);
+        chip.wait_for_link(options.link_wait_ms, || chip.link());
         step(format_args!("link {}", chip.link()));
         let (rx, tx) = (rx.into_iter().map(Some).collect(), tx.into_iter().map(Some).collect());
         let promiscuous = options.promiscuous;
@@ -191,6 +191,7 @@ impl<C: Chip> port::Port for Port<C> {
             max_frame: options.max_frame,
             limits,
             features,
+            firmware: self.chip.firmware(),
         }
     }
 

@@ -172,6 +172,7 @@ impl port::Port for Virtio {
             max_frame: options.max_frame,
             limits,
             features,
+            firmware: Vec::new(),
         }
     }
 

@@ -4,7 +4,7 @@
 
 use regs::i40e::admin::{
     self, Descriptor, LAN_ADDR_VALID, PORT_ADDR_VALID, bandwidth, capability, error, flag, link, macvlan,
-    opcode, promiscuous, vsi,
+    opcode, profile, promiscuous, version, vsi,
 };
 use regs::i40e::*;
 
@@ -16,8 +16,6 @@ use super::switch::{FILTERS, QUEUE_SET, VSIS, Vsi};
 use super::{I40e, QUEUES, family};
 use crate::{Dma, Pages};
 
-/// The build that the firmware tells beside its versions.
-const BUILD: u32 = 48_442;
 /// The time for which a resource is lent, in milliseconds.
 const LENT_MS: u32 = 3_000;
 /// Entries of the hash's table.
@@ -98,8 +96,13 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             }
             opcode::MAC_ADDRESS_READ => return self.addresses(command),
             opcode::GET_SWITCH_CONFIG => return self.answer(command, &self.switch.elements()),
-            opcode::RX_CTL_REG_READ | opcode::RX_CTL_REG_WRITE if self.family == Family::Xl710 => {
+            opcode::RX_CTL_REG_READ | opcode::RX_CTL_REG_WRITE
+                if self.family == Family::Xl710 && self.api() >= version::RX_CTL_SINCE =>
+            {
                 return self.receive_register(command);
+            }
+            opcode::GET_PERSONALIZATION_PROFILE_LIST if self.api() >= profile::SINCE => {
+                return self.profiles(command);
             }
             opcode::SET_RSS_KEY..=opcode::GET_RSS_LUT if self.family == Family::X722 => {
                 return self.hash(command);
@@ -165,14 +168,6 @@ impl<D: Dma, P: Pages> I40e<D, P> {
     /// A command that stops something: what was stopped before is so until the next power-on.
     fn once(&mut self, opcode: u16, again: u16) -> Answer {
         if self.stopped.insert(opcode) { Ok(()) } else { Err(again) }
-    }
-
-    fn version(&self, command: &mut Descriptor) {
-        command.set_param(0, &0u32.to_le_bytes());
-        command.set_param(4, &BUILD.to_le_bytes());
-        for (at, half) in [8, 10, 12, 14].into_iter().zip(family::port(self.family).firmware) {
-            command.set_param(at, &half.to_le_bytes());
-        }
     }
 
     fn capabilities(&mut self, command: &mut Descriptor) -> Answer {
@@ -417,7 +412,8 @@ impl<D: Dma, P: Pages> I40e<D, P> {
     fn promiscuous(&mut self, command: &mut Descriptor) -> Answer {
         let vsi = self.find_vsi(command, command.param16(4))?;
         let (modes, valid) = (command.param16(0), command.param16(2));
-        if modes & promiscuous::UNICAST != 0 && modes & valid & promiscuous::RX_ONLY == 0 {
+        let told = self.api() < promiscuous::RX_ONLY_SINCE || modes & valid & promiscuous::RX_ONLY != 0;
+        if modes & promiscuous::UNICAST != 0 && !told {
             let place = Location::Command(command.opcode);
             self.host.counters.report(Rule::PromiscuousOfSent, place, modes.into());
         }

@@ -4,7 +4,7 @@
 use regs::i40e::Family;
 use regs::i40e::admin::{Descriptor, link, opcode};
 
-use super::family;
+use super::{Module, family};
 
 /// The longest frame, CRC included.
 pub(super) const MAX_FRAME: u16 = 9728;
@@ -21,6 +21,8 @@ pub(super) struct Link {
     speeds: u8,
     /// The other end is there.
     light: bool,
+    /// What is in the cage.
+    module: Module,
     /// An event is wanted, one until the driver asks for the link again; and which are not.
     events: bool,
     mask: u16,
@@ -42,6 +44,7 @@ impl Link {
             types: 1 << port.medium,
             speeds: port.speed,
             light: true,
+            module: Module::default(),
             events: false,
             mask: 0,
             event: false,
@@ -51,12 +54,12 @@ impl Link {
 
     /// As a reset of the function leaves it: the other end is where it was.
     pub fn reset(&mut self) {
-        *self = Link { light: self.light, ..Link::of(self.port) };
+        *self = Link { light: self.light, module: self.module, ..Link::of(self.port) };
     }
 
     pub fn is_up(&self) -> bool {
         let possible = self.types & 1 << self.port.medium != 0 && self.speeds & self.port.speed != 0;
-        self.enabled && possible && self.light
+        self.enabled && possible && self.light && self.module == Module::Qualified
     }
 
     fn change(&mut self, change: impl FnOnce(&mut Link)) {
@@ -72,6 +75,10 @@ impl Link {
         if light != self.light {
             self.change(|link| link.light = light);
         }
+    }
+
+    pub fn set_module(&mut self, module: Module) {
+        self.change(|link| link.module = module);
     }
 
     pub fn set_enabled(&mut self, enabled: bool) {
@@ -98,8 +105,13 @@ impl Link {
     /// Puts the link's state into an answer or an event.
     pub fn describe(&self, descriptor: &mut Descriptor) {
         let up = self.is_up();
-        let info = link::MEDIA | if up { link::UP } else { 0 };
-        let negotiation = link::QUALIFIED | if up { link::AN_COMPLETED } else { 0 };
+        let (media, qualified) = match self.module {
+            Module::Qualified => (link::MEDIA, link::QUALIFIED),
+            Module::Unqualified => (link::MEDIA, 0),
+            Module::None => (0, 0),
+        };
+        let info = media | if up { link::UP } else { 0 };
+        let negotiation = qualified | if up { link::AN_COMPLETED } else { 0 };
         descriptor.set_param(link::PHY_TYPE, &[self.port.medium]);
         descriptor.set_param(link::SPEED, &[if up { self.port.speed } else { 0 }]);
         descriptor.set_param(link::INFO, &[info, negotiation]);

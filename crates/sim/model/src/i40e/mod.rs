@@ -28,6 +28,7 @@ mod registers;
 mod ring;
 mod rss;
 mod rx;
+mod setup;
 mod sriov;
 mod statistics;
 mod switch;
@@ -41,6 +42,7 @@ pub use host::Drops;
 pub use interrupts::VECTORS;
 pub use registers::POLLED;
 pub use ring::HandedRing;
+pub use setup::{FIRMWARE_WORDS, FirmwareSetup, Module};
 pub use sriov::{MOST_VFS, SharedSlot, VF_POLLED, VF_VECTORS, Vf};
 pub use write_back::write_back;
 
@@ -76,6 +78,8 @@ const RESET_DELAY_UNIT_NS: u64 = 100_000_000;
 pub struct I40e<D: Dma, P: Pages> {
     host: Host<D, P>,
     family: Family,
+    /// What its firmware tells.
+    firmware: FirmwareSetup,
     mac: [u8; 6],
     now_ns: u64,
     generation: u64,
@@ -117,6 +121,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             generation: dma.generation(),
             host: Host { dma, pages, counters: Counters::default() },
             family,
+            firmware: FirmwareSetup::default(),
             mac,
             now_ns: 0,
             stale: true,

@@ -60,7 +60,7 @@ fn a_port_says_what_it_is_and_gives_each_queue_once() {
         assert_eq!(can.support(off), Support::Off, "{}", off.name());
     }
     assert_eq!(can.support(Feature::Timestamps), Support::No);
-    assert_eq!((port.mac(), port.link()), (ixgbe::mac(0), Link { up: true, speed_mbps: 10_000 }));
+    assert_eq!((port.mac(), port.link()), (ixgbe::mac(0), Link::up(10_000)));
     for taken in [0, 1, usize::MAX] {
         assert!(port.rx_queue(taken).is_none() && port.tx_queue(taken).is_none(), "{taken}");
     }

@@ -26,6 +26,7 @@ mod hostile_memory;
 mod hostile_sharing;
 mod i40e_driver;
 mod i40e_faults;
+mod i40e_firmware;
 mod i40e_flow;
 mod i40e_probe;
 mod i40e_rings;

@@ -8,7 +8,6 @@ use regs::i40e::admin::{Descriptor, bandwidth, opcode, promiscuous, vsi};
 use regs::i40e::*;
 use regs::iavf::{QUEUES, VFQF_HLUT};
 
-use super::super::Fault;
 use super::super::filter::Filters;
 use super::super::hash::Owner;
 use super::super::interrupt::NO_QUEUE;
@@ -169,7 +168,7 @@ impl Host {
         let vf = &mut self.vfs[n];
         vf.vsi = Some(vsi);
         vf.counted = OfVf::new(bar, vsi.counters);
-        vf.filters = Vf::filters(&vf.policy, vf.mac, chip.state().api >= promiscuous::RX_ONLY_SINCE);
+        vf.filters = Vf::filters(&vf.policy, vf.mac, chip.firmware().api >= promiscuous::RX_ONLY_SINCE);
         let filters = &mut vf.filters;
         chip.with_admin(|admin| filters.tell(admin, vsi.seid, &chip.name))?;
         self.limit(n, vsi)?;
@@ -228,8 +227,7 @@ impl Host {
         get.set_param(0, &seid.to_le_bytes());
         let (_, made) = self.chip.with_admin(|admin| admin.read(get, vsi::LEN))?;
         if made.len() < vsi::LEN || usize::from(number) >= VSILAN_QBASE::COUNT {
-            let (device, command) = (self.chip.name.clone(), "ADD_VSI");
-            return Err(Fault::Nonsense { device, command, why: "there is no such VSI" }.into());
+            return Err(self.chip.nonsense("ADD_VSI", "there is no such VSI"));
         }
         let half = |at: usize| u16::from_le_bytes([made[at], made[at + 1]]);
         let counters = usize::from(half(vsi::STAT_COUNTER)).min(GLV_RDPC::COUNT - 1);

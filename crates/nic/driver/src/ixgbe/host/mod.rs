@@ -107,7 +107,7 @@ impl Host {
         host.chip.start_link()?;
         // From here on drivers of virtual functions do not wait for this one any more.
         host.chip.bar.set32(CTRL_EXT::AT, CTRL_EXT::PFRSTD);
-        host.chip.wait_for_link(options.link_wait_ms, || host.chip.link().up);
+        host.chip.wait_for_link(options.link_wait_ms, || host.chip.link());
         host.link = host.chip.link();
         host.limit();
         Ok(host)
