@@ -2,11 +2,12 @@
 //! back, queues that are armed, full rings, and all queues.
 
 use crate::common::frames::{self, Sums, payload};
-use crate::common::i40e_vf::{Pair, models, pair, pair_at};
-use crate::common::vf::{receive, ring_tests, send};
+use crate::common::i40e_vf::{Pair, models, models_on, pair, pair_at};
+use crate::common::vf::{expect, receive, ring_tests, send};
 use crate::common::{contents, run_until_idle};
 use memory::{Batch, TxOffload};
 use port::{Options, TxQueue as _};
+use testbed::wire::Cable;
 
 ring_tests!(1);
 
@@ -25,6 +26,18 @@ fn a_full_ring_leaves_packets_in_the_batch_until_some_are_sent() {
     assert_eq!(send(&mut pair), 37);
     run_until_idle(&pair.handles);
     receive(&mut pair.sides[1].rx, &mut pair.pool);
+    pair.finish();
+}
+
+/// The port that hosts receives nothing: its ring was given no buffer, and a source that waits for
+/// buffers does not wait for those.
+#[test]
+fn a_source_that_waits_does_not_wait_for_a_host_that_receives_nothing() {
+    let wire = format!("gen:size=64,count=40,dst={},hold", wire::MacAddress(frames::TO));
+    let mut pair = pair(models_on(&wire, 2), &small());
+    pair.handles[0].with_cable(Cable::start_source);
+    run_until_idle(&pair.handles);
+    assert_eq!(expect(&mut pair.sides[1].rx, &mut pair.pool, 40).len(), 40);
     pair.finish();
 }
 

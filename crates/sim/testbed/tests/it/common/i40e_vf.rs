@@ -27,7 +27,12 @@ pub type Pair = vf::Pair<Iavf, iavf::RxQueue, iavf::TxQueue, Hosted>;
 
 /// The models of a card and of its virtual functions: the devices, and their handles.
 pub fn models(vfs: usize) -> (Vec<Pci>, Vec<Handle>) {
-    let cable = Cable::open(&"sink".parse().unwrap()).unwrap();
+    models_on("sink", vfs)
+}
+
+/// Likewise with another wire in the card's port.
+pub fn models_on(wire: &str, vfs: usize) -> (Vec<Pci>, Vec<Handle>) {
+    let cable = Cable::open(&wire.parse().unwrap()).unwrap();
     let (card, vfs) = i40e::open_with_vfs(&model(0), cable, vfs).unwrap();
     [card].into_iter().chain(vfs).map(InProcess::new).unzip()
 }
