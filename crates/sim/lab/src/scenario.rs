@@ -128,6 +128,12 @@ pub const ALL: &[Scenario] = &[
         run: linux_iavf::hosted,
     },
     Scenario {
+        name: "linux-iavf-x722",
+        about: "Linux's iavf on virtual functions of the XL710 model as an X722: likewise",
+        packages: &[],
+        run: linux_iavf::x722,
+    },
+    Scenario {
         name: "linux-ixgbevf",
         about: "Linux's ixgbevf on virtual functions of the 82599 model, which our driver hosts; its host restarted",
         packages: &[],
@@ -150,6 +156,12 @@ pub const ALL: &[Scenario] = &[
         about: "DPDK's i40e driver on the XL710 model as an X722: likewise",
         packages: DPDK,
         run: dpdk::i40e::x722,
+    },
+    Scenario {
+        name: "dpdk-iavf",
+        about: "DPDK's iavf driver on virtual functions of two XL710 models, which our driver hosts, by VFIO in a guest",
+        packages: DPDK,
+        run: dpdk::iavf::hosted,
     },
     Scenario {
         name: "igb-fwd",
@@ -246,6 +258,12 @@ pub const ALL: &[Scenario] = &[
         about: "our program in a guest: VFIO behind an IOMMU, two NICs of QEMU",
         packages: &[],
         run: guest_vfio::run,
+    },
+    Scenario {
+        name: "vf-token",
+        about: "a virtual function of QEMU's 82576 whose physical one another process of ours drives by VFIO: the token of both",
+        packages: &[],
+        run: igb::token,
     },
     Scenario {
         name: "numa",

@@ -10,13 +10,15 @@ mod filters;
 mod flood;
 mod frames;
 pub mod i40e;
+pub mod iavf;
 pub mod ixgbe;
 mod offloads;
 mod prompt;
 mod rig;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use super::pf::Host;
 use super::{Bench, Served};
 use crate::Result;
 use crate::guest;
@@ -38,12 +40,17 @@ struct Nic {
     model: &'static str,
     /// As DPDK calls its driver, and tells its speed.
     driver: &'static str,
+    /// Where the driver is that testpmd does not bring along.
+    plugin: Option<&'static str>,
     speed: &'static str,
     /// Its counters of all packets, and what it calls the largest size of both ways.
     packets: &'static [&'static str],
     largest: &'static str,
     /// Rules of the linter that the driver breaks at a register.
     explained: &'static [(&'static str, &'static str)],
+    /// The guest has the first virtual function of each card instead, and our driver hosts it; its
+    /// policy, as `ixora pf --vf` is given it.
+    hosted: Option<&'static str>,
 }
 
 /// Boots the guest and lets `checks` talk to testpmd.
@@ -58,8 +65,17 @@ fn run(
     let cables = [Cable::new(&directory, "a")?, Cable::new(&directory, "b")?];
     let sockets = ["a", "b"].map(|name| directory.join(format!("{name}.sock")));
     let mut served = serve(bench, &directory, &cables, nic, words)?;
+    let host = |socket: &PathBuf| {
+        let start = |policy| Host::start(bench.ixora(), &socket.display().to_string(), policy);
+        nic.hosted.map(start).transpose()
+    };
+    let _hosts = sockets.iter().map(host).collect::<Result<Vec<Option<Host>>>>()?;
+    let given = match nic.hosted {
+        None => sockets,
+        Some(_) => sockets.map(|socket| PathBuf::from(format!("{}.vf0", socket.display()))),
+    };
     let line = directory.join("line");
-    let mut running = guest(bench, name, &sockets, &line)?.start()?;
+    let mut running = guest(bench, name, nic, &given, &line)?.start()?;
     if !running.says("LAB: ready") {
         return running.wait();
     }
@@ -97,12 +113,14 @@ fn serve(bench: &Bench, directory: &Path, cables: &[Cable; 2], nic: &Nic, words:
 }
 
 /// A guest with testpmd, an IOMMU, both devices and a second serial line.
-fn guest<'a>(bench: &'a Bench, name: &str, sockets: &[std::path::PathBuf; 2], line: &Path) -> Result<Vm<'a>> {
+fn guest<'a>(bench: &'a Bench, name: &str, nic: &Nic, sockets: &[PathBuf; 2], line: &Path) -> Result<Vm<'a>> {
     let vm = Vm::new(&bench.guest, bench.log(name), SCRIPT);
     let mut vm = vm.served(&sockets[0]).served(&sockets[1]).line(line);
     (vm.iommu, vm.memory_mib) = (true, 768);
     let tree = Packages::open()?.tree(DPDK, Suite::BOOKWORM)?;
-    guest::tree_program(&mut vm.files, &tree, "usr/bin/dpdk-testpmd")?;
+    for program in nic.plugin.into_iter().chain(["usr/bin/dpdk-testpmd"]) {
+        guest::tree_program(&mut vm.files, &tree, program)?;
+    }
     for file in LATER {
         vm.files.copy(file, &tree.file(file)?)?;
     }

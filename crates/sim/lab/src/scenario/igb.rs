@@ -8,6 +8,7 @@ use crate::vm::{Outcome, Vm};
 
 const SCRIPT: &str = include_str!("igb.sh");
 const VIRTUAL: &str = include_str!("igbvf.sh");
+const TOKEN: &str = include_str!("vf_token.sh");
 
 /// The checks of `igb_guest`, an example of the crate `ixora-ports`.
 pub fn features(bench: &Bench, name: &str) -> Result<Outcome> {
@@ -17,6 +18,14 @@ pub fn features(bench: &Bench, name: &str) -> Result<Outcome> {
 /// Likewise of virtual functions.
 pub fn virtual_functions(bench: &Bench, name: &str) -> Result<Outcome> {
     run(bench, name, VIRTUAL)
+}
+
+/// A card and its virtual function, both in VFIO's hands and each in another process.
+pub fn token(bench: &Bench, name: &str) -> Result<Outcome> {
+    bench.directory(name)?;
+    let mut vm = Vm::new(&bench.guest, bench.log(name), TOKEN).pair(["igb", "igb"]);
+    vm.iommu = true;
+    vm.host_program("ixora", bench.ixora())?.run()
 }
 
 fn run(bench: &Bench, name: &str, script: &str) -> Result<Outcome> {

@@ -1,4 +1,4 @@
-//! Linux's iavf driver, unmodified, on the virtual functions of two XL710 models joined by a
+//! Linux's iavf driver, unmodified, on the virtual functions of two XL710 models, or X722s, joined by a
 //! cable, which our driver hosts.
 
 use super::Bench;
@@ -20,10 +20,19 @@ const POLICY: &str = "0,trust";
 
 /// A virtual function of each card.
 pub fn hosted(bench: &Bench, name: &str) -> Result<Outcome> {
+    run(bench, name, &["xl710", "--vfs", "1"], "40000Mb/s")
+}
+
+/// Likewise of X722s.
+pub fn x722(bench: &Bench, name: &str) -> Result<Outcome> {
+    run(bench, name, &["xl710", "--device-id", "37d0", "--vfs", "1"], "10000Mb/s")
+}
+
+fn run(bench: &Bench, name: &str, model: &'static [&'static str], speed: &str) -> Result<Outcome> {
     let script = include_str!("linux_iavf.sh");
     let pair = Pair {
-        model: &["xl710", "--vfs", "1"],
-        environment: String::new(),
+        model,
+        environment: format!("SPEED={speed}\n"),
         script,
         explained: EXPLAINED,
         hosted: Some(POLICY),

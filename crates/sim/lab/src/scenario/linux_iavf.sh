@@ -1,10 +1,10 @@
-# Virtual functions of two XL710s on one cable, each in a network namespace of its own. Our driver
+# Virtual functions of two XL710s or X722s on one cable, each in a network namespace of its own. Our driver
 # hosts them outside.
 
 # The driver asks for the device's counters now and then only: those of its rings are as they are.
 received() { b ethtool -S eth1 | awk '/rx-[0-9]+.packets/ { sum += $2 } END { print sum }'; }
 
-begun iavf 40000Mb/s
+begun iavf $SPEED
 check "TSO is on" sh -c 'ip netns exec a ethtool -k eth0 | grep -q "tcp-segmentation-offload: on"'
 transferred
 spread 'rx-[0-9]+.packets: [1-9]'

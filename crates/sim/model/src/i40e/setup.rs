@@ -30,7 +30,7 @@ pub enum Module {
     Qualified,
     /// One that it does not take: there is no link.
     Unqualified,
-    /// Nothing.
+    /// Nothing at all.
     None,
 }
 

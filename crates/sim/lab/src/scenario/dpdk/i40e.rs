@@ -25,10 +25,12 @@ const EXPLAINED: &[(&str, &str)] = &[
 const NIC: Nic = Nic {
     model: "xl710",
     driver: "net_i40e",
+    plugin: None,
     speed: "40 Gbps",
     packets: &["rx_good_packets", "tx_good_packets", "rx_unicast_packets", "tx_unicast_packets"],
     largest: "size_1024_to_1522_packets",
     explained: EXPLAINED,
+    hosted: None,
 };
 
 const X722: Nic = Nic { speed: "10 Gbps", ..NIC };

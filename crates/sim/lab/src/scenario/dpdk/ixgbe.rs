@@ -54,6 +54,7 @@ const EXPLAINED: &[(&str, &str)] = &[
 const NIC: Nic = Nic {
     model: "82599",
     driver: "net_ixgbe",
+    plugin: None,
     speed: "10 Gbps",
     packets: &[
         "rx_good_packets",
@@ -65,6 +66,7 @@ const NIC: Nic = Nic {
     ],
     largest: "size_1024_to_max_packets",
     explained: EXPLAINED,
+    hosted: None,
 };
 
 /// Each access reaches the model: all there is to check.

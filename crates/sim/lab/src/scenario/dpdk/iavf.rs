@@ -1,0 +1,54 @@
+//! The iavf driver on virtual functions of two models of an XL710, which our driver hosts: frames,
+//! queues, checksums and segmentation.
+
+use super::rig::Rig;
+use super::{Nic, basics, offloads, run};
+use crate::Result;
+use crate::scenario::Bench;
+use crate::vm::Outcome;
+
+const NIC: Nic = Nic {
+    model: "xl710",
+    driver: "net_iavf",
+    plugin: Some("usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0/librte_net_iavf.so"),
+    speed: "40 Gbps",
+    packets: &[],
+    largest: "",
+    explained: &[],
+    hosted: Some("0,trust,spoofcheck=off"),
+};
+
+/// A virtual function of each card, which receives all frames when testpmd asks for them, and sends on
+/// what others sent.
+pub fn hosted(bench: &Bench, name: &str) -> Result<Outcome> {
+    run(bench, name, &NIC, &["--vfs", "1"], |rig| {
+        rig.start("--rxq=1 --txq=1 --forward-mode=io")?;
+        known(rig)?;
+        rig.say("start")?;
+        basics::forward(rig, "forwarded", 8_000);
+        basics::restarted(rig)?;
+        rig.quit("testpmd ends well")?;
+        rig.start("--rxq=2 --txq=2 --rss-udp --forward-mode=io")?;
+        rig.say("start")?;
+        basics::forward(rig, "forwarded by two queues", 8_000);
+        rig.quit("testpmd with two queues ends well")?;
+        rig.start(
+            "--forward-mode=csum --max-pkt-len=9018 --enable-rx-cksum --enable-scatter --tx-offloads=0x802e",
+        )?;
+        rig.stopped(&["csum set ip hw 1", "csum set udp hw 1", "csum set tcp hw 1"])?;
+        offloads::checksums(rig, 8)?;
+        offloads::segmented(rig)?;
+        rig.quit("testpmd with checksums ends well")
+    })
+}
+
+/// DPDK knows both as what they are, and their links.
+fn known(rig: &mut Rig<'_>) -> Result<()> {
+    for port in 0..2 {
+        let said = rig.say(&format!("show port info {port}"))?;
+        let (driver, speed) = (format!("Driver name: {}", NIC.driver), format!("Link speed: {}", NIC.speed));
+        let good = said.contains(&driver) && said.contains(&speed);
+        rig.check(&format!("port {port}: driver and speed"), good, &said);
+    }
+    Ok(())
+}
