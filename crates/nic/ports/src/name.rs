@@ -230,10 +230,11 @@ mod tests {
         assert_eq!(parse("tap:t0"), Ok(Name::Interface(Medium::Tap, "t0".into())));
         assert_eq!(parse("af_xdp:v0,copy"), Ok(Name::Interface(Medium::AfXdp, "v0,copy".into())));
         let (address, token) = ("0000:03:00.0", "14d63f20-8445-11ea-8900-1f9ce7d5650d");
-        assert_eq!(parse(address), Ok(Name::Pci(address.parse().unwrap(), None)));
+        let at: bus::Address = address.parse().expect("an address");
+        assert_eq!(parse(address), Ok(Name::Pci(at, None)));
         assert_eq!(parse("03:00.0"), parse(address));
         let with_token = parse(&format!("03:00.0,vf_token={token}"));
-        assert_eq!(with_token, Ok(Name::Pci(address.parse().unwrap(), token.parse().ok())));
+        assert_eq!(with_token, Ok(Name::Pci(at, token.parse().ok())));
         for wrong in [
             "",
             "tap:",
