@@ -1,5 +1,5 @@
 //! Seeded bugs: mistakes that a student or a careless engineer makes in a driver
-//! of the 82599, the XL710 or virtual functions of these, each with the linter's rule and the test that must report it.
+//! of the 82599, the XL710, the X722 or virtual functions of these, each with the linter's rule and the test that must report it.
 //!
 //! They are data beside the driver's source, which knows nothing of them. With
 //! the feature `seeded-bugs`, which no release has, `build.rs` compiles a copy of
@@ -99,6 +99,7 @@ pub const CHIPS: &[Chip] = &[
         ],
     },
     Chip { name: "XL710", probe: "i40e_probe", model: Some("xl710"), bugs: i40e::BUGS },
+    Chip { name: "X722", probe: "i40e_x722_probe", model: None, bugs: i40e::X722 },
     Chip { name: "XL710's virtual functions", probe: "i40e_vf_probe", model: None, bugs: iavf::BUGS },
     Chip { name: "82599's virtual functions", probe: "ixgbe_vf_probe", model: None, bugs: &[ixgbevf::BUGS] },
 ];

@@ -5,7 +5,7 @@
 use crate::common::frames::{self, Sums, payload};
 use crate::common::i40e::{Bench, on};
 use crate::common::{i40e_vf, run_until_idle};
-use crate::{i40e_driver, i40e_flow, i40e_probe, i40e_rings, i40e_vf as vf, i40e_vf_probe};
+use crate::{i40e_driver, i40e_flow, i40e_rings, i40e_vf as vf};
 use memory::TxOffload;
 use port::{Options, Port as _, RxQueue as _};
 use regs::i40e::{PFQF_HENA, PFQF_HKEY, PFQF_HLUT, class};
@@ -42,13 +42,10 @@ tests_of_the_family! {
     flow_without_ports: i40e_flow::packets_without_ports_are_a_flow_by_their_addresses;
     what_the_card_compares: i40e_flow::what_the_card_compares_is_as_it_was_when_the_port_has_gone;
     every_queue: i40e_rings::every_transmit_queue_sends;
-    all_that_the_driver_can_do: i40e_probe::the_linter_finds_nothing_whatever_the_driver_is_asked_to_do;
     virtual_functions: vf::frames_go_between_virtual_functions_the_port_and_the_wire;
     virtual_functions_hash: vf::flows_are_spread_over_the_queues_that_the_port_names;
     virtual_functions_vlans: vf::vlans_are_chosen_stripped_or_hidden;
     virtual_functions_resets: vf::a_reset_by_the_host_is_told_and_the_port_opens_again;
-    all_that_the_driver_of_virtual_functions_can_do:
-        i40e_vf_probe::the_linter_finds_nothing_whatever_the_driver_is_asked_to_do;
 }
 
 fn four_queues() -> Options {

@@ -39,6 +39,7 @@ mod i40e_vf_refused;
 mod i40e_vf_rings;
 mod i40e_vf_rules;
 mod i40e_x722;
+mod i40e_x722_probe;
 mod igbvf;
 mod ixgbe_probe;
 mod ixgbe_vf;

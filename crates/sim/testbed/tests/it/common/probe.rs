@@ -185,9 +185,11 @@ impl Clock {
 
 /// Runs all phases: each comes to its end, and the linter finds nothing.
 pub fn all<B: Ports>(phases: &[Phase<B>]) {
-    // At once: most of the time they sleep, as a reset asks for.
+    // At once: most of the time they sleep, as a reset asks for. What the devices are, this thread says.
     let probed: Vec<_> = thread::scope(|scope| {
-        let running: Vec<_> = phases.iter().map(|phase| scope.spawn(|| probe(phase))).collect();
+        let devices = phases.iter().map(|phase| (phase, B::devices(&phase.wires)));
+        let running: Vec<_> =
+            devices.map(|(phase, devices)| scope.spawn(move || probe(phase, devices))).collect();
         running.into_iter().map(|phase| phase.join().unwrap()).collect()
     });
     for (phase, (content, ended)) in phases.iter().zip(probed) {
@@ -196,10 +198,9 @@ pub fn all<B: Ports>(phases: &[Phase<B>]) {
     }
 }
 
-/// Runs a phase to its end, or as far as it comes; opens and closes the ports twice.
+/// Runs a phase on devices to its end, or as far as it comes; opens and closes the ports twice.
 /// Whether the linter found nothing, and how it ended.
-fn probe<B: Ports>(phase: &Phase<B>) -> (bool, Result<(), String>) {
-    let (pcis, handles) = B::devices(&phase.wires);
+fn probe<B: Ports>(phase: &Phase<B>, (pcis, handles): (Vec<Pci>, Vec<Handle>)) -> (bool, Result<(), String>) {
     let driven = |(pci, handle): (&Pci, &Handle)| match phase.way {
         Way::Mapped => pci.clone(),
         Way::Slow => in_front_of(pci.clone(), Arc::new(Slow { states: B::STATES, before: Mutex::default() })),
