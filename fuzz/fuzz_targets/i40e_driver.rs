@@ -1,5 +1,5 @@
 //! A device that lies: whatever it writes to the rings, whatever its firmware answers and tells and
-//! its registers read, the driver of the XL710 does not panic or hang, packets stay inside their
+//! its registers read, the driver of the XL710 and the X722 does not panic or hang, packets stay inside their
 //! buffers and no buffer is lost.
 #![no_main]
 
@@ -7,6 +7,7 @@ use std::cell::{Cell, RefCell};
 
 use fuzz::bench::i40e::{Act, Bench};
 use libfuzzer_sys::fuzz_target;
+use testbed::i40e::{DEVICE_QSFP, DEVICE_X722};
 
 /// Opening takes as long as forty other runs: one of so many opens. Others that are to open run on a
 /// port that is open.
@@ -15,8 +16,9 @@ const OPENS: u64 = 64;
 const FIRST: u64 = 64;
 
 thread_local! {
-    /// One card for each way to open it, and one whose port opens in a run.
-    static BENCHES: RefCell<[Option<Bench>; 5]> = const { RefCell::new([const { None }; 5]) };
+    /// Of either chip one card for each way to open it, and one whose port opens in a run.
+    static BENCHES: RefCell<[[Option<Bench>; 5]; 2]> =
+        const { RefCell::new([const { [const { None }; 5] }; 2]) };
     static RUNS: Cell<u64> = const { Cell::new(0) };
     static OPENED: Cell<u64> = const { Cell::new(0) };
 }
@@ -28,8 +30,10 @@ fuzz_target!(|input: &[u8]| {
     let opens = way >= 128 && OPENED.get() < FIRST + RUNS.get() / OPENS;
     OPENED.set(OPENED.get() + u64::from(opens));
     BENCHES.with_borrow_mut(|benches| {
-        let place = &mut benches[if opens { 4 } else { usize::from(way % 4) }];
-        let bench = place.get_or_insert_with(|| Bench::new(way & 1 != 0, way & 2 != 0));
+        let x722 = way & 4 != 0;
+        let place = &mut benches[usize::from(x722)][if opens { 4 } else { usize::from(way % 4) }];
+        let id = if x722 { DEVICE_X722 } else { DEVICE_QSFP };
+        let bench = place.get_or_insert_with(|| Bench::new(id, way & 1 != 0, way & 2 != 0));
         if opens { bench.run_opening(&acts) } else { bench.run(&acts) }
     });
 });

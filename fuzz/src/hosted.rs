@@ -58,9 +58,10 @@ pub struct Hosted {
 }
 
 impl Hosted {
-    /// Opens the card and makes its host.
-    pub fn open() -> Hosted {
-        let options = testbed::i40e::Options::with_mac(testbed::ixgbe::mac(0));
+    /// Opens a card with this device id and makes its host.
+    pub fn open(device_id: u16) -> Hosted {
+        let mac = testbed::ixgbe::mac(0);
+        let options = testbed::i40e::Options { device_id, ..testbed::i40e::Options::with_mac(mac) };
         let cable = Cable::open(&"sink".parse().expect("a wire")).expect("a wire");
         let (card, vfs) = open_with_vfs(&options, cable, 2).expect("a model");
         let (pci, card) = InProcess::new(card);

@@ -178,9 +178,10 @@ pub struct Lied {
 }
 
 impl Lied {
-    /// A card that works.
-    pub fn open() -> Lied {
-        let options = testbed::i40e::Options::with_mac(testbed::ixgbe::mac(0));
+    /// A card with this device id that works.
+    pub fn open(device_id: u16) -> Lied {
+        let mac = testbed::ixgbe::mac(0);
+        let options = testbed::i40e::Options { device_id, ..testbed::i40e::Options::with_mac(mac) };
         let cable = Cable::open(&"sink".parse().expect("a wire")).expect("a wire");
         let (card, mut vfs) = open_with_vfs(&options, cable, 1).expect("a model");
         let (pf, card) = InProcess::new(card);

@@ -69,12 +69,12 @@ pub struct Rig {
 
 impl Rig {
     /// After power-on, or ready to receive and send; with or without a virtual function.
-    pub fn new(up: bool, with_vf: bool) -> Rig {
+    pub fn new(family: Family, up: bool, with_vf: bool) -> Rig {
         let (memory, tails) = (Memory::new(IOVA, BYTES), Tails::new());
         let slots: Vec<SharedSlot> = (0..2 * usize::from(with_vf)).map(|_| SharedSlot::default()).collect();
         // Bytes that an input lacks are zero: so are the addresses of most frames.
         let mac = [0; 6];
-        let chip = I40e::with_vfs(Family::Xl710, memory.clone(), tails.clone(), mac, &slots);
+        let chip = I40e::with_vfs(family, memory.clone(), tails.clone(), mac, &slots);
         let vf = slots.into_iter().next().map(Member::new);
         let ring = |kind: usize, n: usize| Cursor {
             base: RINGS + RING_BYTES * (kind * QUEUES + n) as u64,

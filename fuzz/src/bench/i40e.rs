@@ -130,10 +130,12 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// A card whose port is opened with frames of several buffers, with head write-back.
-    pub fn new(jumbo: bool, head: bool) -> Bench {
+    /// A card with this device id, whose port is opened with frames of several buffers, with head
+    /// write-back.
+    pub fn new(device_id: u16, jumbo: bool, head: bool) -> Bench {
         let cable = Cable::open(&"sink".parse().expect("a wire")).expect("a wire");
-        let card = i40e::open(&i40e::Options::with_mac(testbed::ixgbe::mac(0)), cable).expect("a model");
+        let options = i40e::Options { device_id, ..i40e::Options::with_mac(testbed::ixgbe::mac(0)) };
+        let card = i40e::open(&options, cable).expect("a model");
         let (pci, handle) = InProcess::new(card);
         let liar = Shared::new(Liar::new(&pci, handle));
         let dma = crate::dma::space();
