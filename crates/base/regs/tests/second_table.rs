@@ -61,6 +61,7 @@ const DIFFERENT: &[(&str, &str)] = &[
     ("RDH", "what a driver may not change later, it writes while the queue is off (4.6.7.1)"),
     ("SYSTIMH", "said to be read only, yet drivers set the time by writing it"),
     ("SYSTIML", "the same"),
+    ("SYSTIMR", "the same"),
 ];
 
 /// In the second table only, and why: what a driver for this device leaves alone.

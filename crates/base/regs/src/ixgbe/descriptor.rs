@@ -60,6 +60,9 @@ pub mod rx_high {
     pub const PIF: u64 = 1 << 7;
     /// A UDP packet with a checksum.
     pub const UDPV: u64 = 1 << 10;
+    /// A timestamp stands behind the frame and counts in the length (X550 datasheet 7.1.5.2.2);
+    /// the bit is the last descriptor's.
+    pub const TSIP: u64 = 1 << 15;
     /// Errors: frame reception (CRC, length) as the MAC saw it.
     pub const RXE: u64 = 1 << 29;
     /// Errors: transport checksum.
@@ -71,6 +74,13 @@ pub mod rx_high {
     /// VLAN tag.
     pub const VLAN_SHIFT: u32 = 48;
 }
+
+/// Bytes of the timestamp behind a frame (X550 datasheet 333369-009, 7.1.6.2): nanoseconds
+/// and seconds of SYSTIML and SYSTIMH, as one little-endian number.
+///
+/// CONTRADICTION: the datasheet has the seconds first and in network order. Linux's driver,
+/// which runs on the chip, reads this number.
+pub const TIMESTAMP_LEN: usize = 8;
 
 /// Receive write-back, legacy, second word (7.1.5).
 pub mod rx_legacy {

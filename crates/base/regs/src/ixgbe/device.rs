@@ -10,8 +10,11 @@ pub enum Family {
     I82599,
     /// X540: 10GBASE-T with the PHY inside.
     X540,
-    /// X550, and the X552 and X553 in systems on a chip.
+    /// X550, and the X553 in systems on a chip.
     X550,
+    /// X552 in systems on a chip. The clock of some is a third faster than that of an X550, which
+    /// counts in nanoseconds.
+    X552,
 }
 
 /// A member of the family.
@@ -54,11 +57,11 @@ devices! {
     0x1560 X540 "X540 10GBASE-T, one port"
     0x1563 X550 "X550 10GBASE-T"
     0x15D1 X550 "X550 10GBASE-T, one port"
-    0x15AA X550 "X552 KX4"
-    0x15AB X550 "X552 KR"
-    0x15AC X550 "X552 SFP+"
-    0x15AD X550 "X552 10GBASE-T"
-    0x15AE X550 "X552 1GBASE-T"
+    0x15AA X552 "X552 KX4"
+    0x15AB X552 "X552 KR"
+    0x15AC X552 "X552 SFP+"
+    0x15AD X552 "X552 10GBASE-T"
+    0x15AE X552 "X552 1GBASE-T"
     0x15C2 X550 "X553 KR"
     0x15C3 X550 "X553 KR, low power"
     0x15C4 X550 "X553 SFP+"
@@ -68,6 +71,15 @@ devices! {
     0x15CE X550 "X553 SFP+, no I2C"
     0x15E4 X550 "X553 1GBASE-T"
     0x15E5 X550 "X553 1GBASE-T, low power"
+}
+
+impl Device {
+    /// Whether it can put the time at which it came behind each frame, by a clock that counts
+    /// seconds and nanoseconds (X550 datasheet 7.1.6.2). The others keep the time of one packet
+    /// in a register until it is read, and of PTP's packets alone.
+    pub fn stamps_each_frame(&self) -> bool {
+        self.family == Family::X550
+    }
 }
 
 /// The member with a PCI device id.

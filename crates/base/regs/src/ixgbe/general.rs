@@ -176,7 +176,15 @@ registers! {
 
     TSYNCRXCTL @ 0x05188, RW, "8.2.3.26.1", "Receive timestamp control" {
         VALID = 1 << 0;
+        TYPE_MASK = 7 << 1;
+        TYPE_L4_V1 = 1 << 1;
+        TYPE_L2_L4_V2 = 2 << 1;
+        TYPE_ALL = 4 << 1;
+        TYPE_EVENT_V2 = 5 << 1;
         ENABLED = 1 << 4;
+        TSIP_UT_EN = 1 << 23;
+        TSIP_UP_EN_SHIFT = 24;
+        TSIP_UP_EN_MASK = 0xFF << 24;
     }
     TSYNCTXCTL @ 0x08C00, RW, "8.2.3.26.7", "Transmit timestamp control" {
         VALID = 1 << 0;
@@ -194,7 +202,10 @@ registers! {
     TIMINCA @ 0x08C14, RW, "8.2.3.26", "System time increment" {}
     TIMADJL @ 0x08C18, RW, "8.2.3.26", "System time adjustment, low" {}
     TIMADJH @ 0x08C1C, RW, "8.2.3.26", "System time adjustment, high" {}
-    TSAUXC @ 0x08C20, RW, "8.2.3.26", "Auxiliary timestamp control" {}
+    TSAUXC @ 0x08C20, RW, "8.2.3.26", "Auxiliary timestamp control" {
+        DISABLE_SYSTIME = 1 << 31;
+    }
+    SYSTIMR @ 0x08C58, RW, "8.2.3.26", "System time below a nanosecond (X550)" {}
 
     WUC @ 0x05800, RW, "8.2.3.24.1", "Wake-up control" {}
     WUFC @ 0x05808, RW, "8.2.3.24.2", "Wake-up filter control" {}
