@@ -39,6 +39,8 @@ pub const DEVICE_VF: u16 = regs::ixgbevf::DEVICES[0];
 pub const DEVICE_SFP: u16 = 0x10FB;
 /// The device id of a backplane adapter (KX4), without a cage.
 pub const DEVICE_KX4: u16 = 0x10F7;
+/// The device id of an X550, as far as it differs here: it stamps frames.
+pub const DEVICE_X550: u16 = 0x1563;
 
 /// What distinguishes one served 82599 from another.
 #[derive(Clone, Debug, Default)]
@@ -61,8 +63,9 @@ impl Options {
         options
     }
 
-    /// Makes it another adapter with the same chip: [`DEVICE_SFP`] has a cage with a
-    /// module, [`DEVICE_KX4`] a backplane and no cage.
+    /// Makes it another adapter: [`DEVICE_SFP`] has a cage with a module, [`DEVICE_KX4`] a
+    /// backplane and no cage, [`DEVICE_X550`] the clock of an X550. Of that its PHY, its firmware
+    /// and its new filters are not modelled; its link is that of the cage.
     pub fn set_device_id(&mut self, id: u16) {
         self.model.eeprom.device_id = id;
         if id == DEVICE_KX4 {

@@ -78,6 +78,7 @@ pub const MODELS: &[Model] = &[
         devices: &[
             DeviceId { id: ixgbe::DEVICE_SFP, about: "SFP+" },
             DeviceId { id: ixgbe::DEVICE_KX4, about: "backplane, KX4" },
+            DeviceId { id: ixgbe::DEVICE_X550, about: "X550, timestamps" },
         ],
         faults: fault::dma::NAMES,
         has_linter: true,

@@ -13,6 +13,7 @@ use super::queue::Ring;
 use super::registers::{canonical, is_polled};
 use super::sriov::Sriov;
 use super::statistics::Counter;
+use super::system_time::APPENDS;
 use super::{ENABLE, Ixgbe};
 use crate::{Dma, Pages};
 
@@ -111,6 +112,10 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         if let Some(value) = self.sriov.as_ref().and_then(|sriov| sriov.read(id, n)) {
             return value;
         }
+        if let Some(value) = self.system_time.read(id, now) {
+            self.check_system_time(id, value);
+            return value;
+        }
         let parts = self.eeprom.read(id).or_else(|| self.i2c.read(id));
         let parts = parts.or_else(|| self.mdio.read(id)).or_else(|| self.semaphore.read(id));
         parts.unwrap_or_else(|| self.read_kept(id, n))
@@ -164,8 +169,15 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         // Reserved bits must keep their reset value, which is zero wherever the
         // table knows of them. In EIMC a 1 only takes away, so that all ones is
         // how 4.6.3.1 has interrupts masked; EITR has a rule of its own.
-        if value & id.reserved != 0 && !matches!(id, EIMC::ID | EITR::ID) {
+        let of_x550 = if id == TSYNCRXCTL::ID && !self.system_time.is_there() { APPENDS } else { 0 };
+        if value & (id.reserved | of_x550) != 0 && !matches!(id, EIMC::ID | EITR::ID) {
             self.host.counters.report(Rule::ReservedBitsWritten, Register::of(id, n), u64::from(value));
+        }
+    }
+
+    fn check_system_time(&mut self, id: Id, value: u32) {
+        if let Some(rule) = self.system_time.violation() {
+            self.host.counters.report(rule, Register::of(id, 0), u64::from(value));
         }
     }
 
@@ -178,6 +190,10 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         }
         if self.host.counters.interrupts.write(id, n, value, now) {
             return self.after_interrupt_write(id, n, value);
+        }
+        if self.system_time.write(id, value, now) {
+            self.stale = true;
+            return self.check_system_time(id, value);
         }
         let of_vfs = self.sriov.as_ref().map(|sriov| sriov.write(&mut self.host.counters, id, n, value));
         let owned = of_vfs == Some(true)
@@ -236,6 +252,8 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         match id {
             RTTBCNRC::ID => self.registers.set_rate(self.registers.read(RTTDQSEL::AT) as usize, value),
             RXCTRL::ID if value & !before & RXCTRL::RXEN != 0 => self.check_receive_start(value),
+            TSAUXC::ID => self.system_time.control(value, self.now_ns),
+            TSYNCRXCTL::ID if receiving => self.check_timestamps(),
             SECRXCTRL::ID if value & SECRXCTRL::RX_DIS == 0 => {
                 self.host.counters.lint.seen_mut().rx_halted = false;
             }

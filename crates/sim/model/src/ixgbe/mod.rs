@@ -3,8 +3,9 @@
 //! 82599 datasheet rev. 3.4, the physical function. [`Ixgbe::step`] does some
 //! bounded work; [`Ixgbe::read`] and [`Ixgbe::write`] are accesses to BAR 0
 //! outside the polled pages (inside them, too, for a driver that maps nothing).
-//! Virtual functions are devices of their own ([`Vf`]). Flow Director, receive coalescing, DCB, FCoE, IPsec and
-//! timestamps are not modelled: their registers keep what is written.
+//! Virtual functions are devices of their own ([`Vf`]). Flow Director, receive coalescing, DCB, FCoE and IPsec
+//! are not modelled: their registers keep what is written. Nor are timestamps, but those that an X550
+//! puts behind frames.
 
 mod chip;
 mod dispatch;
@@ -30,6 +31,7 @@ pub mod semaphore;
 mod sriov;
 mod start;
 pub mod statistics;
+mod system_time;
 mod tx;
 mod watch;
 mod write_back;
@@ -53,10 +55,11 @@ use rx::Rx;
 use semaphore::Semaphore;
 use sriov::Sriov;
 use statistics::Totals;
+use system_time::SystemTime;
 use tx::Tx;
 
 use crate::{Dma, FrameError, Interrupts, Pages, Wire};
-use regs::ixgbe::{EICR, HLREG0, RXDCTL, TXDCTL};
+use regs::ixgbe::{EICR, HLREG0, RXDCTL, TSAUXC, TXDCTL, device};
 
 /// Queues are looked at for being enabled or disabled this often.
 const INSPECT_NS: u64 = 50_000;
@@ -93,6 +96,7 @@ pub struct Ixgbe<D: Dma, P: Pages> {
     i2c: I2c,
     mdio: Mdio,
     semaphore: Semaphore,
+    system_time: SystemTime,
     /// Virtual functions, if the port has any.
     sriov: Option<Sriov>,
     /// Where interrupts go.
@@ -110,6 +114,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         let vfs = &vfs[..vfs.len().min(MOST_VFS)];
         let eeprom = Eeprom::new(&options.eeprom);
         let registers = Registers::new(eeprom.mac());
+        let stamps = device(options.eeprom.device_id).is_some_and(|device| device.stamps_each_frame());
         let mut device = Ixgbe {
             now_ns: 0,
             steps: 0,
@@ -125,10 +130,12 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
             i2c: I2c::new(options.module.clone()),
             mdio: Mdio::new(options.phy.clone()),
             semaphore: Semaphore::new(options.phy.is_some()),
+            system_time: SystemTime::new(stamps),
             messages: None,
             host: Host { dma, pages, counters: Counters::default() },
         };
         device.clear_pages();
+        device.reset_system_time();
         device
     }
 
@@ -158,7 +165,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
     /// Whether queues are to be looked at in this step.
     #[inline(always)]
     fn is_inspection_due(&mut self, now_ns: u64) -> bool {
-        self.now_ns = now_ns;
+        (self.now_ns, self.rx.now_ns) = (now_ns, now_ns);
         self.steps = self.steps.wrapping_add(1);
         let due = now_ns >= self.next_inspection_ns || self.steps.is_multiple_of(INSPECT_STEPS);
         if due {
@@ -260,7 +267,8 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
             sriov.configure(&self.registers, links);
             sriov.first_queue()
         });
-        self.rx.configure(&self.registers, self.link.is_up(), first_queue, &mut self.host.counters);
+        let up = self.link.is_up();
+        self.rx.configure(&self.registers, up, first_queue, self.system_time, &mut self.host.counters);
         self.tx.configure(&self.registers, links);
     }
 
@@ -311,9 +319,17 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         self.i2c.reset();
         self.mdio.reset();
         self.semaphore.reset();
+        self.reset_system_time();
         self.sriov.iter().for_each(Sriov::reset);
         self.host.dma.forget();
         self.stale = true;
+    }
+
+    fn reset_system_time(&mut self) {
+        self.system_time.reset();
+        if self.system_time.is_there() {
+            self.registers.write(TSAUXC::AT, system_time::TSAUXC_RESET);
+        }
     }
 
     fn follow_link(&mut self, light: bool) {

@@ -16,6 +16,7 @@ use super::registers::Registers;
 use super::rss::Rss;
 use super::rx_queue::RxQueue;
 use super::statistics::{Counter, RxLoss};
+use super::system_time::{Stamps, SystemTime};
 use crate::{Dma, FrameError, MAX_FRAME, MIN_FRAME, Pages, Window, Wire};
 use regs::ixgbe::*;
 use wire::ethernet::{self, EtherType};
@@ -36,6 +37,8 @@ pub(super) struct Classified {
     pub low: u64,
     /// Status, error and type bits of its second word.
     pub status: u64,
+    /// The time that is put behind it.
+    pub timestamp: Option<u64>,
 }
 
 /// Why no frame can be received now.
@@ -63,6 +66,9 @@ pub(super) struct Rx<W> {
     hash_mask: u32,
     /// The first queue: of the function's own pool, where there are pools.
     first_queue: u16,
+    /// Frames that get a timestamp.
+    stamps: Option<Stamps>,
+    pub now_ns: u64,
     scratch: Box<[u8]>,
 }
 
@@ -79,6 +85,8 @@ impl<W: Window> Rx<W> {
             plain_limit: 0,
             hash_mask: 0,
             first_queue: 0,
+            stamps: None,
+            now_ns: 0,
             scratch: vec![0; MAX_FRAME].into_boxed_slice(),
         }
     }
@@ -89,9 +97,11 @@ impl<W: Window> Rx<W> {
         registers: &Registers,
         link_up: bool,
         first_queue: u16,
+        time: SystemTime,
         counters: &mut Counters,
     ) {
         self.first_queue = first_queue;
+        self.stamps = time.stamps(registers);
         self.filter = Filter::new(registers);
         self.rss.configure(registers);
         if self.rss.enabled && self.rss.lacks_key() && registers.read(RXCTRL::AT) & RXCTRL::RXEN != 0 {
@@ -114,8 +124,10 @@ impl<W: Window> Rx<W> {
             (false, true) => None,
         };
         // A tag's type that is IPv4's would make nonsense of the fast path.
-        let simple =
-            self.closed.is_none() && !self.filter.steers() && self.filter.vlan_type != EtherType::IPV4.0;
+        let simple = self.closed.is_none()
+            && !self.filter.steers()
+            && self.filter.vlan_type != EtherType::IPV4.0
+            && self.stamps.is_none();
         self.plain_limit = if simple { self.longest } else { 0 };
         for queue in &mut self.queues {
             queue.keep_crc(hlreg0 & HLREG0::RXCRCSTRP == 0);
@@ -280,6 +292,7 @@ impl<W: Window> Rx<W> {
             tag: headers.tag,
             low: headers.kind,
             status: headers.status,
+            timestamp: self.stamps.and_then(|stamps| stamps.of(headers.tag, self.now_ns)),
         };
         if pass == Pass::Inexact {
             classified.status |= rx_high::PIF;

@@ -134,7 +134,8 @@ impl<W: Window> RxQueue<W> {
     /// Whether a frame fits one buffer as it is.
     #[inline(always)]
     pub fn is_simple(&self, classified: &Classified, len: usize) -> bool {
-        let edits = self.keep_crc | (self.strip_tag & classified.tag.is_some());
+        let edits =
+            self.keep_crc | (self.strip_tag & classified.tag.is_some()) | classified.timestamp.is_some();
         !edits & (len <= self.buffer) & self.ring.enabled
     }
 
@@ -225,16 +226,28 @@ impl<W: Window> RxQueue<W> {
             }
             None => edited.extend_from_slice(frame),
         }
+        let len = edited.len();
         if self.keep_crc {
             edited.extend_from_slice(&crc32(frame).to_le_bytes());
         }
-        let placed = self.scatter(host, &classified, &edited);
+        if let Some(timestamp) = classified.timestamp {
+            edited.extend_from_slice(&timestamp.to_le_bytes());
+            classified.status |= rx_high::TSIP;
+        }
+        let placed = self.scatter(host, &classified, &edited, len);
         self.edited = edited;
         placed
     }
 
-    /// Writes a frame into as many buffers as it takes, all or nothing.
-    fn scatter<D, P>(&mut self, host: &mut Host<D, P>, classified: &Classified, frame: &[u8]) -> bool
+    /// Writes a frame into as many buffers as it takes, all or nothing. Its first `len` bytes
+    /// are what the counters take.
+    fn scatter<D, P>(
+        &mut self,
+        host: &mut Host<D, P>,
+        classified: &Classified,
+        frame: &[u8],
+        len: usize,
+    ) -> bool
     where
         D: Dma<Window = W>,
         P: Pages,
@@ -267,9 +280,7 @@ impl<W: Window> RxQueue<W> {
             self.ring.next += 1;
         }
         if sound {
-            self.burst.add(frame);
-            // The counters take the CRC as read.
-            self.burst.bytes -= if self.keep_crc { 4 } else { 0 };
+            self.burst.add(&frame[..len]);
         } else {
             let last = self.ring.next - 1;
             self.fault(&mut host.counters, last);

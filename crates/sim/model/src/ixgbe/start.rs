@@ -8,6 +8,7 @@ use regs::ixgbe::*;
 
 use super::Ixgbe;
 use super::lint::{Register, Rule};
+use super::system_time::violations;
 use crate::{Dma, Pages};
 
 /// KiB of the receive and the transmit packet buffers (8.2.3.8.9, 8.2.3.9.13).
@@ -41,6 +42,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
         self.check_receive_unit();
         self.check_filters();
         self.check_rss();
+        self.check_timestamps();
     }
 
     /// What the driver should have waited for or read before.
@@ -126,6 +128,17 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
             let offset = SRRCTL::at(n.into());
             let value = self.host.pages.load(offset);
             self.host.counters.report(Rule::LegacyDescriptorWithRss, Register::at(offset), u64::from(value));
+        }
+    }
+
+    /// What has timestamps put behind frames (X550).
+    pub(super) fn check_timestamps(&mut self) {
+        for rule in violations(self.system_time, &self.registers) {
+            self.host.counters.report(
+                rule,
+                Register::of(TSYNCRXCTL::ID, 0),
+                u64::from(self.registers.read(TSYNCRXCTL::AT)),
+            );
         }
     }
 

@@ -79,7 +79,8 @@ fn names_and_aliases_are_found_and_told_apart() {
     assert_eq!(error.fix().unwrap(), "use 82599, virtio-net or xl710");
     assert_eq!(
         device_ids(),
-        "10fb (SFP+), 10f7 (backplane, KX4), 1583 (QSFP+), 1572 (X710, SFP+) or 37d0 (X722, SFP+)"
+        "10fb (SFP+), 10f7 (backplane, KX4), 1563 (X550, timestamps), 1583 (QSFP+), 1572 (X710, SFP+) \
+         or 37d0 (X722, SFP+)"
     );
 }
 

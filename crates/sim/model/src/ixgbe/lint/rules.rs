@@ -1,8 +1,8 @@
 //! The rules of the linter with their words: what the datasheet forbids, and
 //! what real hardware would do.
 //!
-//! 82599 datasheet rev. 3.4; the sections are its own. A rule states a fact
-//! about the chip, never about a driver; who breaks it is the finding's part.
+//! 82599 datasheet rev. 3.4; the sections are its own, unless they say X550 (333369-009). A rule
+//! states a fact about the chip, never about a driver; who breaks it is the finding's part.
 
 use crate::lint::rules;
 
@@ -259,6 +259,21 @@ rules! {
     RssHashNotReported, Notice, "8.2.3.7.5",
         "RSS is on when receive is enabled, and RXCSUM.PCSD is clear.",
         "The descriptor's field holds a fragment's checksum instead of the hash.";
+    TimestampBehindCrc, Error, "X550 7.1.1.2",
+        "TSYNCRXCTL has timestamps put behind frames (TSIP), and HLREG0.RXCRCSTRP is clear.",
+        "What is behind the frame is not where it is looked for: a CRC is taken for a time.";
+    TimestampWithoutClock, Warning, "X550 7.1.6.2",
+        "TSYNCRXCTL has timestamps put behind frames (TSIP), and TSAUXC.DISABLE_SYSTIME is set.",
+        "No frame gets a timestamp, and its driver has no time for it.";
+    TimestampNotEnabled, Warning, "X550 8.2.2.21.3",
+        "TSYNCRXCTL has timestamps put behind frames (TSIP), and its EN is clear.",
+        "No frame gets one: nothing takes the time.";
+    TimestampTypeReserved, Warning, "X550 8.2.2.21.3",
+        "TSYNCRXCTL.TYPE has a value that is reserved.",
+        "Which frames get a timestamp is undefined.";
+    SystemTimeSecondsFirst, Warning, "X550 7.7.4",
+        "SYSTIMH was accessed before SYSTIML, which holds both halves for each other.",
+        "The halves are of different times: when a second ends in between, the clock is wrong by one.";
     RedirectionToDisabledQueue, Error, "7.1.2.8",
         "A packet was directed to a queue that is not enabled.",
         "The packet is dropped, and with dropping off it blocks the whole receive path.";

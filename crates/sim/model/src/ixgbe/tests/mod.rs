@@ -6,6 +6,7 @@ mod pools;
 mod receive;
 mod registers;
 mod rules;
+mod timestamps;
 mod transmit;
 
 use regs::ixgbe::*;
@@ -64,8 +65,13 @@ struct Received {
 impl Rig {
     /// Power on; nothing is configured.
     fn cold() -> Rig {
+        Rig::of(&Options::default())
+    }
+
+    /// Likewise, of such a device.
+    fn of(options: &Options) -> Rig {
         let (memory, bar) = (Memory::new(IOVA, 16 * SHARE as usize), Bar::default());
-        let device = Ixgbe::new(memory.clone(), bar.clone(), &Options::default());
+        let device = Ixgbe::new(memory.clone(), bar.clone(), options);
         let cable = Cable { backpressure: true, ..Cable::default() };
         let mut rig = Rig {
             device,
