@@ -55,6 +55,17 @@ pub const MAX_FRAME: usize = umem::DATA_ROOM - TAG;
 
 /// The kind of an interface that is one end of a virtual cable.
 const VETH: &str = "veth";
+/// The kind of a TAP interface.
+const TUN: &str = "tun";
+/// The driver of Linux's for virtio's network devices.
+const VIRTIO: &str = "virtio_net";
+
+/// Whether an interface, in whose driver the program runs, counts each frame whose redirection
+/// fails among those that it dropped (Linux 6.18): `veth_xdp_rcv`, `tun_xdp_act` (since 6.8), and
+/// virtio_net's `receive_small`, `receive_mergeable` and `virtnet_receive_xsk_buf`.
+fn counts_failed_redirects(kind: &str, driver: Option<&str>) -> bool {
+    matches!(kind, VETH | TUN) || driver == Some(VIRTIO)
+}
 
 /// An interface opened through AF_XDP sockets.
 pub struct AfXdpPort {
@@ -73,6 +84,8 @@ pub struct AfXdpPort {
     tx_counters: Vec<Arc<TxCounters>>,
     /// What comes may be from a stack that left checksums to its device.
     open_checksums: bool,
+    /// The interface counts what a socket had no room for as well.
+    counts_twice: bool,
     /// Frames that the interface dropped and no socket counted.
     dropped_elsewhere: u64,
     /// Has the interface receive every frame.
@@ -118,7 +131,6 @@ impl AfXdpPort {
             max_frame,
             longest: Longest::new(max_frame),
             ways: Ways { mode: attachment.mode(), copy: best.copy },
-            attachment: Some(attachment),
             sockets: Vec::new(),
             rx: Vec::new(),
             tx: Vec::new(),
@@ -126,7 +138,10 @@ impl AfXdpPort {
             tx_counters: Vec::new(),
             promiscuous: None,
             open_checksums: state.kind == VETH,
+            counts_twice: attachment.mode() == Mode::Native
+                && counts_failed_redirects(&state.kind, interface.driver.as_deref()),
             dropped_elsewhere: 0,
+            attachment: Some(attachment),
             interface,
             name,
         };
@@ -208,15 +223,13 @@ impl AfXdpPort {
     }
 
     /// Takes the frames that the sockets counted as lost out of those that the interface says
-    /// it dropped, where it counts them as well: a veth in whose driver the program runs
-    /// (`veth_xdp_rcv` counts each packet whose redirection fails, drivers/net/veth.c).
+    /// it dropped, where it counts them as well ([`counts_failed_redirects`]).
     ///
     /// A socket counts before the interface does, and was asked later: so none is told twice,
     /// but one may be told late. The counter must not go back meanwhile.
     fn count_once(&mut self, interface: &mut [Counter], sockets: u64) {
-        let is_twice = self.open_checksums && self.ways.mode == Mode::Native;
         let dropped = interface.iter_mut().find(|counter| counter.name == RX_DROPPED);
-        if let Some(dropped) = dropped.filter(|_| is_twice) {
+        if let Some(dropped) = dropped.filter(|_| self.counts_twice) {
             let elsewhere = dropped.value.saturating_sub(sockets);
             self.dropped_elsewhere = self.dropped_elsewhere.max(elsewhere);
             dropped.value = self.dropped_elsewhere;

@@ -11,6 +11,7 @@ mod netlink;
 
 use std::io;
 use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 pub use addresses::{Addresses, addresses, gateway};
@@ -55,6 +56,8 @@ pub(crate) struct Interface {
     latest: Mutex<[u64; COUNTERS.len()]>,
     /// Mbit/s, zero where unknown.
     speed_mbps: u32,
+    /// The driver of its device, where it has one and /sys shows it.
+    pub(crate) driver: Option<String>,
 }
 
 /// What the kernel says of an interface now.
@@ -128,9 +131,14 @@ impl Interface {
             Err(errno) => return Err(failed(errno.into())),
         };
         let (index, before) = (state.index, state.counters);
-        let speed_mbps = speed(name, index);
+        let device = device(name, index);
+        let speed_mbps = device.as_deref().map_or(0, speed);
+        let driver = device.and_then(|device| {
+            let driver = std::fs::read_link(device.join("device/driver")).ok()?;
+            Some(driver.file_name()?.to_string_lossy().into_owned())
+        });
         let (latest, port) = (Mutex::new(before), port.to_owned());
-        Ok((Interface { netlink, port, index, before, latest, speed_mbps }, state))
+        Ok((Interface { netlink, port, index, before, latest, speed_mbps, driver }, state))
     }
 
     /// How it is now.
@@ -259,13 +267,19 @@ fn read(link: &[u8]) -> Option<State> {
     Some(state)
 }
 
-/// The speed, where /sys shows the same interface: it may be of another network
-/// namespace. Virtual ones have none, or make one up.
-fn speed(name: &str, index: u32) -> u32 {
-    let read = |file: &str| std::fs::read_to_string(format!("/sys/class/net/{name}/{file}")).ok();
-    let number = |file| read(file)?.trim().parse::<u32>().ok();
-    if number("ifindex") != Some(index) || read("device/uevent").is_none() {
-        return 0;
-    }
-    number("speed").unwrap_or(0) // -1 when the link is down
+/// Where /sys shows an interface that has a device, if it shows the same one: it may be of another
+/// network namespace.
+fn device(name: &str, index: u32) -> Option<PathBuf> {
+    let folder = Path::new("/sys/class/net").join(name);
+    let found = number(&folder, "ifindex") == Some(index) && folder.join("device/uevent").exists();
+    found.then_some(folder)
+}
+
+/// Its speed. Virtual ones have none, or make one up; it is -1 when the link is down.
+fn speed(folder: &Path) -> u32 {
+    number(folder, "speed").unwrap_or(0)
+}
+
+fn number(folder: &Path, file: &str) -> Option<u32> {
+    std::fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok()
 }

@@ -216,3 +216,16 @@ fn an_index_that_jumps_is_bounded() {
     }
     assert_eq!((ours.filled(), ours.room()), (0, SIZE as u32));
 }
+
+#[test]
+fn interfaces_that_count_what_a_socket_refused_are_known() {
+    for (kind, driver, twice) in [
+        ("veth", None, true),
+        ("tun", Some("tun"), true),
+        ("", Some("virtio_net"), true),
+        ("", Some("ixgbe"), false),
+        ("", None, false),
+    ] {
+        assert_eq!(super::counts_failed_redirects(kind, driver), twice, "{kind} {driver:?}");
+    }
+}
