@@ -197,3 +197,16 @@ pub fn captured(path: &Path) -> Vec<Vec<u8>> {
     }
     packets
 }
+
+/// The packets that a capture has so far while it is written, with their times: there may be no
+/// file yet, and its last block may not be whole.
+pub fn captured_so_far(path: &Path) -> Vec<(u64, Vec<u8>)> {
+    let mut packets = Vec::new();
+    let Some(mut reader) = File::open(path).ok().and_then(|file| Reader::new(file).ok()) else {
+        return packets;
+    };
+    while let Ok(Some(record)) = reader.next() {
+        packets.push((record.time_ns, record.data.to_vec()));
+    }
+    packets
+}

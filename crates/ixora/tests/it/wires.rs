@@ -6,7 +6,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::common::{Done, IXORA, captured, may_make_interfaces, model, run, start, start_command, until};
+use crate::common::{
+    Done, IXORA, captured, captured_so_far, may_make_interfaces, model, run, start, start_command, until,
+};
 use rustix::process::Signal;
 
 /// What was delivered from the host, by a served model's JSON.
@@ -216,11 +218,10 @@ fn the_kernel_is_at_the_end_of_a_tap() {
     until("capture", || file.exists());
     // The kernel asks who 10.9.9.2 is.
     inside("echo x > /dev/udp/10.9.9.2/9");
-    std::thread::sleep(Duration::from_millis(300));
+    let is_arp = |(_, packet): &(u64, Vec<u8>)| packet[12..14] == [0x08, 0x06];
+    until("question in the capture", || captured_so_far(&file).iter().any(is_arp));
     capture.signal(Signal::INT);
     assert_eq!(capture.wait(10).code(), Some(0));
-    let arp = |packet: &Vec<u8>| packet[12..14] == [0x08, 0x06];
-    assert!(captured(&file).iter().any(arp), "{:x?}", captured(&file));
     model.signal(Signal::TERM);
     assert_eq!(model.wait(10).code(), Some(0));
 }
