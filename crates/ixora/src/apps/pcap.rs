@@ -43,8 +43,12 @@ pub fn run(arguments: &Pcap) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::new(format!("cannot write {path}: {error}"));
     let stop = signal::stop_flag()?;
     let mut ports = open::ports(&[&arguments.a], options, &stop)?;
-    let stamped = ports.list[0].capabilities().has(Feature::Timestamps);
-    let stamps = if stamped { "time stamps by the kernel" } else { "time stamps when a batch was received" };
+    let can = ports.list[0].capabilities();
+    let (stamped, stamps) = match () {
+        () if can.has(Feature::Timestamps) => (true, "time stamps by the NIC"),
+        () if can.has(Feature::KernelTimestamps) => (true, "time stamps by the kernel"),
+        () => (false, "time stamps when a batch was received"),
+    };
     let mut writer =
         create(&arguments.file).and_then(|file| Writer::new(Blocks::new(file), &[])).map_err(failed)?;
     writer.add_interface(&arguments.a, stamps).and_then(|_| writer.flush()).map_err(failed)?;

@@ -4,7 +4,7 @@
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::common::{
     Done, IXORA, captured, captured_so_far, may_make_interfaces, model, run, start, start_command, until,
@@ -137,6 +137,46 @@ fn frames_come_and_go_as_datagrams() {
     model.signal(Signal::TERM);
     assert_eq!(model.wait(10).code(), Some(0));
     assert!(!local.exists(), "the wire's socket goes with it");
+}
+
+fn now_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time after 1970");
+    u64::try_from(since.as_nanos()).expect("a time before 2554")
+}
+
+/// The program is held between a frame and the poll for it: an X550 has the time all the same.
+#[test]
+fn a_capture_has_the_time_at_which_a_nic_got_a_frame() {
+    /// Stamps are as exact as a busy machine answers a read of a register.
+    const OFF_NS: u64 = 500_000_000;
+    const HELD: Duration = Duration::from_secs(1);
+    let place = tempfile::tempdir().expect("a directory");
+    let [a, b, file] = ["a", "b", "out.pcapng"].map(|name| place.path().join(name));
+    let sockets = format!("--socket {} --socket {}", a.display(), b.display());
+    let _model = start(place.path(), &format!("model 82599 --device-id 1563 --wire pair {sockets}"));
+    until("sockets", || a.exists() && b.exists());
+    let capture = start(place.path(), &format!("pcap vfio-user:{} {}", b.display(), file.display()));
+    until("capture", || file.exists());
+    let send = || {
+        let done = run(place.path(), &format!("pktgen vfio-user:{} --count 1 --rate 1k", a.display()));
+        assert_eq!(done.code(), Some(0), "{done:#?}");
+    };
+    send();
+    until("first frame in the capture", || captured_so_far(&file).len() == 1);
+    capture.signal(Signal::STOP);
+    let before = now_ns();
+    send();
+    let after = now_ns();
+    std::thread::sleep(HELD);
+    capture.signal(Signal::CONT);
+    until("last frame in the capture", || captured_so_far(&file).len() == 2);
+    capture.signal(Signal::INT);
+    let done = capture.wait(10);
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    let (stamp, _) = captured_so_far(&file)[1];
+    assert!((before - OFF_NS..after + OFF_NS).contains(&stamp), "{before} to {after}: {stamp}");
+    let text = std::fs::read(&file).expect("a file");
+    assert!(text.windows(22).any(|words| words == b"time stamps by the NIC"), "the file says whose they are");
 }
 
 /// What a program sent is what the other end got, and losses that the program tells.

@@ -24,7 +24,7 @@ pub struct Capture {
     pub output: Arc<Mutex<Output>>,
     /// The name of that file, for messages.
     pub path: String,
-    /// Packets carry the time at which they were received.
+    /// Packets carry the time at which they were received; those of which it is not known, zero.
     pub stamped: bool,
 }
 
@@ -89,8 +89,9 @@ impl Poller for Capture {
             return 0;
         }
         let now = now_ns();
+        let told = |packet: &Packet| u64::try_from(packet.annotations().timestamp_ns).ok();
         let stamp = |packet: &Packet| match self.stamped {
-            true => u64::try_from(packet.annotations().timestamp_ns).unwrap_or(now),
+            true => told(packet).filter(|stamp| *stamp != 0).unwrap_or(now),
             false => now,
         };
         let written = self.output().write_batch(batch, stamp);

@@ -191,7 +191,7 @@ impl Port for AfPacketPort {
             features: Features::from([
                 (Feature::Scatter, Support::On),
                 (Feature::Interrupts, Support::On),
-                (Feature::Timestamps, Support::on_if(self.timestamps)),
+                (Feature::KernelTimestamps, Support::on_if(self.timestamps)),
             ]),
             firmware: Vec::new(),
         }

@@ -139,7 +139,10 @@ pub struct Options {
     /// Wire each receive queue's interrupt to an eventfd.
     pub interrupts: bool,
     /// Have packets carry the time at which they were received, in their annotations: where
-    /// the device or the kernel takes it ([`Feature::Timestamps`](crate::Feature)).
+    /// the device ([`Feature::Timestamps`](crate::Feature)) or the kernel
+    /// ([`Feature::KernelTimestamps`](crate::Feature)) takes it; zero of a packet of which it is not
+    /// known. A device's costs the driver about as much for each packet as a frame of several
+    /// buffers does.
     pub timestamps: bool,
     /// Open the port for fixed buffers: its one receive queue and one transmit queue are given
     /// to nobody, but joined with other ports' by the driver (82599: `driver::ixgbe::FixedRing`),

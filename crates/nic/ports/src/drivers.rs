@@ -63,6 +63,10 @@ pub static DRIVERS: &[Driver] = &[
             (Feature::VlanFilter, "driver_filter::only_vlans_that_were_let_in_pass_the_filter"),
             (Feature::Interrupts, "driver_interrupt::a_sleeper_misses_nothing_whenever_packets_come"),
             (Feature::FixedBuffers, "driver_fixed::frames_cross_both_ways_in_order_and_changed"),
+            (
+                Feature::Timestamps,
+                "driver_timestamps::a_frame_has_the_time_at_which_it_came_and_not_that_of_the_poll",
+            ),
         ],
     },
     Driver {

@@ -19,6 +19,7 @@ use regs::ixgbe::{STATUS, TXDCTL};
 
 use port::{Counter, Feature, Flow, FlowTable, FlowTarget, Link, Options, Reason, Rss};
 
+use super::clock::Clock;
 use super::layout::{RxLayout, TxLayout};
 use crate::wait::{Until, wait};
 use crate::{Error, Result};
@@ -65,6 +66,10 @@ pub trait Chip: Deref<Target = Device> + Queues + FilterTables + Sized + 'static
     /// [`Feature::RssTable`].
     fn set_flow_queues(&self, _changes: &[(usize, usize)], _table: &FlowTable) -> Result<()> {
         Ok(())
+    }
+    /// The clock by which the device can put the time at which it came behind each frame.
+    fn clock(&self) -> Option<Clock> {
+        None
     }
     /// Whether the device goes on with what it was given.
     fn health(&self) -> Result<()> {

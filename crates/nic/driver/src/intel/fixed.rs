@@ -59,6 +59,7 @@ pub(super) fn checked(options: Options, info: &ChipInfo) -> Result<Options> {
     if !options.fixed_buffers {
         return Ok(options);
     }
+    let options = Options { timestamps: false, ..options }; // there is no place for them
     let can = info.features.contains(&port::Feature::FixedBuffers);
     let refuse = |option, value, limit| Err(OptionError { option, value, limit }.into());
     let queues = options.rx_queues.max(options.tx_queues);

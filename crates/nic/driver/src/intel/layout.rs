@@ -40,6 +40,8 @@ pub trait RxLayout: Send + Sync + 'static {
     const SUSPECT: u64;
     /// The descriptor tells something else, and its buffer has nothing; a suspect bit.
     const NO_FRAME: u64 = 0;
+    /// A timestamp stands behind the frame that ends here; a suspect bit.
+    const TIMESTAMP: u64 = 0;
 
     /// Bytes in the buffer, from the status word.
     fn len(status: u64) -> u16;
@@ -97,7 +99,8 @@ impl RxLayout for Rx82599 {
     const DONE: u64 = rx_high::DD;
     const EOP: u64 = rx_high::EOP;
     const ERROR: u64 = rx_high::RXE;
-    const SUSPECT: u64 = rx_high::RXE;
+    const SUSPECT: u64 = rx_high::RXE | rx_high::TSIP;
+    const TIMESTAMP: u64 = rx_high::TSIP; // at a virtual function, too, whose host asks for them
 
     #[inline(always)]
     fn len(status: u64) -> u16 {

@@ -5,7 +5,7 @@
 //! share, rings and counters in registers, stands in `ring_registers`.
 //!
 //! Modules import in one direction: `layout`, then `chip`, then what the queues are made of
-//! (`interrupt`, `scatter`, `offload`, `writeback`), `rx` and `tx`, and above them `port`
+//! (`interrupt`, `clock`, `scatter`, `offload`, `writeback`), `rx` and `tx`, and above them `port`
 //! and `filter`. `fixed` forwards in place with rings of its own, of which ports know when they open. `vf` is what drivers of virtual functions with a mailbox share.
 //!
 //! Section numbers are those of the 82599 10 GbE Controller Datasheet, revision
@@ -15,6 +15,7 @@
 #[cfg(all(test, not(feature = "seeded-bugs")))]
 mod another_layout;
 mod chip;
+pub(crate) mod clock;
 mod filter;
 pub mod fixed;
 pub(crate) mod interrupt;

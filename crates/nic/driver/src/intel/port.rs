@@ -63,6 +63,8 @@ impl<C: Init> Port<C> {
     pub fn open(pci: Pci, dma: &Dma, options: Options) -> Result<Port<C>> {
         let options = fixed::checked(Device::check(options, C::INFO)?, C::INFO)?;
         let chip = Arc::new(C::new(Device::attach(pci, dma, C::INFO)?));
+        let timestamps = options.timestamps && chip.clock().is_some();
+        let options = Options { timestamps, ..options };
         let step = |step: fmt::Arguments<'_>| tracing::debug!(port = chip.name, "{step}");
         step(format_args!("reset"));
         chip.reset()?;
@@ -183,7 +185,7 @@ impl<C: Chip> port::Port for Port<C> {
         let options = &self.options;
         let (flow_filters, vectors) = (self.chip.flow_filters(), self.chip.vectors().len());
         let limits = Limits { flow_filters, vectors, ..limits::<C>() };
-        let features = features(C::INFO.features, options, vectors);
+        let features = features(C::INFO.features, options, vectors, self.chip.clock().is_some());
         Capabilities {
             driver: C::DRIVER.to_owned(),
             rx_queues: options.rx_queues,
@@ -271,8 +273,8 @@ pub(super) fn colons(mac: [u8; 6]) -> String {
 }
 
 /// The support of each feature that a chip has, in a port that was opened with these
-/// options and has so many interrupt vectors.
-fn features(chip: &[Feature], options: &Options, vectors: usize) -> Features {
+/// options, has so many interrupt vectors, and may have a clock.
+fn features(chip: &[Feature], options: &Options, vectors: usize, clock: bool) -> Features {
     let support = |feature: Feature| match feature {
         Feature::Interrupts if vectors == 0 => Support::No,
         Feature::Interrupts => Support::on_if(options.interrupts),
@@ -285,7 +287,9 @@ fn features(chip: &[Feature], options: &Options, vectors: usize) -> Features {
         Feature::Scatter => Support::on_if(scatters(options)),
         Feature::HeadWriteback => Support::on_if(options.completion == port::Completion::Head),
         Feature::FlowFilter => Support::On,
-        Feature::Timestamps => Support::No, // no option turns them on
+        Feature::Timestamps if !clock => Support::No,
+        Feature::Timestamps => Support::on_if(options.timestamps),
+        Feature::KernelTimestamps => Support::No, // no kernel is in the way
         Feature::FixedBuffers => Support::on_if(options.fixed_buffers),
     };
     chip.iter().map(|&feature| (feature, support(feature))).collect()
@@ -299,7 +303,7 @@ mod tests {
     fn a_port_has_no_feature_that_its_chip_does_not_list() {
         let options = Options { vlan_strip: true, interrupts: true, rx_queues: 4, ..Options::default() };
         let few = [Feature::VlanStrip, Feature::Interrupts, Feature::HeadWriteback];
-        let features = features(&few, &options, 8);
+        let features = features(&few, &options, 8, true);
         let can = Capabilities { features, ..Capabilities::default() };
         let on = Feature::ALL.into_iter().filter(|feature| can.support(*feature) == Support::On);
         assert_eq!(on.collect::<Vec<_>>(), [Feature::VlanStrip, Feature::Interrupts]);
@@ -308,11 +312,12 @@ mod tests {
     }
 
     #[test]
-    fn a_device_without_vectors_has_no_interrupts() {
-        let options = Options { interrupts: true, ..Options::default() };
-        let features = features(&Feature::ALL, &options, 0);
+    fn a_device_without_vectors_has_no_interrupts_and_without_a_clock_no_timestamps() {
+        let options = Options { interrupts: true, timestamps: true, ..Options::default() };
+        let features = features(&Feature::ALL, &options, 0, false);
         let can = Capabilities { features, ..Capabilities::default() };
         assert_eq!(can.support(Feature::Interrupts), Support::No);
+        assert_eq!(can.support(Feature::Timestamps), Support::No);
         assert_eq!(can.support(Feature::TxChecksum), Support::On);
     }
 }

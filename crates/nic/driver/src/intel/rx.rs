@@ -49,7 +49,7 @@ impl<L: RxLayout> RxQueue<L> {
             tail: device.bar.register(device.info.rdt.at(index)),
             backlog: false,
             refill: REFILL.min(ring.size() / 4),
-            scatter: Scatter::new(options, device.add_losses(Reason::RxBadDescriptor)),
+            scatter: Scatter::new(options, device.clock(), device.add_losses(Reason::RxBadDescriptor)),
             stats: RxStats::default(),
             signal: None,
             index,
@@ -64,7 +64,7 @@ impl<L: RxLayout> RxQueue<L> {
     #[inline(always)]
     fn recv_plain(&mut self, count: u32, batch: &mut Batch, bytes: &mut u64) -> (u32, Option<Special>) {
         let (mut taken, mut special) = (0, None);
-        let (suspect, open) = (L::EOP | L::SUSPECT, self.scatter.is_open());
+        let (suspect, takes_all) = (L::EOP | L::SUSPECT, self.scatter.takes_all());
         let (descriptors, packets) = self.ring.slice(self.next, count);
         let mut slots = descriptors.iter().zip(packets);
         batch.fill(|| {
@@ -79,7 +79,7 @@ impl<L: RxLayout> RxQueue<L> {
             let (low, len) = (descriptor[0].load(Relaxed), L::len(high));
             // One buffer, no error, a length of 1 to DATA_ROOM.
             let plain = high & suspect == L::EOP && len.wrapping_sub(1) < DATA_ROOM as u16;
-            if !plain || open {
+            if !plain || takes_all {
                 special = Some((packet, [low, high]));
                 return None;
             }

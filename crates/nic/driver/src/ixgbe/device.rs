@@ -11,6 +11,7 @@ use regs::ixgbe::*;
 use super::NAME;
 use super::info::{INFO, REGISTERS};
 use crate::Result;
+use crate::intel::clock::Clock;
 use crate::intel::ring_registers::{counters::Sums, rss};
 use crate::intel::{self, ChipInfo, Device, Queues, RingRegisters, layout};
 
@@ -56,6 +57,10 @@ impl intel::Chip for Chip {
     fn set_flow_queues(&self, changes: &[(usize, usize)], _: &FlowTable) -> Result<()> {
         rss::change(&self.bar, &REGISTERS, changes);
         Ok(())
+    }
+
+    fn clock(&self) -> Option<Clock> {
+        self.system_time()
     }
 
     fn counters(&self) -> Vec<Counter> {

@@ -31,6 +31,7 @@ pub(super) static INFO: ChipInfo = ChipInfo {
         Feature::Scatter,
         Feature::Interrupts,
         Feature::HeadWriteback,
+        Feature::Timestamps,
         Feature::FixedBuffers,
     ],
     vectors: 0..64,
@@ -82,5 +83,8 @@ impl Chip {
         let checksums = if options.rx_checksum.where_free() { RXCSUM::IPPCSE } else { 0 };
         bar.set32(RXCSUM::AT, RXCSUM::PCSD | checksums);
         rss::program(bar, &REGISTERS, &options.rss, options.rx_queues);
+        if options.timestamps {
+            self.start_timestamps();
+        }
     }
 }

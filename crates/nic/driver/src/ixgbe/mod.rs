@@ -3,7 +3,7 @@
 //! Written along the 82599 10 GbE Controller Datasheet, revision 3.4; section
 //! numbers refer to it. Read [`init`](self) first, then `rx.rs` and `tx.rs` of
 //! [`crate::intel`]: that is a complete driver. The other files add what one can
-//! leave out: filters, RSS, offloads, fixed buffers, scattered receive, interrupts, statistics.
+//! leave out: filters, RSS, offloads, fixed buffers, scattered receive, interrupts, statistics, timestamps.
 
 mod device;
 mod filter;
@@ -13,6 +13,7 @@ mod info;
 mod init;
 mod interrupt;
 mod stats;
+mod timestamps;
 
 use crate::intel::{self, layout};
 pub use device::Chip;

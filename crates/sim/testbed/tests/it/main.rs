@@ -18,6 +18,7 @@ mod driver_multiqueue;
 mod driver_offload;
 mod driver_port;
 mod driver_scatter;
+mod driver_timestamps;
 mod forward;
 mod hostile_admin;
 mod hostile_eventfd;

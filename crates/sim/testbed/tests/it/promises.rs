@@ -1,8 +1,9 @@
 //! What our drivers of Intel's NICs say that a port can do, shown feature by feature on our models.
 
 use crate::common::promises::all;
-use crate::common::{i40e, i40e_vf, ixgbe_vf};
-use port::Feature;
+use crate::common::{Bench, devices_of, i40e, i40e_vf, ixgbe_vf};
+use port::{Feature, Options, Port as _, Support};
+use testbed::ixgbe::{DEVICE_SFP, DEVICE_X550};
 
 macro_rules! promises {
     ($($test:ident: $driver:literal $ports:ty;)*) => {
@@ -20,6 +21,19 @@ promises! {
     what_the_driver_of_the_82599s_virtual_functions_says: "ixgbevf" ixgbe_vf::Pair;
     what_the_driver_of_the_xl710_says: "i40e" i40e::Bench;
     what_the_driver_of_the_xl710s_virtual_functions_says: "iavf" i40e_vf::Pair;
+}
+
+#[test]
+fn what_the_driver_of_the_82599_says_of_an_x550() {
+    let says = |id| {
+        let bench = Bench::over(devices_of(&["sink"], id), &Options::default(), 1024);
+        let can = bench.sides[0].device.capabilities();
+        bench.finish();
+        Feature::ALL.map(|feature| can.support(feature) != Support::No)
+    };
+    let (of_82599, of_x550) = (says(DEVICE_SFP), says(DEVICE_X550));
+    let more = Feature::ALL.into_iter().filter(|f| of_82599[*f as usize] != of_x550[*f as usize]);
+    assert_eq!(more.collect::<Vec<_>>(), [Feature::Timestamps]);
 }
 
 /// What `ixora info --drivers` says of each feature can be run.

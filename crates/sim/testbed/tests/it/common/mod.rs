@@ -51,13 +51,19 @@ pub struct Bench {
 
 /// A device for each wire, numbered from zero; generators aim at their own.
 pub fn devices(wires: &[&str]) -> (Vec<Pci>, Vec<Handle>) {
+    devices_of(wires, ixgbe::DEVICE_SFP)
+}
+
+/// Likewise, by the PCI device id that they have.
+pub fn devices_of(wires: &[&str], id: u16) -> (Vec<Pci>, Vec<Handle>) {
     let plugs: Vec<Plug> = (0..)
         .zip(wires)
         .map(|(index, wire)| Plug { spec: wire.parse().unwrap(), mac: ixgbe::mac(index) })
         .collect();
     let cables = plug(&plugs, &Default::default()).unwrap();
     let device = |(index, cable)| {
-        let options = ixgbe::Options::with_mac(ixgbe::mac(index));
+        let mut options = ixgbe::Options::with_mac(ixgbe::mac(index));
+        options.set_device_id(id);
         InProcess::new(ixgbe::open(&options, cable).unwrap())
     };
     (0..).zip(cables).map(device).unzip()
