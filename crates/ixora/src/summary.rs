@@ -33,6 +33,11 @@ pub struct PortSummary {
     pub tx_queues: Vec<QueueSummary>,
 }
 
+/// Descriptors that were left without a buffer.
+const NO_BUFFER: &str = "no_buffer";
+/// Packets that a full ring refused, each time that it did.
+const RING_FULL: &str = "ring_full";
+
 /// A queue's part.
 #[derive(Debug, Clone, Serialize)]
 pub struct QueueSummary {
@@ -50,13 +55,13 @@ pub struct QueueSummary {
 impl QueueSummary {
     /// A receive queue's.
     pub fn rx(queue: usize, rx: &RxStats) -> QueueSummary {
-        let events = [("no_buffer", rx.no_buffer), (Reason::RxBadDescriptor.name(), rx.bad_descriptor)];
+        let events = [(NO_BUFFER, rx.no_buffer), (Reason::RxBadDescriptor.name(), rx.bad_descriptor)];
         QueueSummary { queue, packets: rx.packets, bytes: rx.bytes, events: counted(events) }
     }
 
     /// A transmit queue's.
     pub fn tx(queue: usize, tx: &TxStats) -> QueueSummary {
-        let events = [("ring_full", tx.ring_full), (Reason::TxUnsendable.name(), tx.unsendable)];
+        let events = [(RING_FULL, tx.ring_full), (Reason::TxUnsendable.name(), tx.unsendable)];
         QueueSummary { queue, packets: tx.packets, bytes: tx.bytes, events: counted(events) }
     }
 
@@ -168,7 +173,7 @@ impl Summary {
     pub fn add_rx(&mut self, rx: &RxStats) {
         self.rx_packets += rx.packets;
         self.rx_bytes += rx.bytes;
-        self.note("no_buffer", rx.no_buffer);
+        self.note(NO_BUFFER, rx.no_buffer);
     }
 
     /// Adds the counters of a transmit queue whose poller sends again what a full ring refused, or
@@ -177,7 +182,7 @@ impl Summary {
         self.tx_packets += tx.packets;
         self.tx_bytes += tx.bytes;
         match retries {
-            true => self.note("ring_full", tx.ring_full),
+            true => self.note(RING_FULL, tx.ring_full),
             false => self.lose(Reason::TxRingFull, tx.ring_full),
         }
     }
@@ -287,5 +292,18 @@ impl Summary {
     pub fn missing(&self) -> Option<Failure> {
         let n = self.missing_buffers;
         (n > 0).then(|| Failure::new(format!("{n} buffers did not come back: this is a bug in ixora")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_of_losses_tells_what_is_none() {
+        let page = include_str!("../../../docs/losses.md");
+        for name in [NO_BUFFER, RING_FULL] {
+            assert!(page.contains(&format!("`{name}` counts")), "docs/losses.md does not tell of {name}");
+        }
     }
 }
