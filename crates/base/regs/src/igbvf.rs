@@ -75,7 +75,7 @@ mod window {
 
 pub use window::*;
 
-/// Every register.
+/// All registers of BAR 0, in the order in which this file states them.
 pub fn table() -> impl Iterator<Item = &'static crate::Register> {
     window::TABLE.iter()
 }

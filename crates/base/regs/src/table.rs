@@ -154,7 +154,7 @@ macro_rules! register_map {
 
         static ALL: [$crate::Register; LEN] = $crate::table::joined(&[$($group::TABLE),*]);
 
-        /// Every register.
+        /// All registers of the map, group by group in the order of its statement.
         pub static TABLE: &[$crate::Register] = &ALL;
 
         /// Which register: a row of the [`TABLE`]. `CTRL::ID` is one to match on; what the

@@ -207,23 +207,23 @@ pub const ERRORS: &[(u16, &str, &str)] = &[
 
 /// Values of [`ERRORS`] by name.
 pub mod error {
-    /// Not permitted.
+    /// The operation is not permitted.
     pub const EPERM: u16 = 1;
     /// No such element.
     pub const ENOENT: u16 = 2;
-    /// Bad opcode.
+    /// The opcode is none that the firmware has.
     pub const ESRCH: u16 = 3;
     /// No such resource.
     pub const ENXIO: u16 = 6;
-    /// Too long.
+    /// An argument of the command is too long.
     pub const E2BIG: u16 = 7;
     /// Out of memory.
     pub const ENOMEM: u16 = 9;
     /// Busy with something else.
     pub const EBUSY: u16 = 12;
-    /// Exists already.
+    /// What is to be added exists already.
     pub const EEXIST: u16 = 13;
-    /// Invalid argument.
+    /// An argument of the command is not valid.
     pub const EINVAL: u16 = 14;
     /// No space left.
     pub const ENOSPC: u16 = 16;
@@ -306,9 +306,9 @@ pub mod element {
     pub const MAC: u8 = 1;
     /// A physical function.
     pub const PF: u8 = 2;
-    /// A bridge.
+    /// The element is a virtual Ethernet bridge (VEB) inside the card.
     pub const VEB: u8 = 17;
-    /// A VSI.
+    /// The element is a virtual station interface (VSI).
     pub const VSI: u8 = 19;
 }
 
@@ -358,15 +358,15 @@ pub mod macvlan {
 
 /// Bits of [`opcode::SET_VSI_PROMISCUOUS`], in both of its fields.
 pub mod promiscuous {
-    /// Unicast frames.
+    /// The VSI receives all unicast frames.
     pub const UNICAST: u16 = 1 << 0;
-    /// Multicast frames.
+    /// The VSI receives all multicast frames.
     pub const MULTICAST: u16 = 1 << 1;
-    /// Broadcast frames.
+    /// The VSI receives broadcast frames.
     pub const BROADCAST: u16 = 1 << 2;
     /// Frames that no VSI at the bridge has a filter for.
     pub const DEFAULT: u16 = 1 << 3;
-    /// Any VLAN.
+    /// The VSI receives frames of any VLAN.
     pub const VLAN: u16 = 1 << 4;
     /// Unicast frames from the wire only, not those that other VSIs send; since version 1.5 of
     /// the firmware's interface.
@@ -431,11 +431,11 @@ pub mod link {
     pub const AN_INFO: usize = 5;
     /// Where the longest frame stands.
     pub const MAX_FRAME: usize = 8;
-    /// State: up.
+    /// Bit of [`INFO`]: the link is up.
     pub const UP: u8 = 1;
     /// State: there is a module.
     pub const MEDIA: u8 = 1 << 6;
-    /// Negotiation: complete.
+    /// Bit of [`AN_INFO`]: auto-negotiation is complete.
     pub const AN_COMPLETED: u8 = 1;
     /// Negotiation: the module is one that the firmware takes.
     pub const QUALIFIED: u8 = 1 << 7;
@@ -450,9 +450,9 @@ pub mod link {
         (1 << 6, 25_000),
         (1 << 7, 5_000),
     ];
-    /// 10 Gbit/s.
+    /// Bit of the speeds: 10 Gbit/s.
     pub const SPEED_10G: u8 = 1 << 3;
-    /// 40 Gbit/s.
+    /// Bit of the speeds: 40 Gbit/s.
     pub const SPEED_40G: u8 = 1 << 4;
     /// The type 10GBASE-SR.
     pub const PHY_10GBASE_SR: u8 = 0x14;

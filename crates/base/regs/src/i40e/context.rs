@@ -4,7 +4,7 @@
 /// A field of a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {
-    /// Its name.
+    /// The name that the datasheet has for it.
     pub name: &'static str,
     /// Its lowest bit.
     pub lsb: usize,
@@ -47,7 +47,7 @@ macro_rules! context {
                 #[doc = $what]
                 pub const $name: Field = Field { name: stringify!($name), lsb: $lsb, width: $width };
             )*
-            /// Every field.
+            /// All fields of the context, in the order of their statement.
             pub const TABLE: &[Field] = &[$($name),*];
         }
     };

@@ -6,13 +6,14 @@
 pub mod rx_low {
     /// The first tag that was stripped.
     pub const L2TAG1_SHIFT: u32 = 16;
-    /// RSS hash.
+    /// The RSS hash, 32 bits, valid where the second word has
+    /// [`rx_high::FLTSTAT_RSS`](super::rx_high::FLTSTAT_RSS).
     pub const HASH_SHIFT: u32 = 32;
 }
 
 /// Receive write-back, second word (chapter 8).
 pub mod rx_high {
-    /// Descriptor done.
+    /// Descriptor done (DD): the device has written this descriptor back.
     pub const DD: u64 = 1 << 0;
     /// End of packet.
     pub const EOF: u64 = 1 << 1;
@@ -123,7 +124,7 @@ pub mod ptype {
 
 /// Transmit descriptors, second word (chapter 8).
 pub mod tx {
-    /// Descriptor type.
+    /// Type of the descriptor (DTYPE), four bits.
     pub const DTYPE_MASK: u64 = 0xF;
     /// Descriptor type: data.
     pub const DTYPE_DATA: u64 = 0;
@@ -135,7 +136,7 @@ pub mod tx {
     pub const DTYPE_DONE: u64 = 0xF;
     /// End of packet.
     pub const EOP: u64 = 1 << 4;
-    /// Report status.
+    /// Report status (RS): the device writes the descriptor back when it is done.
     pub const RS: u64 = 1 << 5;
     /// Insert the frame's CRC.
     pub const ICRC: u64 = 1 << 6;

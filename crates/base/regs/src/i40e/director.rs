@@ -70,9 +70,9 @@ pub mod vector {
     pub const IPV6_DST: usize = 21;
     /// Destination address of IPv4: two words.
     pub const IPV4_DST: usize = 27;
-    /// Source port.
+    /// Source port of TCP, UDP or SCTP: one word.
     pub const SRC_PORT: usize = 29;
-    /// Destination port.
+    /// Destination port of TCP, UDP or SCTP: one word.
     pub const DST_PORT: usize = 30;
     /// Verification tag of SCTP: two words.
     pub const SCTP_TAG: usize = 31;

@@ -40,13 +40,13 @@ pub mod rx_high {
 pub mod phy {
     /// The PHY's address on the bus inside the chip.
     pub const ADDRESS: u32 = 1;
-    /// Control register.
+    /// Number of the control register (PCTRL).
     pub const PCTRL: u32 = 0;
     /// Control: restart auto-negotiation; clears itself.
     pub const PCTRL_RESTART: u16 = 1 << 9;
     /// Control: power down.
     pub const PCTRL_POWER_DOWN: u16 = 1 << 11;
-    /// Control: auto-negotiation.
+    /// Control: auto-negotiation is enabled.
     pub const PCTRL_AUTO_NEGOTIATION: u16 = 1 << 12;
 }
 

@@ -42,7 +42,7 @@ pub mod rx_low {
 
 /// Receive write-back, advanced, second word (7.1.6.2): status, errors, length.
 pub mod rx_high {
-    /// Descriptor done.
+    /// Descriptor done (DD): the device has written this descriptor back.
     pub const DD: u64 = 1 << 0;
     /// End of packet.
     pub const EOP: u64 = 1 << 1;
@@ -71,7 +71,7 @@ pub mod rx_high {
     pub const IPE: u64 = 1 << 31;
     /// Bytes in the buffer.
     pub const LENGTH_SHIFT: u32 = 32;
-    /// VLAN tag.
+    /// The tag that was stripped, 16 bits: priority, drop eligibility and VLAN.
     pub const VLAN_SHIFT: u32 = 48;
 }
 
@@ -86,9 +86,9 @@ pub const TIMESTAMP_LEN: usize = 8;
 pub mod rx_legacy {
     /// Bytes in the buffer, bits 15:0.
     pub const LENGTH_MASK: u64 = 0xFFFF;
-    /// Fragment checksum.
+    /// Checksum over the bytes of the buffer (fragment checksum), 16 bits.
     pub const CHECKSUM_SHIFT: u32 = 16;
-    /// Descriptor done.
+    /// Descriptor done (DD): the device has written this descriptor back.
     pub const DD: u64 = 1 << 32;
     /// End of packet.
     pub const EOP: u64 = 1 << 33;
@@ -102,13 +102,13 @@ pub mod rx_legacy {
     pub const IPCS: u64 = 1 << 38;
     /// Passed an inexact filter.
     pub const PIF: u64 = 1 << 39;
-    /// Errors: reception.
+    /// Errors: the MAC received the frame with an error (RXE).
     pub const RXE: u64 = 1 << 40;
     /// Errors: transport checksum.
     pub const TCPE: u64 = 1 << 46;
     /// Errors: IPv4 checksum.
     pub const IPE: u64 = 1 << 47;
-    /// VLAN tag.
+    /// The tag that was stripped, 16 bits: priority, drop eligibility and VLAN.
     pub const VLAN_SHIFT: u32 = 48;
 }
 
@@ -118,7 +118,7 @@ pub mod tx {
     pub const LENGTH_MASK: u64 = 0xFFFF;
     /// Timestamp the packet (MAC field).
     pub const MAC_1588: u64 = 1 << 19;
-    /// Descriptor type.
+    /// Type of the descriptor (DTYP), four bits.
     pub const DTYP_MASK: u64 = 0xF << 20;
     /// Descriptor type: context.
     pub const DTYP_CONTEXT: u64 = 2 << 20;
@@ -128,7 +128,7 @@ pub mod tx {
     pub const EOP: u64 = 1 << 24;
     /// Insert the frame's CRC.
     pub const IFCS: u64 = 1 << 25;
-    /// Report status.
+    /// Report status (RS): the device sets [`DD`] when it is done with the descriptor.
     pub const RS: u64 = 1 << 27;
     /// Advanced descriptor; zero is legacy.
     pub const DEXT: u64 = 1 << 29;
@@ -138,7 +138,7 @@ pub mod tx {
     pub const TSE: u64 = 1 << 31;
     /// Descriptor done, in the write-back.
     pub const DD: u64 = 1 << 32;
-    /// Context index.
+    /// Which of its queue's contexts the packet uses (IDX).
     pub const IDX_SHIFT: u32 = 36;
     /// The context must be looked at (CC).
     pub const CC: u64 = 1 << 39;
@@ -160,7 +160,7 @@ pub mod tx_context_low {
     pub const MACLEN_SHIFT: u32 = 9;
     /// Mask of MACLEN after shifting.
     pub const MACLEN_MASK: u64 = 0x7F;
-    /// VLAN tag.
+    /// The VLAN tag to insert, 16 bits.
     pub const VLAN_SHIFT: u32 = 16;
 }
 
@@ -170,13 +170,13 @@ pub mod tx_context_high {
     pub const IPV4: u64 = 1 << 10;
     /// Transport, two bits: UDP (TUCMD.L4T).
     pub const L4T_UDP: u64 = 0 << 11;
-    /// Transport: TCP.
+    /// Transport, two bits: TCP (TUCMD.L4T).
     pub const L4T_TCP: u64 = 1 << 11;
-    /// Transport: SCTP.
+    /// Transport, two bits: SCTP (TUCMD.L4T).
     pub const L4T_SCTP: u64 = 2 << 11;
     /// Mask of the transport bits.
     pub const L4T_MASK: u64 = 3 << 11;
-    /// Context index.
+    /// Which of its queue's contexts this descriptor sets (IDX).
     pub const IDX_SHIFT: u32 = 36;
     /// Bytes of the transport header.
     pub const L4LEN_SHIFT: u32 = 40;
@@ -188,7 +188,7 @@ pub mod tx_context_high {
 pub mod tx_legacy {
     /// Bytes in the buffer, bits 15:0.
     pub const LENGTH_MASK: u64 = 0xFFFF;
-    /// Checksum offset.
+    /// Where the checksum goes (CSO): bytes from the start of the packet, eight bits.
     pub const CSO_SHIFT: u32 = 16;
     /// End of packet.
     pub const EOP: u64 = 1 << 24;
@@ -196,14 +196,14 @@ pub mod tx_legacy {
     pub const IFCS: u64 = 1 << 25;
     /// Insert a checksum.
     pub const IC: u64 = 1 << 26;
-    /// Report status.
+    /// Report status (RS): the device sets [`DD`] when it is done with the descriptor.
     pub const RS: u64 = 1 << 27;
     /// Insert the VLAN tag.
     pub const VLE: u64 = 1 << 30;
     /// Descriptor done, in the write-back.
     pub const DD: u64 = 1 << 32;
-    /// Checksum start.
+    /// Where the checksum starts (CSS): bytes from the start of the packet, eight bits.
     pub const CSS_SHIFT: u32 = 40;
-    /// VLAN tag.
+    /// The VLAN tag to insert, 16 bits.
     pub const VLAN_SHIFT: u32 = 48;
 }

@@ -8,7 +8,7 @@ pub const WORDS: usize = 16;
 
 /// A message was done, or refused: set in the first word of its answer.
 pub const SUCCESS: u32 = 1 << 31;
-/// See [`SUCCESS`].
+/// A message was refused: set in the first word of its answer, as [`SUCCESS`] is of others.
 pub const FAILURE: u32 = 1 << 30;
 /// The virtual function has been reset, and may ask for more.
 pub const CLEAR_TO_SEND: u32 = 1 << 29;
@@ -55,7 +55,7 @@ kinds! {
 
 /// Versions, as [`kind::API_NEGOTIATE`] tells them.
 pub mod version {
-    /// Without negotiation.
+    /// Version 1.0: what a virtual function speaks that negotiates no version.
     pub const V1_0: u32 = 0;
     /// Queues can be asked for.
     pub const V1_1: u32 = 2;
@@ -73,15 +73,15 @@ pub mod xcast {
     pub const MULTICAST: u32 = 1;
     /// All multicast frames.
     pub const ALL_MULTICAST: u32 = 2;
-    /// All frames.
+    /// All frames, by promiscuous reception.
     pub const PROMISCUOUS: u32 = 3;
 }
 
 /// Words of the answer to [`kind::GET_QUEUES`].
 pub mod queues {
-    /// Transmit queues.
+    /// How many transmit queues the virtual function has.
     pub const TX: usize = 1;
-    /// Receive queues.
+    /// How many receive queues the virtual function has.
     pub const RX: usize = 2;
     /// Whether frames have a tag outside that the virtual function sees nothing of, or queues by
     /// traffic class.

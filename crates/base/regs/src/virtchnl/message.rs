@@ -64,7 +64,7 @@ impl Version {
         join!(self.major, self.minor)
     }
 
-    /// What came.
+    /// The version in a message, or `None` if the length does not fit.
     pub fn decode(bytes: &[u8]) -> Option<Version> {
         let mut from = Reader(bytes);
         let version = Version { major: from.word()?, minor: from.word()? };
@@ -157,9 +157,9 @@ pub struct QueuePair {
 /// What [`super::op::CONFIG_VSI_QUEUES`] tells of a VSI and its queues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queues {
-    /// The VSI.
+    /// Number of the VSI whose queues are set up.
     pub vsi: u16,
-    /// Its queues.
+    /// The pairs of queues, each with its rings.
     pub pairs: Vec<QueuePair>,
 }
 
@@ -225,9 +225,9 @@ pub struct Vector {
 /// Which causes lead to which vectors: [`super::op::CONFIG_IRQ_MAP`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vectors {
-    /// The VSI.
+    /// Number of the VSI that the vectors belong to.
     pub vsi: u16,
-    /// Its vectors.
+    /// The vectors, each with the queues that lead to it.
     pub vectors: Vec<Vector>,
 }
 
@@ -268,11 +268,11 @@ impl Vectors {
 /// [`super::op::GET_STATS`] the VSI alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Select {
-    /// The VSI.
+    /// Number of the VSI whose queues are meant.
     pub vsi: u16,
-    /// Receive queues.
+    /// Receive queues, bit n for queue n.
     pub rx: u32,
-    /// Transmit queues.
+    /// Transmit queues, bit n for queue n.
     pub tx: u32,
 }
 
@@ -282,7 +282,7 @@ impl Select {
         join!(self.vsi, 0u16, self.rx, self.tx)
     }
 
-    /// What came.
+    /// The selection in a message, or `None` if the length does not fit.
     pub fn decode(bytes: &[u8]) -> Option<Select> {
         let mut from = Reader(bytes);
         let vsi = from.half()?;
@@ -295,9 +295,9 @@ impl Select {
 /// [`super::op::ADD_ETH_ADDR`] and [`super::op::DEL_ETH_ADDR`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Addresses {
-    /// The VSI.
+    /// Number of the VSI that receives by these addresses.
     pub vsi: u16,
-    /// The addresses.
+    /// The MAC addresses that are added or removed.
     pub addresses: Vec<[u8; 6]>,
 }
 
@@ -315,7 +315,7 @@ impl Addresses {
         padded(bytes, Addresses::ADDRESS)
     }
 
-    /// What came.
+    /// The addresses in a message, or `None` if its length does not fit their count.
     pub fn decode(bytes: &[u8]) -> Option<Addresses> {
         let mut from = Reader(bytes);
         let (vsi, count) = (from.half()?, usize::from(from.half()?));
@@ -334,9 +334,9 @@ impl Addresses {
 /// [`super::op::ADD_VLAN`] and [`super::op::DEL_VLAN`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vlans {
-    /// The VSI.
+    /// Number of the VSI that receives these VLANs.
     pub vsi: u16,
-    /// Their numbers.
+    /// Numbers of the VLANs that are added or removed.
     pub vlans: Vec<u16>,
 }
 
@@ -351,7 +351,7 @@ impl Vlans {
         padded(bytes, Vlans::VLAN)
     }
 
-    /// What came.
+    /// The VLANs in a message, or `None` if its length does not fit their count.
     pub fn decode(bytes: &[u8]) -> Option<Vlans> {
         let mut from = Reader(bytes);
         let (vsi, count) = (from.half()?, usize::from(from.half()?));
@@ -366,7 +366,7 @@ impl Vlans {
 /// Which frames of others a VSI wants: [`super::op::CONFIG_PROMISCUOUS_MODE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Promiscuous {
-    /// The VSI.
+    /// Number of the VSI whose reception changes.
     pub vsi: u16,
     /// Bits of [`super::promiscuous`].
     pub modes: u16,
@@ -378,7 +378,7 @@ impl Promiscuous {
         join!(self.vsi, self.modes)
     }
 
-    /// What came.
+    /// The modes in a message, or `None` if the length does not fit.
     pub fn decode(bytes: &[u8]) -> Option<Promiscuous> {
         let mut from = Reader(bytes);
         let of = Promiscuous { vsi: from.half()?, modes: from.half()? };
@@ -389,7 +389,7 @@ impl Promiscuous {
 /// Key or table of the hash: [`super::op::CONFIG_RSS_KEY`], [`super::op::CONFIG_RSS_LUT`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rss {
-    /// The VSI.
+    /// Number of the VSI that hashes.
     pub vsi: u16,
     /// The key's bytes, or the queue of each entry.
     pub bytes: Vec<u8>,
@@ -405,7 +405,7 @@ impl Rss {
         padded(bytes, 1)
     }
 
-    /// What came.
+    /// The key or table in a message, or `None` if its length does not fit its count.
     pub fn decode(bytes: &[u8]) -> Option<Rss> {
         let mut from = Reader(bytes);
         let (vsi, count) = (from.half()?, usize::from(from.half()?));
@@ -424,7 +424,7 @@ impl Classes {
         join!(self.0)
     }
 
-    /// What came.
+    /// The classes in a message, or `None` if the length does not fit.
     pub fn decode(bytes: &[u8]) -> Option<Classes> {
         Some(Classes(u64::from_le_bytes(bytes.try_into().ok()?)))
     }
@@ -446,7 +446,7 @@ impl Counters {
         self.0.iter().flat_map(|value| value.to_le_bytes()).collect()
     }
 
-    /// What came.
+    /// The counters in a message, or `None` if the length does not fit.
     pub fn decode(bytes: &[u8]) -> Option<Counters> {
         let mut from = Reader(bytes);
         let mut counters = Counters::default();
@@ -477,7 +477,7 @@ impl Event {
         join!(self.event, self.link.0, u32::from(self.link.1), self.severity)
     }
 
-    /// What came.
+    /// The event in a message, or `None` if the length does not fit.
     pub fn decode(bytes: &[u8]) -> Option<Event> {
         let mut from = Reader(bytes);
         let (event, speed, up) = (from.word()?, from.word()?, from.word()?);

@@ -79,15 +79,15 @@ pub mod header {
     pub const DATA_VALID: u8 = 2;
     /// Flag: the checksum fields hold receive-segment-coalescing counts.
     pub const RSC_INFO: u8 = 4;
-    /// Not segmented.
+    /// The packet is not to be segmented.
     pub const GSO_NONE: u8 = 0;
     /// TCP over IPv4.
     pub const GSO_TCPV4: u8 = 1;
-    /// UDP fragments.
+    /// UDP over IP, to be cut into fragments (UFO).
     pub const GSO_UDP: u8 = 3;
     /// TCP over IPv6.
     pub const GSO_TCPV6: u8 = 4;
-    /// UDP segments.
+    /// UDP over IP, to be cut into datagrams (USO).
     pub const GSO_UDP_L4: u8 = 5;
     /// Bit: with ECN.
     pub const GSO_ECN: u8 = 0x80;
@@ -116,13 +116,13 @@ pub mod hash {
 
     /// Reported: no hash (5.1.6.4.3.3).
     pub const REPORT_NONE: u16 = 0;
-    /// Reported: IPv4.
+    /// Reported: the addresses of IPv4 alone.
     pub const REPORT_IPV4: u16 = 1;
     /// Reported: TCP over IPv4.
     pub const REPORT_TCPV4: u16 = 2;
     /// Reported: UDP over IPv4.
     pub const REPORT_UDPV4: u16 = 3;
-    /// Reported: IPv6.
+    /// Reported: the addresses of IPv6 alone.
     pub const REPORT_IPV6: u16 = 4;
     /// Reported: TCP over IPv6.
     pub const REPORT_TCPV6: u16 = 5;

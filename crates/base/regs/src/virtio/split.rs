@@ -59,7 +59,7 @@ pub mod used {
     pub const FLAGS: usize = 0;
     /// Where the device puts the next entry, free-running, 16 bits.
     pub const INDEX: usize = 2;
-    /// The entries.
+    /// The entries, of [`ENTRY`] bytes each.
     pub const RING: usize = 4;
     /// Within an entry: the first descriptor of the chain, 32 bits.
     pub const ENTRY_ID: usize = 0;
