@@ -5,10 +5,12 @@
 //! one the 82575's, which the 82576 decodes too. What it does not tell is empty.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use regs::Register;
 use regs::igb::{BAR0_LEN, table};
+
+mod csv;
+use csv::{by_name, check_places, number, rows};
 
 /// The header's name, and the datasheet's.
 const RENAMED: &[(&str, &str)] =
@@ -17,28 +19,17 @@ const RENAMED: &[(&str, &str)] =
 /// Arrays that the header gives by their first register only.
 const FIRST_ONLY: &[(&str, u32)] = &[("IVAR", 4), ("MTA", 4), ("VFTA", 4)];
 
-fn first() -> BTreeMap<&'static str, &'static Register> {
-    table().map(|register| (register.name, register)).collect()
-}
-
-fn hex(text: &str) -> u32 {
-    u32::from_str_radix(text.strip_prefix("0x").unwrap(), 16).unwrap()
-}
-
 #[test]
 fn both_tables_say_the_same() {
-    let first = first();
-    assert_eq!(first.len(), table().count(), "no name twice");
+    let first = by_name(table());
     let (mut seen, mut classes) = (BTreeSet::new(), 0);
-    for line in include_str!("82576.csv").lines().skip(1) {
-        let [name, offset, stride, access] = line.split(',').collect::<Vec<_>>()[..] else {
-            panic!("{line}")
-        };
+    for row in rows(include_str!("82576.csv")) {
+        let [name, offset, stride, access] = row[..] else { panic!("{row:?}") };
         let name = RENAMED.iter().find(|(theirs, _)| *theirs == name).map_or(name, |(_, ours)| ours);
         let register = first[name];
-        assert_eq!(register.offset, hex(offset), "{name}");
+        assert_eq!(register.offset, number(offset), "{name}");
         let alone = FIRST_ONLY.iter().find(|(array, _)| *array == name).map_or(0, |(_, stride)| *stride);
-        assert_eq!(register.stride, if stride.is_empty() { alone } else { hex(stride) }, "{name}");
+        assert_eq!(register.stride, if stride.is_empty() { alone } else { number(stride) }, "{name}");
         if !access.is_empty() {
             assert_eq!(format!("{:?}", register.access), access, "{name}");
             classes += 1;
@@ -51,14 +42,8 @@ fn both_tables_say_the_same() {
 
 #[test]
 fn places_are_words_of_the_bar_and_nobody_elses() {
-    let mut owners = BTreeMap::new();
+    check_places(table(), BAR0_LEN);
     for register in table() {
-        for n in 0..register.len() {
-            let place = register.at(n);
-            assert!(place.is_multiple_of(4) && place < BAR0_LEN, "{}[{n}] at {place:#x}", register.name);
-            let other = owners.insert(place, register.name);
-            assert_eq!(other, None, "{} shares {place:#x}", register.name);
-        }
         let numbers = register.section.split('.').all(|part| part.parse::<u32>().is_ok());
         assert!(numbers && !register.what.is_empty(), "{}: {}", register.name, register.section);
     }

@@ -8,25 +8,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use regs::Register;
 use regs::i40e::{admin, context, *};
 
-/// The rows of a table without its head.
-fn rows(text: &str) -> impl Iterator<Item = Vec<&str>> {
-    text.lines().skip(1).map(|line| line.split(',').collect())
-}
-
-fn number(text: &str) -> u32 {
-    match text.strip_prefix("0x") {
-        Some(hex) => u32::from_str_radix(hex, 16).unwrap(),
-        None => text.parse().unwrap(),
-    }
-}
+mod csv;
+use csv::{by_name, check_places, number, rows};
 
 #[test]
 fn both_tables_have_the_same_registers() {
-    let first: BTreeMap<&str, &Register> = TABLE.iter().map(|register| (register.name, register)).collect();
-    assert_eq!(first.len(), TABLE.len(), "no name twice");
+    let first = by_name(TABLE);
     let mut seen = BTreeSet::new();
     for row in rows(include_str!("xl710.csv")) {
         let register = first[row[0]];
@@ -39,14 +28,8 @@ fn both_tables_have_the_same_registers() {
 
 #[test]
 fn places_are_words_of_the_bar_and_nobody_elses() {
-    let mut owners = BTreeMap::new();
+    check_places(TABLE, BAR0_LEN);
     for register in TABLE {
-        for n in 0..register.len() {
-            let place = register.at(n);
-            assert!(place.is_multiple_of(4) && place < BAR0_LEN, "{}[{n}] at {place:#x}", register.name);
-            let other = owners.insert(place, register.name);
-            assert_eq!(other, None, "{} shares {place:#x}", register.name);
-        }
         assert!(register.section == "10" && !register.what.is_empty(), "{}", register.name);
     }
 }
