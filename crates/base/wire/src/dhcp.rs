@@ -70,7 +70,7 @@ pub mod option {
     pub const OVERLOAD: u8 = 52;
     /// What the message is for.
     pub const MESSAGE_TYPE: u8 = 53;
-    /// Which server.
+    /// The server that a message is of or to: its address.
     pub const SERVER: u8 = 54;
     /// The options that a client asks for.
     pub const PARAMETERS: u8 = 55;
@@ -80,7 +80,7 @@ pub mod option {
     pub const RENEWAL: u8 = 58;
     /// Seconds after which a client asks all servers for more time.
     pub const REBINDING: u8 = 59;
-    /// Which client.
+    /// What a client names itself by, instead of its hardware address.
     pub const CLIENT: u8 = 61;
     /// There are no options behind this one.
     pub const END: u8 = 255;
@@ -223,7 +223,7 @@ pub struct Reply {
     pub client_mac: MacAddress,
     /// The address that the client is given.
     pub address: Ipv4Addr,
-    /// Which server.
+    /// The address by which the server names itself (option 54).
     pub server: Option<Ipv4Addr>,
     /// The mask of the subnet.
     pub mask: Option<Ipv4Addr>,

@@ -20,7 +20,7 @@ impl EtherType {
     pub const IPV4: EtherType = EtherType(0x0800);
     /// IP with its header behind the data (RFC 893).
     pub const TRAILERS: EtherType = EtherType(0x1000);
-    /// Address resolution.
+    /// Address resolution (ARP, RFC 826).
     pub const ARP: EtherType = EtherType(0x0806);
     /// A customer VLAN tag (802.1Q).
     pub const VLAN: EtherType = EtherType(0x8100);
@@ -63,18 +63,18 @@ pub mod offset {
 }
 
 header! {
-    /// A header.
+    /// The header of a frame: both addresses and the EtherType.
     Header[HEADER_LEN]
 }
 
 impl<T: Borrow<[u8; HEADER_LEN]>> Header<T> {
-    /// To whom.
+    /// The destination address.
     #[inline(always)]
     pub fn dst(&self) -> MacAddress {
         self.get::<{ offset::DST }, _>()
     }
 
-    /// From whom.
+    /// The source address.
     #[inline(always)]
     pub fn src(&self) -> MacAddress {
         self.get::<{ offset::SRC }, _>()
@@ -121,13 +121,13 @@ header! {
 }
 
 impl<T: Borrow<[u8; ADDRESSES_LEN]>> Addresses<T> {
-    /// To whom.
+    /// The destination address.
     #[inline(always)]
     pub fn dst(&self) -> MacAddress {
         self.get::<{ offset::DST }, _>()
     }
 
-    /// From whom.
+    /// The source address.
     #[inline(always)]
     pub fn src(&self) -> MacAddress {
         self.get::<{ offset::SRC }, _>()
@@ -135,7 +135,7 @@ impl<T: Borrow<[u8; ADDRESSES_LEN]>> Addresses<T> {
 }
 
 impl<T: BorrowMut<[u8; ADDRESSES_LEN]>> Addresses<T> {
-    /// Exchanges both.
+    /// Exchanges destination and source.
     #[inline(always)]
     pub fn swap(&mut self) {
         self.bytes.borrow_mut().rotate_left(offset::SRC);
@@ -181,9 +181,9 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Frame<T> {
 /// What an Ethernet header means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
-    /// To whom.
+    /// The destination address.
     pub dst: MacAddress,
-    /// From whom.
+    /// The source address.
     pub src: MacAddress,
     /// What the payload is.
     pub ethertype: EtherType,

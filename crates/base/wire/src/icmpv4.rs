@@ -86,11 +86,11 @@ pub const fn header_len(message_type: u8) -> usize {
 
 /// Where the fields of the header are, in bytes.
 pub mod offset {
-    /// Which message.
+    /// The type of the message.
     pub const TYPE: usize = 0;
     /// Which kind of it.
     pub const CODE: usize = 1;
-    /// The checksum.
+    /// The checksum over header and data.
     pub const CHECKSUM: usize = 2;
     /// Of an echo: whose it is.
     pub const IDENTIFIER: usize = 4;
@@ -100,42 +100,9 @@ pub mod offset {
     pub const MTU: usize = 6;
 }
 
-header! {
-    /// The header.
-    Header[HEADER_LEN]
-}
+icmp!();
 
 impl<T: Borrow<[u8; HEADER_LEN]>> Header<T> {
-    /// Which message.
-    #[inline(always)]
-    pub fn message_type(&self) -> u8 {
-        self.get::<{ offset::TYPE }, _>()
-    }
-
-    /// Which kind of it.
-    #[inline(always)]
-    pub fn code(&self) -> u8 {
-        self.get::<{ offset::CODE }, _>()
-    }
-
-    /// The checksum as it stands.
-    #[inline(always)]
-    pub fn checksum(&self) -> u16 {
-        self.get::<{ offset::CHECKSUM }, _>()
-    }
-
-    /// Of an echo: whose it is.
-    #[inline(always)]
-    pub fn identifier(&self) -> u16 {
-        self.get::<{ offset::IDENTIFIER }, _>()
-    }
-
-    /// Of an echo: which one.
-    #[inline(always)]
-    pub fn sequence(&self) -> u16 {
-        self.get::<{ offset::SEQUENCE }, _>()
-    }
-
     /// The longest packet, of [`UNREACHABLE`] with [`NEEDS_FRAGMENTS`] (RFC 1191, section 4);
     /// zero from routers that do not tell.
     #[inline(always)]
@@ -145,46 +112,6 @@ impl<T: Borrow<[u8; HEADER_LEN]>> Header<T> {
 }
 
 impl<T: BorrowMut<[u8; HEADER_LEN]>> Header<T> {
-    /// Sets which message.
-    #[inline(always)]
-    pub fn set_message_type(&mut self, value: u8) {
-        self.set::<{ offset::TYPE }, _>(value);
-    }
-
-    /// Sets which kind of it.
-    #[inline(always)]
-    pub fn set_code(&mut self, value: u8) {
-        self.set::<{ offset::CODE }, _>(value);
-    }
-
-    /// Sets the checksum.
-    #[inline(always)]
-    pub fn set_checksum(&mut self, value: u16) {
-        self.set::<{ offset::CHECKSUM }, _>(value);
-    }
-
-    /// Sets whose the echo is.
-    #[inline(always)]
-    pub fn set_identifier(&mut self, value: u16) {
-        self.set::<{ offset::IDENTIFIER }, _>(value);
-    }
-
-    /// Sets which echo it is.
-    #[inline(always)]
-    pub fn set_sequence(&mut self, value: u16) {
-        self.set::<{ offset::SEQUENCE }, _>(value);
-    }
-
-    /// Makes a question its answer: another type, code 0. The checksum follows (RFC
-    /// 1624).
-    #[inline(always)]
-    pub fn update_to_reply(&mut self) {
-        let (from, checksum) = (self.get::<{ offset::TYPE }, u16>(), self.checksum());
-        let to = u16::from_be_bytes([ECHO_REPLY, 0]);
-        self.set::<{ offset::TYPE }, _>(to);
-        self.set_checksum(checksum::update(checksum, from, to));
-    }
-
     /// Sets the better gateway, of [`REDIRECT`].
     #[inline(always)]
     pub fn set_gateway(&mut self, gateway: Ipv4Addr) {
@@ -205,27 +132,7 @@ impl<T: BorrowMut<[u8; HEADER_LEN]>> Header<T> {
     }
 }
 
-view! {
-    /// A message in place.
-    Packet
-}
-
-fn check_bytes(bytes: &[u8]) -> Result<()> {
-    if bytes.len() < HEADER_LEN { Err(Error::Truncated) } else { Ok(()) }
-}
-
-forward! {
-    Packet to Header[HEADER_LEN]:
-    message_type -> u8, code -> u8, checksum -> u16, identifier -> u16, sequence -> u16;
-    set_message_type(u8), set_code(u8), set_checksum(u16), set_identifier(u16), set_sequence(u16)
-}
-
 impl<T: AsRef<[u8]>> Packet<T> {
-    /// All behind the header.
-    pub fn data(&self) -> &[u8] {
-        &self.as_ref()[HEADER_LEN..]
-    }
-
     /// Whether the checksum is right.
     pub fn verify_checksum(&self) -> bool {
         checksum::verify(self.as_ref())
@@ -233,61 +140,9 @@ impl<T: AsRef<[u8]>> Packet<T> {
 }
 
 impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
-    /// All behind the header.
-    pub fn data_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes.as_mut()[HEADER_LEN..]
-    }
-
     /// Computes the checksum over all bytes and sets it.
     pub fn fill_checksum(&mut self) {
         fill_checksum(self.bytes.as_mut());
-    }
-}
-
-/// What an echo means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Repr<'a> {
-    /// An answer, else a question.
-    pub reply: bool,
-    /// Whose it is.
-    pub identifier: u16,
-    /// Which one.
-    pub sequence: u16,
-    /// What is to come back.
-    pub data: &'a [u8],
-}
-
-impl<'a> Repr<'a> {
-    /// Reads an echo.
-    pub fn parse<T: AsRef<[u8]>>(packet: &'a Packet<T>) -> Result<Repr<'a>> {
-        packet.check()?;
-        let reply = match (packet.message_type(), packet.code()) {
-            (ECHO_REPLY, 0) => true,
-            (ECHO_REQUEST, 0) => false,
-            _ => return Err(Error::Unsupported),
-        };
-        let (identifier, sequence) = (packet.identifier(), packet.sequence());
-        Ok(Repr { reply, identifier, sequence, data: packet.data() })
-    }
-
-    /// Bytes that [`Repr::emit`] writes.
-    pub const fn len(&self) -> usize {
-        HEADER_LEN + self.data.len()
-    }
-
-    /// Never: there is always a header.
-    pub const fn is_empty(&self) -> bool {
-        false
-    }
-
-    /// Writes the echo with its data; the checksum is still to be filled in.
-    pub fn emit<T: AsRef<[u8]> + AsMut<[u8]>>(&self, packet: &mut Packet<T>) {
-        packet.set_message_type(if self.reply { ECHO_REPLY } else { ECHO_REQUEST });
-        packet.set_code(0);
-        packet.set_checksum(0);
-        packet.set_identifier(self.identifier);
-        packet.set_sequence(self.sequence);
-        set_slice(packet.data_mut(), 0, self.data);
     }
 }
 

@@ -23,9 +23,9 @@ impl Protocol {
     pub const IGMP: Protocol = Protocol(2);
     /// IPv4 in IP.
     pub const IPV4: Protocol = Protocol(4);
-    /// Transmission control.
+    /// Transmission control protocol (RFC 9293).
     pub const TCP: Protocol = Protocol(6);
-    /// User datagrams.
+    /// User datagram protocol (RFC 768).
     pub const UDP: Protocol = Protocol(17);
     /// Datagram congestion control.
     pub const DCCP: Protocol = Protocol(33);
@@ -51,11 +51,11 @@ impl Protocol {
     pub const MPLS: Protocol = Protocol(137);
     /// Stream control transmission.
     pub const SCTP: Protocol = Protocol(132);
-    /// Mobility (IPv6).
+    /// Mobility header of IPv6 (RFC 6275).
     pub const MOBILITY: Protocol = Protocol(135);
     /// User datagrams whose checksum may leave out the payload.
     pub const UDP_LITE: Protocol = Protocol(136);
-    /// Host identity.
+    /// Host identity protocol (RFC 7401).
     pub const HOST_IDENTITY: Protocol = Protocol(139);
     /// Level 3 multihoming (IPv6).
     pub const SHIM6: Protocol = Protocol(140);
@@ -131,7 +131,7 @@ impl<T: BorrowMut<[u8; 4]>> Ports<T> {
         self.set::<2, _>(port);
     }
 
-    /// Exchanges both.
+    /// Exchanges source and destination port.
     #[inline(always)]
     pub fn swap(&mut self) {
         let (src, dst) = (self.src(), self.dst());
@@ -143,24 +143,24 @@ impl<T: BorrowMut<[u8; 4]>> Ports<T> {
 /// Source and destination, of one version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Addresses {
-    /// Version 4.
+    /// Two addresses of IPv4.
     V4 {
-        /// From whom.
+        /// The source address.
         src: Ipv4Addr,
-        /// To whom.
+        /// The destination address.
         dst: Ipv4Addr,
     },
-    /// Version 6.
+    /// Two addresses of IPv6.
     V6 {
-        /// From whom.
+        /// The source address.
         src: Ipv6Addr,
-        /// To whom.
+        /// The destination address.
         dst: Ipv6Addr,
     },
 }
 
 impl Addresses {
-    /// From whom.
+    /// The source address.
     #[inline]
     pub fn src(&self) -> IpAddr {
         match *self {
@@ -169,7 +169,7 @@ impl Addresses {
         }
     }
 
-    /// To whom.
+    /// The destination address.
     #[inline]
     pub fn dst(&self) -> IpAddr {
         match *self {

@@ -34,7 +34,7 @@ pub mod offset {
 
 /// What a timestamp option holds, in the low half of its flags.
 pub mod timestamp {
-    /// Times alone.
+    /// Each router's time, without its address.
     pub const TIMES: u8 = 0;
     /// Each router's address and its time.
     pub const ADDRESSES: u8 = 1;

@@ -27,7 +27,7 @@ pub mod offset {
     pub const PAYLOAD_LEN: usize = 4;
     /// What the payload begins with.
     pub const NEXT_HEADER: usize = 6;
-    /// Hops left.
+    /// How many hops the packet may still take.
     pub const HOP_LIMIT: usize = 7;
     /// The source address.
     pub const SRC: usize = 8;
@@ -54,19 +54,19 @@ impl<T: Borrow<[u8; HEADER_LEN]>> Header<T> {
         self.get::<{ offset::NEXT_HEADER }, _>()
     }
 
-    /// Hops left.
+    /// How many hops the packet may still take.
     #[inline(always)]
     pub fn hop_limit(&self) -> u8 {
         self.get::<{ offset::HOP_LIMIT }, _>()
     }
 
-    /// From whom.
+    /// The source address.
     #[inline(always)]
     pub fn src(&self) -> Ipv6Addr {
         self.get::<{ offset::SRC }, _>()
     }
 
-    /// To whom.
+    /// The destination address.
     #[inline(always)]
     pub fn dst(&self) -> Ipv6Addr {
         self.get::<{ offset::DST }, _>()
@@ -208,7 +208,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
 }
 
 impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
-    /// As [`Header::set_version`].
+    /// Sets the first word as [`Header::set_version`] does.
     pub fn set_version(&mut self, traffic_class: u8, flow_label: u32) {
         self.header_mut().set_version(traffic_class, flow_label);
     }
@@ -227,7 +227,7 @@ header! {
 }
 
 impl<T: Borrow<[u8; 2]>> Extension<T> {
-    /// What follows.
+    /// Which header or upper layer stands behind this one.
     #[inline(always)]
     pub fn next_header(&self) -> Protocol {
         self.get::<0, _>()
@@ -305,13 +305,13 @@ pub fn upper_layer(first: Protocol, payload: &[u8]) -> Result<UpperLayer> {
 /// What a fixed IPv6 header means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
-    /// From whom.
+    /// The source address.
     pub src: Ipv6Addr,
-    /// To whom.
+    /// The destination address.
     pub dst: Ipv6Addr,
     /// What the payload begins with.
     pub next_header: Protocol,
-    /// Hops left.
+    /// How many hops the packet may still take.
     pub hop_limit: u8,
     /// DSCP in the upper six bits, ECN below.
     pub traffic_class: u8,

@@ -24,6 +24,8 @@
 
 #[macro_use]
 mod view;
+#[macro_use]
+mod icmp;
 
 pub mod arp;
 pub mod checksum;

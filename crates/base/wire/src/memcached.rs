@@ -8,9 +8,9 @@ pub const HEADER_LEN: usize = 24;
 
 /// What the first byte says.
 pub mod magic {
-    /// A request.
+    /// The packet is a client's request.
     pub const REQUEST: u8 = 0x80;
-    /// An answer.
+    /// The packet is a server's answer.
     pub const RESPONSE: u8 = 0x81;
 }
 

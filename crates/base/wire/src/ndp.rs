@@ -92,7 +92,7 @@ header! {
 }
 
 impl<T: Borrow<[u8; HEADER_LEN]>> Header<T> {
-    /// Which message.
+    /// The type of the message, as ICMPv6 numbers it.
     #[inline(always)]
     pub fn message_type(&self) -> u8 {
         self.get::<{ icmpv6::offset::TYPE }, _>()
@@ -162,7 +162,7 @@ header! {
 }
 
 impl<T: Borrow<[u8; ADDRESS_OPTION_LEN]>> AddressOption<T> {
-    /// The address.
+    /// The Ethernet address that the option holds.
     #[inline(always)]
     pub fn mac(&self) -> MacAddress {
         self.get::<2, _>()
@@ -190,7 +190,7 @@ header! {
 }
 
 impl<T: Borrow<[u8; ROUTER_ADVERTISEMENT_LEN]>> RouterAdvertisement<T> {
-    /// Which message.
+    /// The type of the message: [`icmpv6::ROUTER_ADVERTISEMENT`] in valid ones.
     pub fn message_type(&self) -> u8 {
         self.get::<{ icmpv6::offset::TYPE }, _>()
     }

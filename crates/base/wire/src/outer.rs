@@ -73,7 +73,7 @@ impl<const N: usize> Default for Outer<N> {
 }
 
 impl<const N: usize> Outer<N> {
-    /// No headers.
+    /// Starts without headers, to be added from the outermost on.
     pub const fn new() -> Self {
         Outer { bytes: [0; N], len: 0, network: Network::None, udp: None }
     }

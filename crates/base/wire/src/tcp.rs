@@ -72,7 +72,7 @@ pub mod offset {
     pub const FLAGS: usize = 13;
     /// Bytes the sender would take.
     pub const WINDOW: usize = 14;
-    /// The checksum.
+    /// The checksum over pseudo-header, header and payload.
     pub const CHECKSUM: usize = 16;
     /// Where urgent data ends.
     pub const URGENT: usize = 18;

@@ -33,7 +33,7 @@ use kind::{
     END, EXPERIMENT, FAST_OPEN, MAX_SEGMENT, NO_OPERATION, SACK, SACK_PERMITTED, TIMESTAMPS, WINDOW_SCALE,
 };
 
-/// One option.
+/// An option as it was decoded, or as it is to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TcpOption<'a> {
     /// The largest segment the sender takes, in bytes.

@@ -16,12 +16,12 @@ pub mod offset {
     pub const DST_PORT: usize = 2;
     /// Bytes of header and payload.
     pub const LEN: usize = 4;
-    /// The checksum.
+    /// The checksum over pseudo-header, header and payload; zero where IPv4's sender made none.
     pub const CHECKSUM: usize = 6;
 }
 
 header! {
-    /// The header.
+    /// The header of a datagram, eight bytes.
     Header[HEADER_LEN]
 }
 

@@ -32,7 +32,7 @@ pub const CRITICAL_OPTION: u8 = 0x80;
 pub mod offset {
     /// The version (2 bits), and the options' length in units of four bytes.
     pub const VERSION: usize = 0;
-    /// The flags.
+    /// The flags for control packets and critical options, and reserved bits.
     pub const FLAGS: usize = 1;
     /// What is carried.
     pub const PROTOCOL: usize = 2;

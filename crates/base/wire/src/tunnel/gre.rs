@@ -104,7 +104,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
         (flags & flag != 0).then(|| HEADER_LEN + words(before) * WORD_LEN)
     }
 
-    /// The key.
+    /// The key that tells flows or tenants apart (RFC 2890), if the header has one.
     pub fn key(&self) -> Option<u32> {
         self.word(flag::KEY).map(|at| u32_at(self.as_ref(), at))
     }
@@ -162,7 +162,7 @@ pub struct Repr {
     pub protocol: EtherType,
     /// Whether there is a checksum, to be filled in for each packet.
     pub checksum: bool,
-    /// The key.
+    /// The key that tells flows or tenants apart (RFC 2890), if there is to be one.
     pub key: Option<u32>,
     /// The sequence number.
     pub sequence: Option<u32>,

@@ -29,14 +29,14 @@ pub mod flag {
 
 /// Where the fields of the header are, in bytes.
 pub mod offset {
-    /// The flags.
+    /// The flags: see [`flag`](super::flag).
     pub const FLAGS: usize = 0;
     /// The instance's number (24 bits) and status bits, or status bits alone.
     pub const INSTANCE: usize = 4;
 }
 
 header! {
-    /// The header.
+    /// The header that lies between UDP and the inner packet, eight bytes.
     Header[HEADER_LEN]
 }
 

@@ -43,7 +43,7 @@ impl<T: Borrow<[u8; HEADER_LEN]>> Header<T> {
         self.word() & 1 << 8 != 0
     }
 
-    /// Hops left.
+    /// Time to live: how many hops the packet may still take.
     #[inline(always)]
     pub fn ttl(&self) -> u8 {
         self.word() as u8
@@ -67,7 +67,7 @@ pub struct Repr {
     pub traffic_class: u8,
     /// Whether it is the last of the stack.
     pub is_last: bool,
-    /// Hops left.
+    /// Time to live: how many hops the packet may still take.
     pub ttl: u8,
 }
 

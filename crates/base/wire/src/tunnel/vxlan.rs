@@ -15,7 +15,7 @@ pub const GPE_PORT: u16 = 4790;
 
 /// Where the fields of the header are, in bytes.
 pub mod offset {
-    /// The flags.
+    /// The flags: see [`flag`](super::flag).
     pub const FLAGS: usize = 0;
     /// What is carried; reserved without the extension.
     pub const NEXT_PROTOCOL: usize = 3;
@@ -50,7 +50,7 @@ pub mod next_protocol {
 }
 
 header! {
-    /// The header.
+    /// The header that lies between UDP and the inner packet, eight bytes.
     Header[HEADER_LEN]
 }
 
