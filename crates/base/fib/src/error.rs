@@ -19,7 +19,7 @@ pub enum Error {
     },
     /// The value is greater than [`MAX_VALUE`](crate::MAX_VALUE).
     Value {
-        /// The value.
+        /// The value that was given.
         value: u32,
     },
     /// The table holds as many routes as it may.

@@ -80,7 +80,7 @@ impl<H: Clone + Eq + Hash> NextHops<H> {
         0..self.slots.len() as u32
     }
 
-    /// Forgets all.
+    /// Forgets all next hops, whoever still uses them.
     pub(crate) fn clear(&mut self) {
         *self = Self::new();
     }

@@ -65,7 +65,7 @@ impl<T> Clone for Reader<T> {
 }
 
 impl<T: Clone> Publisher<T> {
-    /// Publishes `value`.
+    /// Makes a publisher whose readers see `value` until the first change.
     pub(crate) fn new(value: T) -> Self {
         let shared = Shared { version: AtomicU64::new(0), value: Mutex::new(Arc::new(value)) };
         Publisher { shared: Arc::new(shared), retired: VecDeque::new() }
