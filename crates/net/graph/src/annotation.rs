@@ -78,12 +78,12 @@ impl<const SIZE: usize> Value for Place<SIZE> {
 /// Annotations of a packet, by their places. Places that the area does not have read
 /// as zero, and writing them does nothing.
 pub trait PacketAnnotations {
-    /// `SIZE` bytes.
+    /// The `SIZE` bytes from the place `at` on.
     fn bytes_at<const SIZE: usize>(&self, at: usize) -> [u8; SIZE];
     /// Sets `SIZE` bytes.
     fn set_bytes_at<const SIZE: usize>(&mut self, at: usize, bytes: [u8; SIZE]);
 
-    /// A byte.
+    /// The byte at the place `at`.
     #[inline(always)]
     fn u8_at(&self, at: usize) -> u8 {
         u8::from_ne_bytes(self.bytes_at(at))

@@ -89,7 +89,7 @@ impl<const N: usize> PerThreadCounters<N> {
         }
     }
 
-    /// The sums.
+    /// The sum over all threads of each counter, modulo 2^64.
     pub fn sums(&self) -> [u64; N] {
         let count = |cell: &Cell<N>, i: usize| cell.counts[i].load(Ordering::Relaxed);
         std::array::from_fn(|i| self.cells().fold(0, |sum: u64, cell| sum.wrapping_add(count(cell, i))))
@@ -114,7 +114,7 @@ impl PerThreadCounter {
         self.add_all([count]);
     }
 
-    /// The sum.
+    /// The sum over all threads, modulo 2^64.
     pub fn sum(&self) -> u64 {
         self.sums()[0]
     }

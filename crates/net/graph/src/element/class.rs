@@ -54,9 +54,9 @@ pub struct Class {
     pub drops: &'static [Reason],
     /// Whether all its packets are counted, and how many wait in it.
     pub account: Account,
-    /// An example.
+    /// A line or a few of a configuration in which the element is used.
     pub example: &'static str,
-    /// Related classes.
+    /// Names of classes that do something similar, or go with it.
     pub see: &'static [&'static str],
     /// What it needs to know of a packet's headers, and what it finds out.
     pub headers: Headers,
@@ -166,7 +166,7 @@ pub enum Given {
     Mandatory,
     /// By its place, or by keyword.
     Positional,
-    /// By keyword.
+    /// By keyword alone: `NAME value`.
     Keyword,
     /// All that is left, any number: rules, routes.
     Rest,
@@ -175,7 +175,7 @@ pub enum Given {
 /// An argument of a class.
 #[derive(Debug, Clone, Copy)]
 pub struct Argument {
-    /// The keyword.
+    /// The keyword, by which errors and the documentation name the argument as well.
     pub name: &'static str,
     /// How it is given.
     pub given: Given,

@@ -22,7 +22,7 @@ use crate::run::cx::Cx;
 /// What is known of a handler without its element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Handler {
-    /// Its name.
+    /// The name by which it is asked for behind the element's: `ELEMENT.NAME`.
     pub name: &'static str,
     /// It can be read.
     pub read: bool,
@@ -38,7 +38,7 @@ pub struct Handler {
 }
 
 impl Handler {
-    /// With marks.
+    /// The same handler with these [`marks`](Handler::marks).
     pub const fn marked(self, marks: &'static str) -> Handler {
         Handler { marks, ..self }
     }
@@ -69,7 +69,7 @@ impl Handler {
 pub struct Setting {
     /// Where the argument stands.
     pub place: usize,
-    /// Its keyword.
+    /// The keyword by which the argument is given.
     pub key: &'static str,
     /// The `config` handler tells of it.
     pub is_told: bool,
@@ -289,7 +289,7 @@ impl<T: 'static> Handlers<T> {
     }
 }
 
-/// No handlers.
+/// What a class without handlers has.
 pub const NONE: &Handlers<()> = &Handlers(&[]);
 
 /// The handlers of a class, whatever the type of its elements.

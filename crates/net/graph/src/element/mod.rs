@@ -81,7 +81,7 @@ pub enum Refused {
     /// No element named '{0}'
     #[error("no element named '{0}'")]
     NoElement(String),
-    /// No handler
+    /// The element has no handler '{0}'
     #[error("no '{0}' handler")]
     NoHandler(String),
     /// It cannot be read, or is not there.
@@ -112,7 +112,7 @@ pub enum Refused {
 pub struct Complaint {
     /// Nothing is wrong, but might be.
     pub is_warning: bool,
-    /// In words.
+    /// What it says, a sentence for people.
     pub text: String,
 }
 

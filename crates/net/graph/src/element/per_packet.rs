@@ -84,7 +84,7 @@ pub trait PerPacket: Send + 'static {
         false
     }
 
-    /// As [`Element::notice`].
+    /// What the element tells those who wait for packets or for room, as [`Element::notice`] does.
     #[allow(unused_variables)]
     fn notice(&self, kind: Kind, port: usize) -> Notice {
         Notice::Continue
@@ -110,7 +110,7 @@ pub trait PerPacket: Send + 'static {
         self.init(cx).map_err(Refused::Failed)
     }
 
-    /// As [`Element::take_over`].
+    /// Takes over what an element of the same name and class kept, as [`Element::take_over`] does.
     #[allow(unused_variables)]
     fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut Self)
     where

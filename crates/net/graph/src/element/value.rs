@@ -116,7 +116,7 @@ impl Names {
 pub struct Scope<'a> {
     /// The element that asks, by its full name.
     pub element: &'a str,
-    /// All names.
+    /// The names that were declared anywhere in the configuration.
     pub names: &'a Names,
 }
 

@@ -37,10 +37,10 @@ pub trait Single: Element {
     /// emit beside it is emitted.
     fn single(&mut self, cx: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Action;
 
-    /// As [`PerPacket::HAS_FAST_PATH`].
+    /// Whether it has a fast path, as [`PerPacket::HAS_FAST_PATH`] says.
     const HAS_FAST_PATH: bool = false;
 
-    /// As [`PerPacket::fast_path`].
+    /// Deals with the packet if that is easy, as [`PerPacket::fast_path`] does; whether it did.
     #[allow(unused_variables)]
     #[inline(always)]
     fn fast_path(&mut self, packet: &mut Packet) -> bool {

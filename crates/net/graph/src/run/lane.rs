@@ -34,8 +34,6 @@ const DEPTH: u32 = 64;
 const HOPS: u32 = 4096;
 /// How many waiting batches are carried on after one task.
 const DEFERRED_A_TURN: usize = 64;
-/// How much later a timer fires whose element is at work when it is due.
-const BUSY_NS: i64 = 1_000_000;
 
 /// How packets come through an element.
 #[derive(Debug, Clone)]
@@ -446,55 +444,6 @@ impl Lane {
         let slot = &mut self.slots[element];
         if slot.ins.is_empty() && packets > 0 {
             self.profiler.count(&mut slot.counters, packets);
-        }
-    }
-
-    /// Calls elements whose timers are due, as many as there are now.
-    pub(crate) fn run_timers(&mut self) {
-        let mut now = self.shared.clock.now_ns();
-        for _ in 0..64 {
-            let Some((timer, element)) = self.timers.take(now) else { return };
-            self.profiler.begin();
-            if self.with(element, |element, cx| element.fire(cx, timer)).is_none() {
-                self.timers.set(timer, now.saturating_add(BUSY_NS)); // it is at work further up
-            }
-            self.charge(element);
-            self.deliver(element);
-            self.run_deferred();
-            self.profiler.end();
-            if !self.shared.clock.is_simulated() {
-                now = now.max(self.shared.clock.now_ns());
-            }
-        }
-    }
-
-    /// Looks at watched files, and waits for them, timers and messages if there is
-    /// nothing else to do.
-    pub(crate) fn look_around(&mut self, timeout_ns: Option<i64>) {
-        let happened = self.watches.wait(&self.shared.mailboxes[self.id].wakeup, timeout_ns);
-        if self.shared.clock.jumps() {
-            self.shared.simulation.work(self.id);
-        }
-        for (watch, element) in happened {
-            self.profiler.begin();
-            self.with(element, |element, cx| element.ready(cx, watch));
-            self.charge(element);
-            self.deliver(element);
-            self.run_deferred();
-            self.profiler.end();
-        }
-    }
-
-    /// Does what other threads asked for.
-    pub(crate) fn read_messages(&mut self) {
-        let mailbox = self.shared.mailboxes[self.id].clone();
-        if mailbox.has_messages() {
-            let (tasks, jobs) = mailbox.take();
-            tasks.into_iter().for_each(|task| self.tasks.schedule(task));
-            for job in jobs {
-                job(self);
-                self.run_deferred();
-            }
         }
     }
 

@@ -10,6 +10,7 @@ mod late;
 mod locked;
 mod mailbox;
 mod main_loop;
+pub mod options;
 mod output_batches;
 mod reconfigure;
 pub mod router;

@@ -4,10 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::thread;
 
-use memory::Dma;
 use runtime::{OnPanic, cores};
 
-use crate::clock::Clock;
 use crate::element::class::Registry;
 use crate::element::{Account, Element, Refused, port_code};
 use crate::lang::{Flat, Place, Problem};
@@ -16,92 +14,15 @@ use crate::plan::configure::{
     Configured, Inputs, Results, awaiting, configure, in_phases, is_wrong, make_awaiting,
 };
 use crate::plan::setup::Services;
-use crate::plan::single::Batching;
-use crate::plan::{Instances, MAX_THREADS, Plan, Planned, Port};
+use crate::plan::{Instances, Plan, Planned, Port};
 use crate::run::buffers::Buffers;
 use crate::run::counters::Counters;
-use crate::run::fused::{self, Region};
+use crate::run::fused;
 use crate::run::lane::{Lane, Pulled, Slot};
 use crate::run::locked::{Copies, replicate};
 use crate::run::mailbox::Mailbox;
-use crate::run::shared::{Console, Hotswap, Parts, PortSeries, Shared};
-
-/// How a router is built.
-pub struct Options {
-    /// Threads that run it.
-    pub threads: usize,
-    /// Cores that the threads are bound to, in order; none are bound without.
-    pub cores: Vec<usize>,
-    /// Its time.
-    pub clock: Arc<Clock>,
-    /// Where it prints.
-    pub console: Console,
-    /// Memory of its packets, shared with devices.
-    pub dma: Dma,
-    /// Packet buffers a thread may have; without, as many as its elements may hold and
-    /// [`BASE`](buffers::BASE) more, as far as the machine has memory.
-    pub buffers: Option<usize>,
-    /// Counts packets and cycles for each element.
-    pub measure: bool,
-    /// Takes a configuration that is to replace this one.
-    pub hotswap: Option<Hotswap>,
-    /// What the router's ports counted, as its handler `ports` tells it.
-    pub ports: Option<PortSeries>,
-    /// What elements get from outside the configuration.
-    pub services: Services,
-    /// Which packets go one by one.
-    pub batching: Batching,
-    /// Looks for all that is wrong at once, for headers that elements need and nobody
-    /// found, and for elements that nothing reaches ([`check`](crate::plan::check)). Without
-    /// it a router is refused for what Click refuses it for.
-    pub thorough: bool,
-    /// Called when it is known which threads reach which elements, before there are
-    /// buffers: opens ports with as many queues as are needed.
-    pub prepare: Option<Prepare>,
-    /// Parts of the configuration that programs were made of ([`fused`]). Where
-    /// packets are counted for each element they are left as they are.
-    pub fused: &'static [Region],
-    /// Whether elements one behind the other become programs when the router is loaded
-    /// ([`fused::chain`]); not where programs were made of the configuration.
-    pub chains: bool,
-}
-
-/// See [`Options::prepare`].
-pub type Prepare = Box<dyn FnOnce(&[Planned]) -> Result<(), String>>;
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            threads: 1,
-            cores: vec![],
-            clock: Arc::new(Clock::real()),
-            console: Console::Process,
-            dma: Dma::new(memory::Options { backing: memory::Backing::Memfd, ..Default::default() }),
-            buffers: None,
-            measure: false,
-            hotswap: None,
-            ports: None,
-            services: Services::default(),
-            batching: Batching::default(),
-            thorough: false,
-            prepare: None,
-            fused: &[],
-            chains: true,
-        }
-    }
-}
-
-impl Options {
-    fn inputs(&self) -> Inputs<'_> {
-        Inputs {
-            threads: self.threads.clamp(1, MAX_THREADS),
-            thorough: self.thorough,
-            batching: self.batching,
-            dma: &self.dma,
-            services: &self.services,
-        }
-    }
-}
+use crate::run::options::{Options, Prepare};
+use crate::run::shared::{Parts, Shared};
 
 /// A router, ready to run.
 pub struct Router {
@@ -141,9 +62,7 @@ impl Router {
         if options.chains && options.fused.is_empty() {
             plan.find_chains(registry.chains());
         }
-        let mailboxes: std::io::Result<Vec<_>> = (0..threads).map(|_| Mailbox::new().map(Arc::new)).collect();
-        let mailboxes =
-            mailboxes.map_err(|e| vec![system(&plan, &format!("no file descriptors left: {e}"))])?;
+        let mailboxes = mailboxes(threads, &plan)?;
         let parts = Parts {
             clock: options.clock,
             mailboxes,
@@ -437,6 +356,12 @@ fn open(
     }
     make_awaiting(elements, flat, inputs, results);
     if is_wrong(&results.problems) { Err(std::mem::take(&mut results.problems)) } else { Ok(()) }
+}
+
+/// A mailbox for each thread.
+fn mailboxes(threads: usize, plan: &Plan) -> Result<Vec<Arc<Mailbox>>, Vec<Problem>> {
+    let made: std::io::Result<_> = (0..threads).map(|_| Mailbox::new().map(Arc::new)).collect();
+    made.map_err(|error| vec![system(plan, &format!("no file descriptors left: {error}"))])
 }
 
 fn slot(plan: &Plan, index: usize, element: Option<Box<dyn Element>>) -> Slot {

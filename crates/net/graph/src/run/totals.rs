@@ -18,7 +18,7 @@ pub struct ElementTotals {
     pub class: String,
     /// Why it drops packets, as in [`Counters::drops`].
     pub reasons: &'static [port::Reason],
-    /// The sums.
+    /// The sums over all lanes.
     pub counters: Counters,
 }
 

@@ -25,7 +25,7 @@ use crate::run::lane::{Lane, Slot};
 /// What is known of an element in a chain.
 #[derive(Debug, Clone, Default)]
 pub struct Link {
-    /// Its number.
+    /// The element's number in the router.
     element: usize,
     /// How packets leave the chain by each of its outputs.
     outs: Box<[Exit]>,
@@ -91,7 +91,8 @@ pub trait Stage: Sized + Send + 'static {
     /// Takes the element of a class of the chain: `None` when it is of another type,
     /// `Some(None)` when there is none.
     fn take(links: &mut Links, class: usize) -> Option<Option<(Self, Link)>>;
-    /// As [`PerPacket::fast_path`](crate::PerPacket::fast_path).
+    /// Deals with the packet if that is easy, as
+    /// [`PerPacket::fast_path`](crate::PerPacket::fast_path) does; whether it did.
     fn fast_path(&mut self, packet: &mut Packet) -> bool;
     /// What the element does with a packet; `None` when it must have it itself.
     fn packet(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Option<Action>;
