@@ -14,7 +14,6 @@ use wire::{checksum, icmpv4, ipv4, tcp, udp};
 use graph::ip_header::{LEN, u32_at};
 use port::Reason;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "AnonymizeIPAddr",
     brief: "replaces IP addresses, keeping which share prefixes",
@@ -54,7 +53,6 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// To nothing.
 pub static ERASE: Class = Class {
     name: "EraseIPPayload",
     brief: "overwrites what TCP and UDP carry with zeros",
@@ -70,7 +68,7 @@ pub static ERASE: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// An `AnonymizeIPAddr` element; [`CLASS`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Anonymize {
     class: u32,
@@ -141,7 +139,7 @@ impl PerPacket for Anonymize {
     }
 }
 
-/// See [`ERASE`].
+/// An `EraseIPPayload` element; [`ERASE`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Erase;
 

@@ -14,13 +14,12 @@ use wire::MacAddress;
 use wire::arp::{self, Operation};
 use wire::ethernet::EtherType;
 
-use super::output::{Active, Output};
+use super::output::{Active, LinePrinter, Output};
 use super::text;
 
 /// Trailer encapsulation (RFC 893).
 const TRAILERS: EtherType = EtherType::TRAILERS;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "ARPPrint",
     brief: "prints ARP packets for people to read",
@@ -36,35 +35,32 @@ pub static CLASS: Class = Class {
     handlers: &Handlers::<ArpPrint>(&[both(
         "active",
         "whether it prints",
-        |print| print.active.is().to_string(),
-        |print, _, value| print.active.write(value),
+        |print| print.lines.active.is().to_string(),
+        |print, _, value| print.lines.active.write(value),
     )]),
     drops: &[Reason::NotConnected],
     example: "FromDevice(p) -> MarkMACHeader -> Strip(14) -> MarkIPHeader -> ARPPrint(in) -> Discard",
     see: &["Print", "IPPrint", "ARPQuerier"],
     kernel: Kernel::Excluded(crate::PRINT),
     make: |_, conf| {
-        let print = ArpPrint {
+        let lines = LinePrinter {
             label: conf.positional("LABEL")?.unwrap_or_default(),
             timestamp: conf.keyword("TIMESTAMP")?.unwrap_or(true),
-            ether: conf.keyword("ETHER")?.unwrap_or(false),
             active: Active::new(conf.keyword("ACTIVE")?.unwrap_or(true)),
             output: Output::new(conf.keyword("OUTFILE")?),
         };
+        let print = ArpPrint { lines, ether: conf.keyword("ETHER")?.unwrap_or(false) };
         conf.complete()?;
         Ok(Each::boxed(print))
     },
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// An `ARPPrint` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct ArpPrint {
-    label: String,
-    timestamp: bool,
+    lines: LinePrinter,
     ether: bool,
-    active: Active,
-    output: Output,
 }
 
 /// What an ARP packet says.
@@ -116,13 +112,7 @@ impl ArpPrint {
     /// A packet's line; `None` where no header was found.
     fn line(&self, packet: &Packet) -> Option<String> {
         let arp = packet.header(Header::Network)?;
-        let mut out = String::new();
-        if !self.label.is_empty() {
-            let _ = write!(out, "{}: ", self.label);
-        }
-        if self.timestamp {
-            let _ = write!(out, "{}: ", text::time(packet.annotations().timestamp_ns));
-        }
+        let mut out = self.lines.begin(packet);
         if self.ether {
             let link = packet.header_offset(Header::Link).unwrap_or(0);
             text::link_addresses(&mut out, packet, link, packet.header(Header::Link).unwrap_or(packet));
@@ -135,20 +125,19 @@ impl ArpPrint {
 
 impl PerPacket for ArpPrint {
     fn init(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
-        self.output.open()
+        self.lines.output.open()
     }
 
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
-        if self.active.is()
+        if self.lines.active.is()
             && let Some(line) = self.line(packet)
         {
-            self.active.set(self.output.write(cx, &line));
+            self.lines.print(cx, &line);
         }
         Action::ON
     }
 
     fn replicate(&self) -> Option<ArpPrint> {
-        let output = self.output.for_another()?;
-        Some(ArpPrint { output, label: self.label.clone(), active: self.active.clone(), ..*self })
+        Some(ArpPrint { lines: self.lines.for_another()?, ..*self })
     }
 }

@@ -13,7 +13,6 @@ use super::text;
 /// Bytes that each frame takes on the wire beside its own.
 const PREAMBLE_AND_GAP: u64 = 20;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "AverageCounter",
     brief: "counts packets, and their rate from the first to the last",
@@ -62,7 +61,7 @@ struct Span {
     last: AtomicI64,
 }
 
-/// See [`CLASS`].
+/// An `AverageCounter` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct AverageCounter {
     ignore_ms: i64,

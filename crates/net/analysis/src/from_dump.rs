@@ -6,7 +6,7 @@ use graph::class::{
 use graph::element::Account;
 use graph::signal::Kind;
 use graph::value::{Names, Scope, Span, Value};
-use graph::{Class, Cx, Element, Notice, Ran, Signal, Signals, TaskId, TimerId};
+use graph::{Class, Cx, Element, Notice, Ran, TaskId, TimerId};
 use interface::pcap::{Reader, Record};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
@@ -14,6 +14,7 @@ use memory::{Batch, Packet};
 use crate::call::Call;
 use crate::file::{NamedFile, Source, say_packed, shown};
 use crate::link;
+use crate::push_or_pull::PushOrPull;
 use crate::sample::Sample;
 use graph::annotation::{EXTRA_LENGTH, PacketAnnotations};
 use graph::well_known::{ENCAP, FILENAME, PACKET_FILEPOS};
@@ -84,7 +85,6 @@ fn parsed<T: Value>(value: &str) -> Result<T, String> {
     T::parse(&graph::lang::args::uncomment(value), &Scope { element: "", names: &names })
 }
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "FromDump",
     brief: "reads packets from a capture file",
@@ -161,8 +161,6 @@ pub static CLASS: Class = Class {
             call,
             position,
             burst: burst.clamp(1, Batch::MAX),
-            // Raised, not to be raised before those who wait have said so.
-            packets: Signal::new(true),
             ..FromDump::default()
         }))
     },
@@ -178,11 +176,11 @@ enum Origin {
     Epoch,
     /// The first packet.
     First,
-    /// The start.
+    /// The time from which packets are wanted.
     Start,
 }
 
-/// See [`CLASS`].
+/// A `FromDump` element; [`CLASS`] says what it does.
 #[derive(Default)]
 pub struct FromDump {
     file: NamedFile,
@@ -214,10 +212,8 @@ pub struct FromDump {
     packet_position: u64,
     /// Where the file ended.
     end_position: u64,
-    task: Option<TaskId>,
     timer: Option<TimerId>,
-    room: Signals,
-    packets: Signal,
+    output: PushOrPull,
 }
 
 /// What came of looking for a packet.
@@ -401,11 +397,11 @@ impl FromDump {
                 Found::One(packet) => drop(batch.push(packet)), // there was room
                 Found::Later => return true,
                 Found::Wait => {
-                    self.packets.lower();
+                    self.output.lower();
                     return false;
                 }
                 Found::End => {
-                    self.packets.lower();
+                    self.output.lower();
                     if self.reader.is_none() && !std::mem::replace(&mut self.ended, true) {
                         self.tell_end(cx, None);
                     }
@@ -417,12 +413,7 @@ impl FromDump {
     }
 
     fn wake(&mut self, cx: &mut Cx<'_>) {
-        match self.task {
-            Some(task) if self.active => cx.schedule(task),
-            None if self.active => self.packets.raise(cx),
-            None => self.packets.lower(),
-            Some(_) => {}
-        }
+        self.output.wake(cx, self.active);
     }
 
     /// A handler was written, and not by its own END_CALL: it may have something to do.
@@ -445,17 +436,13 @@ impl Element for FromDump {
         self.call.iter().try_for_each(|call| call.check(cx))?;
         self.open(self.position)?;
         self.timer = Some(cx.new_timer());
-        if cx.is_push_output(0) {
-            let task = cx.new_task();
-            self.room = cx.downstream(0, Some(task));
-            self.task = Some(task);
-        }
+        self.output.init(cx);
         self.wake(cx);
         Ok(())
     }
 
     fn run(&mut self, cx: &mut Cx<'_>, task: TaskId, batch: &mut Batch) -> Ran {
-        if !self.active || !self.room.any() {
+        if !self.active || !self.output.has_room() {
             return Ran::IDLE;
         }
         if self.fill(cx, batch) {
@@ -467,7 +454,7 @@ impl Element for FromDump {
     fn pull(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) {
         match self.active {
             true => drop(self.fill(cx, batch)),
-            false => self.packets.lower(),
+            false => self.output.lower(),
         }
     }
 
@@ -476,10 +463,7 @@ impl Element for FromDump {
     }
 
     fn notice(&self, kind: Kind, _: usize) -> Notice {
-        match kind {
-            Kind::Packets => Notice::Signal(self.packets.clone()),
-            Kind::Room => Notice::Continue,
-        }
+        self.output.notice(kind)
     }
 
     fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {

@@ -10,7 +10,7 @@ use memory::annotation::Header;
 use wire::ip::Protocol;
 use wire::{ipv4, tcp, udp};
 
-use super::output::{Active, Output};
+use super::output::{Active, LinePrinter, Output};
 use super::print::bad_contents;
 use super::text::{self, Contents};
 use super::transport_line;
@@ -18,7 +18,6 @@ use graph::annotation::{AGGREGATE, PAINT, PacketAnnotations, VLAN_TCI};
 use graph::ip_header::{LEN, is_first_fragment, u16_at};
 use port::Reason;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "IPPrint",
     brief: "prints IP packets for people to read",
@@ -47,8 +46,8 @@ pub static CLASS: Class = Class {
     handlers: &Handlers::<IpPrint>(&[both(
         "active",
         "whether it prints",
-        |print| print.active.is().to_string(),
-        |print, _, value| print.active.write(value),
+        |print| print.lines.active.is().to_string(),
+        |print, _, value| print.lines.active.write(value),
     )]),
     drops: &[Reason::NotConnected],
     example: "FromDevice(p) -> MarkIPHeader(14) -> IPPrint(in) -> Discard",
@@ -67,23 +66,26 @@ pub static CLASS: Class = Class {
         }
         let old: Option<i32> = conf.keyword("NBYTES")?;
         let channel: Option<String> = conf.keyword("CHANNEL")?;
-        let print = IpPrint {
+        let lines = LinePrinter {
             label,
+            timestamp: conf.keyword("TIMESTAMP")?.unwrap_or(true),
+            active: Active::new(conf.keyword("ACTIVE")?.unwrap_or(true)),
+            output: Output::new(conf.keyword("OUTFILE")?).on_channel(channel),
+        };
+        let print = IpPrint {
+            lines,
             whole,
             payload,
             most: conf.keyword("MAXLENGTH")?.or(old).unwrap_or(1500),
             ether: conf.keyword("ETHER")?.unwrap_or(false),
             vlan: conf.keyword("VLAN")?.unwrap_or(false),
             id: conf.keyword("ID")?.unwrap_or(false),
-            timestamp: conf.keyword("TIMESTAMP")?.unwrap_or(true),
             paint: conf.keyword("PAINT")?.unwrap_or(false),
             tos: conf.keyword("TOS")?.unwrap_or(false),
             ttl: conf.keyword("TTL")?.unwrap_or(false),
             swap: conf.keyword("SWAP")?.unwrap_or(true),
             length: conf.keyword("LENGTH")?.unwrap_or(false),
             aggregate: conf.keyword("AGGREGATE")?.unwrap_or(false),
-            active: Active::new(conf.keyword("ACTIVE")?.unwrap_or(true)),
-            output: Output::new(conf.keyword("OUTFILE")?).on_channel(channel),
         };
         conf.complete()?;
         Ok(Each::boxed(print))
@@ -91,38 +93,29 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// An `IPPrint` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct IpPrint {
-    label: String,
+    lines: LinePrinter,
     whole: Contents,
     payload: Contents,
     most: i32,
     ether: bool,
     vlan: bool,
     id: bool,
-    timestamp: bool,
     paint: bool,
     tos: bool,
     ttl: bool,
     swap: bool,
     length: bool,
     aggregate: bool,
-    active: Active,
-    output: Output,
 }
 
 impl IpPrint {
     /// A packet's line; `None` where no header was found.
     fn line(&self, packet: &Packet) -> Option<String> {
         let ip = packet.header(Header::Network)?;
-        let mut out = String::new();
-        if !self.label.is_empty() {
-            let _ = write!(out, "{}: ", self.label);
-        }
-        if self.timestamp {
-            let _ = write!(out, "{}: ", text::time(packet.annotations().timestamp_ns));
-        }
+        let mut out = self.lines.begin(packet);
         if self.aggregate {
             let _ = write!(out, "#{}", packet.u32_at(AGGREGATE));
         }
@@ -204,20 +197,19 @@ impl IpPrint {
 
 impl PerPacket for IpPrint {
     fn init(&mut self, _: &mut Cx<'_>) -> Result<(), String> {
-        self.output.open()
+        self.lines.output.open()
     }
 
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
-        if self.active.is()
+        if self.lines.active.is()
             && let Some(line) = self.line(packet)
         {
-            self.active.set(self.output.write(cx, &line));
+            self.lines.print(cx, &line);
         }
         Action::ON
     }
 
     fn replicate(&self) -> Option<IpPrint> {
-        let output = self.output.for_another()?;
-        Some(IpPrint { output, label: self.label.clone(), active: self.active.clone(), ..*self })
+        Some(IpPrint { lines: self.lines.for_another()?, ..*self })
     }
 }

@@ -197,7 +197,7 @@ impl Place {
     }
 }
 
-/// See [`CHECK`].
+/// A `CheckNumberPacket` element; [`CHECK`] says what it does.
 #[derive(Debug)]
 pub struct Check {
     place: Place,
@@ -238,7 +238,7 @@ impl Times {
     }
 }
 
-/// See [`RECORD`].
+/// A `RecordTimestamp` element; [`RECORD`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Record {
     place: Option<Place>,
@@ -264,7 +264,7 @@ impl PerPacket for Record {
     }
 }
 
-/// See [`DIFF`].
+/// A `TimestampDiff` element; [`DIFF`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Diff {
     recorder: String,

@@ -23,6 +23,7 @@ mod md5;
 mod notifier_debug;
 mod output;
 mod print;
+mod push_or_pull;
 mod sample;
 mod summary;
 mod text;

@@ -9,7 +9,6 @@ use memory::Packet;
 /// Signals that Click keeps in one word.
 const IN_A_WORD: usize = 32;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "NotifierDebug",
     brief: "shows which signals one would wait for here",
@@ -27,7 +26,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// A `NotifierDebug` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct NotifierDebug {
     name: &'static str,

@@ -6,6 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use graph::{Cx, Refused};
+use memory::Packet;
+
+use super::text;
 
 /// Whether a printer prints; all threads have one.
 #[derive(Debug, Clone)]
@@ -28,8 +31,44 @@ impl Active {
 
     /// Sets it to what is written to the handler `active`.
     pub(super) fn write(&self, value: &str) -> Result<(), Refused> {
-        self.set(super::text::truth(value)?);
+        self.set(text::truth(value)?);
         Ok(())
+    }
+}
+
+/// What elements have in common that print a line for each packet: what lines begin with,
+/// whether they are printed, and where to.
+#[derive(Debug)]
+pub(super) struct LinePrinter {
+    pub(super) label: String,
+    /// Whether lines show when the packet came.
+    pub(super) timestamp: bool,
+    pub(super) active: Active,
+    pub(super) output: Output,
+}
+
+impl LinePrinter {
+    /// The beginning of a packet's line.
+    pub(super) fn begin(&self, packet: &Packet) -> String {
+        let mut line = String::new();
+        if !self.label.is_empty() {
+            line += &format!("{}: ", self.label);
+        }
+        if self.timestamp {
+            line += &format!("{}: ", text::time(packet.annotations().timestamp_ns));
+        }
+        line
+    }
+
+    /// Prints a line; what cannot be written ends printing.
+    pub(super) fn print(&mut self, cx: &Cx<'_>, line: &str) {
+        self.active.set(self.output.write(cx, line));
+    }
+
+    /// The same for another thread; `None` where it prints to a file.
+    pub(super) fn for_another(&self) -> Option<LinePrinter> {
+        let (label, active) = (self.label.clone(), self.active.clone());
+        Some(LinePrinter { output: self.output.for_another()?, label, active, ..*self })
     }
 }
 

@@ -11,7 +11,6 @@ use port::Reason;
 use super::output::Active;
 use super::text::{self, Contents};
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "Print",
     brief: "prints packets' lengths and bytes",
@@ -71,7 +70,7 @@ pub(super) fn bad_contents(given: &str) -> Fault {
     ))
 }
 
-/// See [`CLASS`].
+/// A `Print` element; [`CLASS`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Print {
     label: String,

@@ -13,7 +13,7 @@ use wire::ethernet;
 pub(crate) enum Contents {
     /// Not at all.
     None,
-    /// In hexadecimal.
+    /// As hexadecimal digits, two for a byte.
     Hex,
     /// As characters, dots for those that are none.
     Ascii,

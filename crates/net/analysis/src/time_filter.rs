@@ -169,7 +169,7 @@ enum From {
     Start,
 }
 
-/// See [`FILTER`].
+/// A `TimeFilter` element; [`FILTER`] says what it does.
 #[derive(Debug)]
 pub struct Filter {
     start: (i64, From),
@@ -273,7 +273,7 @@ impl PerPacket for Filter {
     }
 }
 
-/// See [`RANGE`].
+/// A `TimeRange` element; [`RANGE`] says what it does.
 #[derive(Debug)]
 pub struct Range {
     simple: bool,
@@ -296,7 +296,7 @@ impl PerPacket for Range {
     }
 }
 
-/// See [`ACCUM`].
+/// A `TimestampAccum` element; [`ACCUM`] says what it does.
 #[derive(Debug, Default)]
 pub struct Accum {
     count: u64,

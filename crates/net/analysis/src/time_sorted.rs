@@ -11,7 +11,6 @@ use memory::{Batch, Packet};
 /// The most packets kept for one input.
 const MAX_BUFFER: usize = 65_536;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "TimeSortedSched",
     brief: "pulls the packet with the earliest timestamp",
@@ -63,7 +62,7 @@ struct Input {
     kept: usize,
 }
 
-/// See [`CLASS`].
+/// A `TimeSortedSched` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct TimeSorted {
     stop: bool,

@@ -116,7 +116,7 @@ pub static STORE: Class = Class {
     ..Class::BASE
 };
 
-/// See [`SET`].
+/// A `SetTimestamp` element; [`SET`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Set {
     at: Option<i64>,
@@ -139,7 +139,7 @@ impl PerPacket for Set {
     }
 }
 
-/// See [`ADJUST`].
+/// An `AdjustTimestamp` element; [`ADJUST`] says what it does.
 #[derive(Debug)]
 pub struct Adjust {
     by: i64,
@@ -176,7 +176,7 @@ enum Since {
     First,
 }
 
-/// See [`DELTA`].
+/// A `SetTimestampDelta` element; [`DELTA`] says what it does.
 #[derive(Debug)]
 pub struct Delta {
     since: Since,

@@ -19,7 +19,6 @@ use port::Reason;
 /// Endings of compressed files, and who packs them.
 const PACKED: &[(&str, &str)] = &[(".gz", "gzip"), (".bz2", "bzip2"), (".xz", "xz"), (".zst", "zstd")];
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "ToDump",
     brief: "writes packets to a capture file",
@@ -99,7 +98,7 @@ enum Output {
     Writing(Box<Dump>),
 }
 
-/// See [`CLASS`].
+/// A `ToDump` element; [`CLASS`] says what it does.
 pub struct ToDump {
     path: String,
     snap: u32,

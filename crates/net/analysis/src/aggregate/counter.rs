@@ -103,7 +103,6 @@ const HANDLERS: Handlers<Counter> = Handlers(&[
     }),
 ]);
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "AggregateCounter",
     brief: "counts packets or bytes of each aggregate",
@@ -219,7 +218,7 @@ fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>) -> Result<Counter, Fault> {
     Ok(counter)
 }
 
-/// See [`CLASS`].
+/// An `AggregateCounter` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct Counter {
     bytes: bool,

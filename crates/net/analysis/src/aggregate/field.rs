@@ -14,7 +14,7 @@ pub(super) enum Part {
     /// Behind all headers.
     Payload,
     TcpOrUdp,
-    /// A protocol's.
+    /// From the start of the header of a named protocol, such as `tcp[12:2]`.
     Protocol(Protocol),
 }
 

@@ -9,7 +9,6 @@ use memory::Packet;
 use graph::annotation::{AGGREGATE, PacketAnnotations};
 use port::Reason;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "AggregateFilter",
     brief: "sends packets where their aggregates say",
@@ -74,7 +73,7 @@ fn parse(n: usize, text: &str, ranges: &mut Vec<Range>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// See [`CLASS`].
+/// An `AggregateFilter` element; [`CLASS`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Filter(Vec<Range>);
 

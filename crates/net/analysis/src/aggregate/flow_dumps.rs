@@ -23,7 +23,6 @@ use graph::annotation::{AGGREGATE, PacketAnnotations};
 use graph::ip_header::{LEN, u16_at, u32_at};
 use port::Reason;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "ToIPFlowDumps",
     brief: "writes a file for each TCP or UDP flow",
@@ -202,7 +201,7 @@ fn expand(pattern: &str, packet: &Packet) -> Option<String> {
     Some(out)
 }
 
-/// See [`CLASS`].
+/// A `ToIPFlowDumps` element; [`CLASS`] says what it does.
 pub struct FlowDumps {
     pattern: String,
     notifier: Option<String>,

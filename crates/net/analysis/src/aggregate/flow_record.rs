@@ -34,7 +34,7 @@ pub(super) struct Style {
     pub(super) ip_id: bool,
 }
 
-/// A flow.
+/// What is to be written of one flow, and what is known of it so far.
 #[derive(Debug)]
 pub(super) struct Flow {
     pub(super) path: String,

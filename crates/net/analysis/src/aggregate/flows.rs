@@ -27,7 +27,6 @@ const MOST_FRAGMENTS: usize = 4096;
 /// a datagram of 64 KiB on links of 576 bytes.
 const MOST_OF_PAIR: usize = 128;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "AggregateIPFlows",
     brief: "numbers TCP connections and UDP flows",
@@ -121,7 +120,7 @@ impl Timeouts {
     }
 }
 
-/// A flow.
+/// A connection or flow between two hosts, by its ports.
 #[derive(Debug)]
 pub(super) struct Flow {
     /// Ports of the lower address and of the other.
@@ -158,7 +157,7 @@ struct Pair {
     held: VecDeque<Packet>,
 }
 
-/// See [`CLASS`].
+/// An `AggregateIPFlows` element; [`CLASS`] says what it does.
 pub struct Flows {
     timeouts: Timeouts,
     reap_every: i64,

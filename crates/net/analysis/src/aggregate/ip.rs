@@ -13,7 +13,6 @@ use graph::annotation::{AGGREGATE, PacketAnnotations};
 use graph::ip_header::is_first_fragment;
 use port::Reason;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "AggregateIP",
     brief: "makes a field of a header the aggregate",
@@ -61,7 +60,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// An `AggregateIP` element; [`CLASS`] says what it does.
 #[derive(Debug, Clone)]
 pub struct AggregateIp {
     field: Field,

@@ -86,7 +86,7 @@ fn aside(cx: &mut Cx<'_>, reason: usize, packet: Packet) {
     if cx.outputs() > 1 { cx.emit(1, packet) } else { cx.drop(reason, packet) }
 }
 
-/// See [`FIRST`].
+/// An `AggregateFirst` element; [`FIRST`] says what it does.
 pub struct First {
     notifier: Option<String>,
     capacity: usize,
@@ -125,7 +125,7 @@ impl Element for First {
     }
 }
 
-/// See [`LAST`].
+/// An `AggregateLast` element; [`LAST`] says what it does.
 pub struct Last {
     notifier: Option<String>,
     stop: bool,

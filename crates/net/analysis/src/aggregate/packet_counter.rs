@@ -10,7 +10,6 @@ use memory::{Batch, Packet};
 use graph::annotation::{AGGREGATE, PACKET_NUMBER, PacketAnnotations, Place};
 use port::Reason;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "AggregatePacketCounter",
     brief: "counts packets by aggregate and packet number",
@@ -81,7 +80,7 @@ pub static CLASS: Class = Class {
 /// How often each number of an aggregate came to each input.
 type Columns = Vec<BTreeMap<u32, u32>>;
 
-/// See [`CLASS`].
+/// An `AggregatePacketCounter` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct PacketCounter {
     at: Option<Place<4>>,

@@ -16,7 +16,6 @@ use graph::annotation::{AGGREGATE, PAINT, PacketAnnotations};
 use graph::ip_header::{LEN, u32_at};
 use port::Reason;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "AggregateIPAddrPair",
     brief: "numbers pairs of hosts",
@@ -62,7 +61,7 @@ struct Pair {
     last: i64,
 }
 
-/// See [`CLASS`].
+/// An `AggregateIPAddrPair` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct Pairs {
     timeout: i64,

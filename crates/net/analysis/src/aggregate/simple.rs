@@ -8,7 +8,6 @@ use memory::annotation::Header;
 use graph::annotation::{AGGREGATE, EXTRA_LENGTH, PAINT, PacketAnnotations};
 use port::Reason;
 
-/// By length.
 pub static LENGTH: Class = Class {
     name: "AggregateLength",
     brief: "makes packets' lengths their aggregates",
@@ -28,7 +27,6 @@ pub static LENGTH: Class = Class {
     ..Class::BASE
 };
 
-/// By colour.
 pub static PAINTED: Class = Class {
     name: "AggregatePaint",
     brief: "makes packets' colours their aggregates",
@@ -49,7 +47,7 @@ pub static PAINTED: Class = Class {
     ..Class::BASE
 };
 
-/// See [`LENGTH`].
+/// An `AggregateLength` element; [`LENGTH`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Length(bool);
 
@@ -71,7 +69,7 @@ impl PerPacket for Length {
     }
 }
 
-/// See [`PAINTED`].
+/// An `AggregatePaint` element; [`PAINTED`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Painted {
     bits: u32,

@@ -15,7 +15,6 @@ const INTERVAL_NS: i64 = 100_000_000;
 /// Square roots are taken in sixteenths.
 const ROOT: u64 = 16;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "CoDel",
     brief: "drops packets when a queue keeps them for too long",
@@ -85,7 +84,7 @@ fn not_negative(ns: i64) -> Result<i64, String> {
     if ns < 0 { Err("expected a time that is not negative".into()) } else { Ok(ns) }
 }
 
-/// See [`CLASS`].
+/// A `CoDel` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct CoDel {
     target: i64,

@@ -6,7 +6,7 @@ use graph::lang::args;
 use graph::signal::Kind;
 use graph::value::Raw;
 use graph::well_known::{ENCAP, FILENAME};
-use graph::{Class, Cx, Element, Notice, Ran, Signal, Signals, TaskId, TimerId};
+use graph::{Class, Cx, Element, Notice, Ran, TaskId, TimerId};
 use memory::{Batch, Packet};
 use port::Reason;
 use wire::ip::Protocol;
@@ -15,9 +15,9 @@ use super::builder::PacketBuilder;
 use super::lines::Lines;
 use super::multi;
 use crate::file::say_packed;
+use crate::push_or_pull::PushOrPull;
 use crate::sample::Sample;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "FromIPSummaryDump",
     brief: "makes packets of lines about them",
@@ -122,16 +122,14 @@ pub static CLASS: Class = Class {
             ended: false,
             waiting: None,
             offset_ns: None,
-            task: None,
             timer: None,
-            room: Signals::default(),
-            packets: Signal::new(true),
+            output: PushOrPull::default(),
         }))
     },
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// A `FromIPSummaryDump` element; [`CLASS`] says what it does.
 pub struct FromSummary {
     lines: Lines,
     stop: bool,
@@ -145,10 +143,8 @@ pub struct FromSummary {
     waiting: Option<PacketBuilder>,
     /// What to add to packets' times to have the router's.
     offset_ns: Option<i64>,
-    task: Option<TaskId>,
     timer: Option<TimerId>,
-    room: Signals,
-    packets: Signal,
+    output: PushOrPull,
 }
 
 /// What came of looking for a packet.
@@ -197,17 +193,12 @@ impl FromSummary {
     }
 
     fn wake(&mut self, cx: &mut Cx<'_>) {
-        match self.task {
-            Some(task) if self.active => cx.schedule(task),
-            None if self.active => self.packets.raise(cx),
-            None => self.packets.lower(),
-            Some(_) => {}
-        }
+        self.output.wake(cx, self.active);
     }
 
     /// The file came to its end.
     fn end(&mut self, cx: &mut Cx<'_>) {
-        self.packets.lower();
+        self.output.lower();
         if self.stop && !std::mem::replace(&mut self.ended, true) {
             cx.stop();
         }
@@ -218,17 +209,13 @@ impl Element for FromSummary {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.lines.open(cx)?;
         self.timer = Some(cx.new_timer());
-        if cx.is_push_output(0) {
-            let task = cx.new_task();
-            self.room = cx.downstream(0, Some(task));
-            self.task = Some(task);
-        }
+        self.output.init(cx);
         self.wake(cx);
         Ok(())
     }
 
     fn run(&mut self, cx: &mut Cx<'_>, task: TaskId, batch: &mut Batch) -> Ran {
-        if !self.active || !self.room.any() {
+        if !self.active || !self.output.has_room() {
             return Ran::IDLE;
         }
         // One at a time, as they would come.
@@ -248,11 +235,11 @@ impl Element for FromSummary {
 
     fn pull(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) {
         if !self.active {
-            return self.packets.lower();
+            return self.output.lower();
         }
         match self.next(cx) {
             Found::One(packet) => drop(batch.push(packet)), // a batch that is asked for has room
-            Found::Wait => self.packets.lower(),
+            Found::Wait => self.output.lower(),
             Found::End => self.end(cx),
         }
     }
@@ -262,9 +249,6 @@ impl Element for FromSummary {
     }
 
     fn notice(&self, kind: Kind, _: usize) -> Notice {
-        match kind {
-            Kind::Packets => Notice::Signal(self.packets.clone()),
-            Kind::Room => Notice::Continue,
-        }
+        self.output.notice(kind)
     }
 }

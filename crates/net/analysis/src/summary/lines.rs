@@ -376,13 +376,7 @@ fn parse_flow(words: &[&str]) -> Option<Flow> {
 }
 
 fn parse_protocol(word: &str) -> Option<u8> {
-    let known = wire::names::PROTOCOLS.iter().find(|(name, _)| *name == word);
-    match word {
-        "T" => Some(Protocol::TCP.0),
-        "U" => Some(Protocol::UDP.0),
-        "I" => Some(Protocol::ICMP.0),
-        _ => known
-            .map(|(_, protocol)| protocol.0)
-            .or_else(|| unsigned(word).and_then(|number| u8::try_from(number).ok())),
-    }
+    let named = || wire::names::PROTOCOLS.iter().find(|(name, _)| *name == word).map(|(_, it)| *it);
+    let numbered = || unsigned(word).and_then(|number| u8::try_from(number).ok());
+    value::lettered(word).or_else(named).map(|protocol| protocol.0).or_else(numbered)
 }

@@ -183,7 +183,7 @@ const ROUTES: [(&str, u8); 3] = [
     ("lsrr{", option::LOOSE_SOURCE_ROUTE),
 ];
 
-/// IP options.
+/// The options of an IP header as bytes; `None` if the text is not right.
 pub(super) fn ip(text: &str) -> Option<Vec<u8>> {
     parse(text, |text, out| {
         for (name, kind) in ROUTES {

@@ -15,13 +15,13 @@ use graph::ip_header::u32_at;
 pub(crate) const PADDING: u32 = 1;
 /// Maximum segment size.
 pub(crate) const MSS: u32 = 2;
-/// Window scale.
+/// Window scale (RFC 7323).
 pub(crate) const WSCALE: u32 = 4;
 /// Selective acknowledgements, and whether they are permitted.
 pub(crate) const SACK: u32 = 8;
 /// Timestamps (RFC 7323).
 pub(crate) const TIME: u32 = 16;
-/// All others.
+/// All kinds of options that have no bit of their own here.
 pub(crate) const OTHERS: u32 = 32;
 /// All kinds of options.
 pub(crate) const ALL: u32 = u32::MAX;

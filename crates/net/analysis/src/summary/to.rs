@@ -18,7 +18,6 @@ use port::Reason;
 /// Lines that one packet may make.
 const MOST_LINES: u32 = 1 << 16;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "ToIPSummaryDump",
     brief: "writes a line about each packet to a file",
@@ -104,7 +103,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// A `ToIPSummaryDump` element; [`CLASS`] says what it does.
 pub struct ToSummary {
     path: String,
     fields: Vec<&'static Known>,

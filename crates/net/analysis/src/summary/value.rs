@@ -8,6 +8,7 @@ use super::builder::PacketBuilder;
 use super::options::{ALL, NOT_TIME, SACK};
 use super::{Binary, FLAGS, Field, Known, option_text};
 use crate::timestamp::span;
+use wire::ip::Protocol;
 use wire::names::{code_number, type_number};
 
 /// What a line says of a field.
@@ -49,19 +50,10 @@ pub(super) fn from_text(known: &Known, text: &str, builder: &PacketBuilder) -> O
             .map(Said::Number),
         IpSrc | IpDst => text.parse::<Ipv4Addr>().ok().map(|address| Said::Number(address.to_bits())),
         IpFrag | IpFragOff => fragment(text, builder.minor_version).map(Said::Number),
-        IpProto => match text {
-            "T" => Some(Said::Number(6)),
-            "U" => Some(Said::Number(17)),
-            "I" => Some(Said::Number(1)),
-            _ => number(255),
-        },
-        IpEcn => match text {
-            "no" => Some(Said::Number(0)),
-            "ect1" | "ECT(1)" => Some(Said::Number(1)),
-            "ect2" | "ECT(0)" => Some(Said::Number(2)),
-            "ce" | "CE" => Some(Said::Number(3)),
-            _ => number(3),
-        },
+        IpProto => {
+            lettered(text).map_or_else(|| number(255), |protocol| Some(Said::Number(protocol.0.into())))
+        }
+        IpEcn => ecn(text).map_or_else(|| number(3), |ecn| Some(Said::Number(ecn))),
         IpOpt => options(text, option_text::ip),
         TcpOpt => options(text, |text| option_text::tcp(text, ALL)),
         TcpNtOpt => options(text, |text| option_text::tcp(text, NOT_TIME)),
@@ -82,6 +74,27 @@ pub(super) fn from_text(known: &Known, text: &str, builder: &PacketBuilder) -> O
             Binary::Bytes(2) => number(0xFFFF),
             _ => number(u32::MAX),
         },
+    }
+}
+
+/// A protocol by the letter that summaries have for it.
+pub(super) fn lettered(text: &str) -> Option<Protocol> {
+    match text {
+        "T" => Some(Protocol::TCP),
+        "U" => Some(Protocol::UDP),
+        "I" => Some(Protocol::ICMP),
+        _ => None,
+    }
+}
+
+/// The two bits of congestion notification by name, as Click's summaries have them.
+fn ecn(text: &str) -> Option<u32> {
+    match text {
+        "no" => Some(0),
+        "ect1" | "ECT(1)" => Some(1),
+        "ect2" | "ECT(0)" => Some(2),
+        "ce" | "CE" => Some(3),
+        _ => None,
     }
 }
 
