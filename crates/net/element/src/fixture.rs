@@ -9,7 +9,7 @@ use graph::{Console, Options, Refused, Registry, Router, Shared};
 
 /// A router and what it printed.
 pub struct Rig {
-    /// The router.
+    /// The router; its time is simulated if it has one thread.
     pub router: Router,
     printed: Arc<Mutex<String>>,
 }

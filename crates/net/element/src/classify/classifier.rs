@@ -13,7 +13,6 @@ use super::program::{Program, Rule, Test, To};
 use super::{straight, tree};
 use crate::kernels::each;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "Classifier",
     brief: "sorts packets by their bytes",
@@ -107,7 +106,7 @@ fn clause_tests(clause: &str) -> Result<Vec<Test>, String> {
     Ok(tests)
 }
 
-/// See [`CLASS`].
+/// A `Classifier` element; [`CLASS`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Classifier {
     program: Program,

@@ -24,7 +24,7 @@ pub(super) enum Expr {
 }
 
 impl Expr {
-    /// Holds always.
+    /// The expression that holds for each packet.
     pub(super) const TRUE: Expr = Expr::All(vec![]);
 
     /// A test of bytes; of none, it holds.
@@ -115,7 +115,6 @@ impl Graph {
         }
     }
 
-    /// All steps.
     pub(super) fn into_steps(self) -> Vec<Step> {
         self.steps
     }

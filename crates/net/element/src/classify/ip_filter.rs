@@ -24,7 +24,6 @@ const DOC: &str = "Expressions are made of conditions like `src host 10.0.0.1`, 
      parentheses; `-`, `any` and `all` hold for every packet. A packet that ends before what a condition \
      looks at does not fulfil it. IP headers must have been found before.";
 
-/// The class.
 pub static FILTER: Class = Class {
     name: "IPFilter",
     brief: "lets IP packets pass, or sorts them, by rules",
@@ -51,7 +50,6 @@ pub static FILTER: Class = Class {
     ..Class::BASE
 };
 
-/// The class.
 pub static CLASSIFIER: Class = Class {
     name: "IPClassifier",
     brief: "sorts IP packets by expressions",

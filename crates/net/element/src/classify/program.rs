@@ -67,7 +67,7 @@ pub struct Step {
 pub struct Rule {
     /// Each with whether it must hold.
     pub tests: Vec<(Test, bool)>,
-    /// Where to.
+    /// Where packets go for which all tests are as they must be.
     pub to: To,
 }
 

@@ -19,7 +19,6 @@ const BACKLOG: usize = 500_000;
 /// What each client is told first.
 const GREETING: &str = "Click::ChatterSocket/1.0\r\n";
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "ChatterSocket",
     brief: "tells other programs what the router says",
@@ -81,7 +80,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// The element.
+/// A `ChatterSocket` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct ChatterSocket {
     listener: Listener,

@@ -156,7 +156,6 @@ pub static ALIGNMENT_INFO: Class = Class {
     ..Class::BASE
 };
 
-/// A message.
 pub static MESSAGE: Class = Class {
     name: "Message",
     brief: "prints a message when the router is built",
@@ -197,7 +196,6 @@ impl Element for Message {
     }
 }
 
-/// Always wrong.
 pub static ERROR: Class = Class {
     name: "Error",
     brief: "keeps a router from being built",

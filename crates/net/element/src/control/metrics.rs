@@ -21,7 +21,6 @@ const MAX_REQUEST: usize = 8 << 10;
 /// How long a connection may last, with its request and its answer.
 const MAX_STAY_NS: i64 = 60_000_000_000;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "Metrics",
     brief: "serves counters of all elements and ports to Prometheus",
@@ -76,7 +75,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// The element.
+/// A `Metrics` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct Metrics {
     listener: Listener,

@@ -21,28 +21,28 @@ pub enum Request {
     Nothing,
     /// Reads a handler.
     Read {
-        /// Its name.
+        /// The handler's name, `ELEMENT.HANDLER` or a global one.
         handler: String,
         /// What it is asked with.
         parameter: String,
     },
     /// Writes a handler.
     Write {
-        /// Its name.
+        /// The handler's name, `ELEMENT.HANDLER` or a global one.
         handler: String,
         /// What is written.
         value: String,
     },
     /// Asks whether a handler can be read, or written.
     Check {
-        /// Its name.
+        /// The handler's name, `ELEMENT.HANDLER` or a global one.
         handler: String,
         /// Whether it is to be written.
         write: bool,
     },
     /// A binary call of the kernel's kind, of which there are none.
     Llrpc {
-        /// Which: `element#number`.
+        /// Which call is meant: `element#number`.
         name: String,
         /// What comes with it.
         data: Vec<u8>,

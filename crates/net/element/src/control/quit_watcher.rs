@@ -7,7 +7,6 @@ use graph::{Class, Cx, Element, Refused, TimerId};
 /// How often it looks.
 const INTERVAL_NS: i64 = 10_000_000;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "QuitWatcher",
     brief: "stops the router when an element's task waits for nothing more",
@@ -22,7 +21,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// A `QuitWatcher` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct QuitWatcher {
     elements: Vec<String>,

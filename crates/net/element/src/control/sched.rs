@@ -6,7 +6,6 @@ use graph::lang::args::words;
 use graph::plan::schedule_info::TICKETS;
 use graph::{Class, Element, Fault};
 
-/// Which thread.
 pub static STATIC_THREAD_SCHED: Class = Class {
     name: "StaticThreadSched",
     brief: "says which thread runs an element's tasks",
@@ -36,7 +35,6 @@ pub static STATIC_THREAD_SCHED: Class = Class {
     ..Class::BASE
 };
 
-/// Any thread.
 pub static BALANCED_THREAD_SCHED: Class = Class {
     name: "BalancedThreadSched",
     brief: "shares elements' tasks out among the threads",
@@ -62,7 +60,6 @@ pub static BALANCED_THREAD_SCHED: Class = Class {
     ..Class::BASE
 };
 
-/// How often.
 pub static SCHEDULE_INFO: Class = Class {
     name: "ScheduleInfo",
     brief: "says how often an element's tasks have a turn",

@@ -109,7 +109,7 @@ enum Rest {
     Return,
 }
 
-/// See [`CLASS`].
+/// A `Script` or `DriverManager` element; [`CLASS`] and [`DRIVER_MANAGER`] say what they do.
 #[derive(Debug)]
 pub struct Script {
     name: String,

@@ -21,7 +21,6 @@ const HANDLERS: Handlers<ControlSocket> = Handlers(&[
         .only_if(|socket| !socket.listener.is_port()),
 ]);
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "ControlSocket",
     brief: "lets other programs read and write handlers",
@@ -103,7 +102,7 @@ fn lines(told: &[Complaint], refused: Option<Refused>) -> String {
     all.map(|line| line + "\n").collect()
 }
 
-/// The element.
+/// A `ControlSocket` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct ControlSocket {
     name: String,

@@ -62,7 +62,7 @@ pub static REWRITE: Class = Class {
     ..Class::BASE
 };
 
-/// See [`MIRROR`].
+/// An `EtherMirror` element; [`MIRROR`] says what it does.
 #[derive(Debug, Clone)]
 pub struct EtherMirror;
 
@@ -79,7 +79,7 @@ impl PerPacket for EtherMirror {
     }
 }
 
-/// See [`REWRITE`].
+/// An `EtherRewrite` element; [`REWRITE`] says what it does.
 #[derive(Debug, Clone)]
 pub struct EtherRewrite {
     header: SharedHeader,

@@ -44,7 +44,6 @@ pub static GET: Class = Class {
     ..Class::BASE
 };
 
-/// A constant.
 pub static SET: Class = Class {
     name: "SetEtherAddress",
     brief: "sets an annotation to an Ethernet address",
@@ -122,7 +121,7 @@ pub static ENSURE: Class = Class {
     ..Class::BASE
 };
 
-/// Reads OFFSET.
+/// Reads OFFSET: `src`, `dst` or a number of bytes into the packet.
 fn offset(conf: &mut Conf<'_>) -> Result<usize, Fault> {
     let text: String = conf.mandatory("OFFSET")?;
     match text.trim().to_ascii_lowercase().as_str() {
@@ -145,7 +144,7 @@ fn unpacked(packed: u64) -> [u8; 6] {
     [a, b, c, d, e, f]
 }
 
-/// See [`GET`].
+/// A `GetEtherAddress` element; [`GET`] says what it does.
 #[derive(Debug, Clone)]
 pub struct GetEtherAddress {
     from: usize,
@@ -166,7 +165,7 @@ impl PerPacket for GetEtherAddress {
     }
 }
 
-/// See [`SET`].
+/// A `SetEtherAddress` element; [`SET`] says what it does.
 #[derive(Debug, Clone)]
 pub struct SetEtherAddress {
     address: Ethernet,
@@ -185,7 +184,7 @@ impl PerPacket for SetEtherAddress {
     }
 }
 
-/// See [`STORE`].
+/// A `StoreEtherAddress` element; [`STORE`] says what it does.
 #[derive(Debug, Clone)]
 pub struct StoreEtherAddress {
     address: Arc<AtomicU64>,
@@ -206,7 +205,7 @@ impl PerPacket for StoreEtherAddress {
     }
 }
 
-/// See [`ENSURE`].
+/// An `EnsureEther` element; [`ENSURE`] says what it does.
 #[derive(Debug, Clone)]
 pub struct EnsureEther {
     header: [u8; LEN],

@@ -23,7 +23,6 @@ use crate::kernels;
 use graph::annotation::{PacketAnnotations, VLAN_TCI};
 use port::Reason;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "ARPQuerier",
     brief: "puts Ethernet headers in front of IPv4 packets, and asks for the addresses it needs",
@@ -176,7 +175,7 @@ const NO_HEADROOM: usize = 2;
 const NO_BUFFERS: usize = 3;
 const UNCONFIGURED: usize = 4;
 
-/// See [`CLASS`].
+/// An `ARPQuerier` element; [`CLASS`] says what it does.
 pub struct ArpQuerier {
     host: Arc<Host>,
     table: Arc<SharedTable>,

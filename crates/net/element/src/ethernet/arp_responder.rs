@@ -19,7 +19,6 @@ use crate::kernels::each;
 use graph::annotation::{PacketAnnotations, VLAN_TCI};
 use port::Reason;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "ARPResponder",
     brief: "answers ARP requests",
@@ -163,7 +162,7 @@ impl Table {
     }
 }
 
-/// See [`CLASS`].
+/// An `ARPResponder` element; [`CLASS`] says what it does.
 #[derive(Debug, Clone)]
 pub struct ArpResponder {
     table: Arc<RwLock<Table>>,
@@ -236,7 +235,7 @@ impl PerPacket for ArpResponder {
     }
 }
 
-/// See [`FAKER`].
+/// An `ARPFaker` element; [`FAKER`] says what it does.
 #[derive(Debug)]
 pub struct ArpFaker(Repr);
 

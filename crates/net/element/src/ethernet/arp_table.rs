@@ -37,7 +37,6 @@ pub(super) const TIMEOUT: Argument = keyword("TIMEOUT", "how long an answer coun
 pub(super) const EVICTIONS: &str = "addresses forgotten early, because others needed their place";
 pub(super) const SUPPRESSED: &str = "requests not sent, because of REQUEST_RATE";
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "ARPTable",
     brief: "keeps who has which IPv4 address, for several ARPQueriers",
@@ -236,7 +235,7 @@ fn word<'a>(words: &mut impl Iterator<Item = &'a str>, what: &str) -> Result<&'a
     words.next().ok_or_else(|| format!("{what}: required argument missing"))
 }
 
-/// See [`CLASS`].
+/// An `ARPTable` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct ArpTable {
     table: Arc<SharedTable>,

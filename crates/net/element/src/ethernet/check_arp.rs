@@ -18,7 +18,6 @@ use crate::kernels::each;
 const REASONS: [Reason; 4] =
     [Reason::Tiny, Reason::TooSmallForAddresses, Reason::BadHardware, Reason::BadProtocol];
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "CheckARPHeader",
     brief: "lets only sound ARP messages pass",
@@ -52,7 +51,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// A `CheckARPHeader` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct CheckArpHeader {
     offset: usize,

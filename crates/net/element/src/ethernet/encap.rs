@@ -25,7 +25,7 @@ pub(super) const DST: Argument = mandatory("DST", "the destination address");
 
 /// An element that puts one header in front of all packets.
 pub(super) trait OneHeader {
-    /// The header.
+    /// The header as it stands, which handlers can change.
     fn header(&self) -> &SharedHeader;
 }
 
@@ -59,7 +59,6 @@ pub(super) const fn ethertype<T: OneHeader>(name: &'static str, about: &'static 
     )
 }
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "EtherEncap",
     brief: "puts an Ethernet header in front of packets",
@@ -200,7 +199,7 @@ pub(super) fn prepend(packet: &mut Packet, header: &[u8]) -> bool {
     }
 }
 
-/// See [`CLASS`].
+/// An `EtherEncap` element; [`CLASS`] says what it does.
 #[derive(Debug, Clone)]
 pub struct EtherEncap {
     header: SharedHeader,

@@ -14,7 +14,6 @@ use port::Reason;
 use wire::MacAddress;
 use wire::ethernet::Addresses;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "EtherSwitch",
     brief: "a learning Ethernet switch",
@@ -138,7 +137,7 @@ impl Table {
     }
 }
 
-/// See [`CLASS`].
+/// An `EtherSwitch` or `ListenEtherSwitch` element; [`CLASS`] and [`LISTEN`] say what they do.
 #[derive(Debug)]
 pub struct EtherSwitch {
     table: Arc<Mutex<Table>>,

@@ -12,7 +12,6 @@ use wire::ethernet::Addresses;
 
 use crate::kernels::each;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "HostEtherFilter",
     brief: "lets only Ethernet frames to this host pass",
@@ -46,7 +45,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// A `HostEtherFilter` element; [`CLASS`] says what it does.
 #[derive(Debug, Clone)]
 pub struct HostEtherFilter {
     address: Ethernet,

@@ -8,7 +8,6 @@ use memory::annotation::Header;
 
 use crate::kernels::each;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "MarkMACHeader",
     brief: "says where packets' link header is",
@@ -35,7 +34,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// A `MarkMACHeader` element; [`CLASS`] says what it does.
 #[derive(Debug, Clone)]
 pub struct MarkMacHeader {
     offset: usize,

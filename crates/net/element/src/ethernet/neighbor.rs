@@ -147,7 +147,7 @@ const IN_VAIN: usize = 1;
 const NO_HEADROOM: usize = 2;
 const NO_BUFFERS: usize = 3;
 
-/// See [`ADVERTISER`].
+/// An `IP6NDAdvertiser` element; [`ADVERTISER`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Advertiser {
     entries: Arc<[(Prefix6, Ethernet)]>,
@@ -188,7 +188,7 @@ impl PerPacket for Advertiser {
     }
 }
 
-/// See [`SOLICITOR`].
+/// An `IP6NDSolicitor` element; [`SOLICITOR`] says what it does.
 pub struct Solicitor {
     resolver: Resolver<Ipv6Addr>,
     table: Arc<SharedTable<Ipv6Addr>>,

@@ -10,7 +10,7 @@ use memory::Packet;
 
 use super::arp_table::{Address, SharedTable};
 
-/// The keyword.
+/// The keyword that elements with such a timer take.
 pub(super) const GIVE_UP: Argument = keyword(
     "GIVE_UP",
     "how long packets wait, asked for each second, 0 for as long as there is room; 3 s with three outputs, else 0",

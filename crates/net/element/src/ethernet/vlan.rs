@@ -323,7 +323,7 @@ impl Tag {
     }
 }
 
-/// See [`ENCAP`].
+/// A `VLANEncap` element; [`ENCAP`] says what it does.
 #[derive(Debug, Clone)]
 pub struct VlanEncap {
     tag: Tag,
@@ -358,7 +358,7 @@ impl PerPacket for VlanEncap {
     }
 }
 
-/// See [`DECAP`].
+/// A `VLANDecap` element; [`DECAP`] says what it does.
 #[derive(Debug, Clone)]
 pub struct VlanDecap {
     annotate: bool,
@@ -390,7 +390,7 @@ impl PerPacket for VlanDecap {
     }
 }
 
-/// See [`ETHER_ENCAP`].
+/// An `EtherVLANEncap` element; [`ETHER_ENCAP`] says what it does.
 #[derive(Debug, Clone)]
 pub struct EtherVlanEncap {
     header: SharedHeader,
@@ -431,7 +431,7 @@ impl PerPacket for EtherVlanEncap {
     }
 }
 
-/// See [`STRIP`].
+/// A `StripEtherVLANHeader` element; [`STRIP`] says what it does.
 #[derive(Debug, Clone)]
 pub struct StripHeader {
     native: Option<u16>,
@@ -459,7 +459,7 @@ impl PerPacket for StripHeader {
     }
 }
 
-/// See [`ANNOTATE`].
+/// A `SetVLANAnno` element; [`ANNOTATE`] says what it does.
 #[derive(Debug, Clone)]
 pub struct SetVlanAnno(Tag);
 

@@ -11,7 +11,6 @@ use port::Reason;
 
 const REASONS: &[Reason] = &[Reason::NotIcmp, Reason::BadLength, Reason::BadIcmpChecksum];
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "CheckICMPHeader",
     brief: "lets only packets with a sound ICMP message pass",

@@ -15,7 +15,6 @@ use graph::annotation::PacketAnnotations;
 use graph::ip_header;
 use port::Reason;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "ICMPIPEncap",
     brief: "makes an ICMP message of each packet",
@@ -68,7 +67,7 @@ pub static CLASS: Class = Class {
 const SRC: usize = 0;
 const DST: usize = 1;
 
-/// See [`CLASS`].
+/// An `ICMPIPEncap` element; [`CLASS`] says what it does.
 #[derive(Debug, Clone)]
 pub struct IcmpIpEncap {
     ends: Arc<[AtomicU32; 2]>,

@@ -21,7 +21,6 @@ use graph::annotation::{FIX_IP_SRC, ICMP_PARAMETER_PROBLEM, PacketAnnotations};
 use graph::ip_header;
 use port::Reason;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "ICMPError",
     brief: "makes an ICMP error message for the sender of each packet",
@@ -110,7 +109,7 @@ impl Default for Numbers {
     }
 }
 
-/// See [`CLASS`].
+/// An `ICMPError` element; [`CLASS`] says what it does.
 #[derive(Debug, Clone)]
 pub struct IcmpError {
     /// Source, MTU and path MTU: the same in all threads.

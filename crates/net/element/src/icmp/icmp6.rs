@@ -74,7 +74,7 @@ pub static RESPONDER: Class = Class {
 /// What every link can carry (RFC 8200, 5).
 const MOST: usize = 1280;
 
-/// See [`ERROR`].
+/// An `ICMP6Error` element; [`ERROR`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Icmp6Error {
     src: Ipv6Addr,
@@ -154,7 +154,7 @@ impl PerPacket for Icmp6Error {
     }
 }
 
-/// See [`RESPONDER`].
+/// An `ICMP6PingResponder` element; [`RESPONDER`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Ping6Responder;
 

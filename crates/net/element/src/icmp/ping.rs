@@ -77,7 +77,7 @@ pub static ENCAP: Class = Class {
     ..Class::BASE
 };
 
-/// See [`RESPONDER`].
+/// An `ICMPPingResponder` element; [`RESPONDER`] says what it does.
 #[derive(Debug, Clone)]
 pub struct PingResponder;
 
@@ -107,7 +107,7 @@ impl PerPacket for PingResponder {
     }
 }
 
-/// See [`ENCAP`].
+/// An `ICMPPingEncap` element; [`ENCAP`] says what it does.
 #[derive(Debug, Clone)]
 pub struct PingEncap {
     ends: Arc<[AtomicU32; 2]>,

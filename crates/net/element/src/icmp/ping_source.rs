@@ -19,7 +19,6 @@ use graph::annotation::PacketAnnotations;
 use graph::ip_header;
 use port::Reason;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "ICMPPingSource",
     brief: "sends ICMP echo requests, and measures how long answers take",
@@ -228,7 +227,7 @@ impl Answers {
     }
 }
 
-/// See [`CLASS`].
+/// An `ICMPPingSource` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct PingSource {
     src: Ipv4Addr,

@@ -23,7 +23,7 @@ const BLOCK: usize = 64;
 /// The longest train of packets of one flow.
 const LONGEST: u64 = 128;
 
-/// The class.
+/// The class `FlowSource`: frames of many flows, made once and sent again and again.
 pub static CLASS: Class = Class {
     name: "FlowSource",
     brief: "sends UDP packets of many flows from memory",
@@ -233,7 +233,7 @@ pub fn trains(
         .collect()
 }
 
-/// See [`CLASS`].
+/// A `FlowSource` element; [`CLASS`] says what it does.
 pub struct FlowSource {
     /// All frames, one after the other, each in whole blocks.
     frames: Vec<[u8; BLOCK]>,

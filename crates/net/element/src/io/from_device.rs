@@ -61,7 +61,6 @@ const IGNORED: &[(&str, &str)] = &[
 /// What is said of a port's counters when there is no port.
 const LOST: &str = "the port is not open";
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "FromDevice",
     brief: "receives packets from a port",
@@ -285,7 +284,7 @@ struct Marks {
     vlan: bool,
 }
 
-/// See [`CLASS`].
+/// A `FromDevice` element; [`CLASS`] says what it does.
 pub struct FromDevice {
     name: String,
     router_ports: Arc<RouterPorts>,

@@ -22,7 +22,6 @@ const BURST: usize = 32;
 /// How long a full socket is left alone at first, and at most.
 const BACKOFF_NS: (i64, i64) = (1_000, 100_000_000);
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "RawSocket",
     brief: "sends IP packets through the host, and receives those of a protocol",
@@ -75,7 +74,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// A `RawSocket` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct RawSocket {
     protocol: u8,

@@ -56,7 +56,7 @@ pub struct Receiving {
     pub queues: Option<usize>,
     /// Others may receive from the port as well, from queues of theirs.
     pub shares: bool,
-    /// Which threads.
+    /// Which threads are to receive, as the element's arguments say.
     pub request: ThreadRequest,
     /// Its port's node does not matter.
     pub anywhere: bool,
@@ -82,7 +82,7 @@ pub struct Use {
     pub queue: usize,
     /// The element's number.
     pub element: usize,
-    /// The thread.
+    /// The number of the router's thread that polls the queue.
     pub lane: usize,
     /// Another thread uses it too, and waits for it at times.
     pub shared: bool,

@@ -22,7 +22,6 @@ const BURST: usize = 32;
 /// How long a pushed packet waits for room before it is looked whether the router ends.
 const TIME_LIMIT_NS: i64 = 50_000_000;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "Socket",
     brief: "sends packets to another program, and makes packets of what it sends",
@@ -105,27 +104,7 @@ fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>) -> Result<Socket, Fault> {
     let stamp = conf.keyword("TIMESTAMP")?.unwrap_or(true);
     let (allow, deny) = (conf.keyword("ALLOW")?, conf.keyword("DENY")?);
     let verbose = conf.keyword("VERBOSE")?.unwrap_or(false);
-    let word = word.to_ascii_uppercase();
-    let (kind, remote, local) = match word.as_str() {
-        "TCP" | "UDP" => {
-            let (kind, ports) = if word == "TCP" { (Kind::Tcp, "tcp port") } else { (Kind::Udp, "udp port") };
-            let address: Ipv4Addr = conf.mandatory("ADDR")?;
-            let port = port(conf, ports, true)?.unwrap_or(0);
-            let own: Option<Ipv4Addr> = conf.positional("LOCAL_ADDR")?;
-            let own_port = self::port(conf, ports, false)?.unwrap_or(0);
-            let local = (own_port != 0).then(|| Remote::ip(own.unwrap_or(Ipv4Addr::UNSPECIFIED), own_port));
-            (kind, Remote::ip(address, port), local)
-        }
-        "UNIX" | "UNIX_DGRAM" => {
-            let kind = if word == "UNIX" { Kind::Stream } else { Kind::Datagram };
-            let file: String = conf.mandatory("FILENAME")?;
-            let own: Option<String> = conf.positional("LOCAL_FILENAME")?;
-            let remote = Remote::file(&file).ok_or_else(|| format!("remote filename '{file}' too long"))?;
-            let local = own.map(|own| Remote::file(&own).ok_or(format!("local filename '{own}' too long")));
-            (kind, remote, local.transpose()?)
-        }
-        _ => return Err(format!("unknown socket type `{word}'").into()),
-    };
+    let (kind, remote, local) = ends(conf, &word.to_ascii_uppercase())?;
     conf.complete()?;
     let what = if kind == Kind::Datagram { SystemUse::Datagrams } else { SystemUse::Clients };
     let own = if client { local.as_ref() } else { Some(&remote) };
@@ -153,6 +132,30 @@ fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>) -> Result<Socket, Fault> {
     })
 }
 
+/// What kind of socket is meant by a type, the address that is mandatory, and the local one.
+fn ends(conf: &mut Conf<'_>, word: &str) -> Result<(Kind, Remote, Option<Remote>), Fault> {
+    match word {
+        "TCP" | "UDP" => {
+            let (kind, ports) = if word == "TCP" { (Kind::Tcp, "tcp port") } else { (Kind::Udp, "udp port") };
+            let address: Ipv4Addr = conf.mandatory("ADDR")?;
+            let port = port(conf, ports, true)?.unwrap_or(0);
+            let own: Option<Ipv4Addr> = conf.positional("LOCAL_ADDR")?;
+            let own_port = self::port(conf, ports, false)?.unwrap_or(0);
+            let local = (own_port != 0).then(|| Remote::ip(own.unwrap_or(Ipv4Addr::UNSPECIFIED), own_port));
+            Ok((kind, Remote::ip(address, port), local))
+        }
+        "UNIX" | "UNIX_DGRAM" => {
+            let kind = if word == "UNIX" { Kind::Stream } else { Kind::Datagram };
+            let file: String = conf.mandatory("FILENAME")?;
+            let own: Option<String> = conf.positional("LOCAL_FILENAME")?;
+            let remote = Remote::file(&file).ok_or_else(|| format!("remote filename '{file}' too long"))?;
+            let local = own.map(|own| Remote::file(&own).ok_or(format!("local filename '{own}' too long")));
+            Ok((kind, remote, local.transpose()?))
+        }
+        _ => Err(format!("unknown socket type `{word}'").into()),
+    }
+}
+
 /// A port, by number or name.
 fn port(conf: &mut Conf<'_>, names: &'static str, first: bool) -> Result<Option<u16>, Fault> {
     let key = if first { "PORT" } else { "LOCAL_PORT" };
@@ -167,7 +170,7 @@ fn port(conf: &mut Conf<'_>, names: &'static str, first: bool) -> Result<Option<
 /// A socket, and its watch.
 type Watched = (Arc<OwnedFd>, WatchId);
 
-/// See [`CLASS`].
+/// A `Socket`, `FromSocket` or `ToSocket` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct Socket {
     kind: Kind,

@@ -36,7 +36,6 @@ const IGNORED: &[(&str, &str)] = &[
     ("DEBUG", "--explain says all"),
 ];
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "ToDevice",
     brief: "sends packets on a port",
@@ -103,7 +102,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// A `ToDevice` element; [`CLASS`] says what it does.
 pub struct ToDevice {
     name: String,
     router_ports: Arc<RouterPorts>,

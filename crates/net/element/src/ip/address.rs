@@ -123,7 +123,7 @@ enum From {
     Header(usize),
 }
 
-/// See [`FROM_PACKET`].
+/// A `GetIPAddress` element; [`FROM_PACKET`] says what it does.
 #[derive(Debug, Clone)]
 pub struct GetIpAddress {
     from: From,
@@ -155,7 +155,7 @@ impl PerPacket for GetIpAddress {
     }
 }
 
-/// See [`CONSTANT`].
+/// A `SetIPAddress` element; [`CONSTANT`] says what it does.
 #[derive(Debug, Clone)]
 pub struct SetIpAddress {
     address: Arc<AtomicU32>,
@@ -174,7 +174,7 @@ impl PerPacket for SetIpAddress {
     }
 }
 
-/// See [`INTO_PACKET`].
+/// A `StoreIPAddress` element; [`INTO_PACKET`] says what it does.
 #[derive(Debug, Clone)]
 pub struct StoreIpAddress {
     address: Option<Ipv4Addr>,

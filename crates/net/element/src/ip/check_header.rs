@@ -47,7 +47,6 @@ const REASONS: [Reason; 6] = [
     Reason::BadSource,
 ];
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "CheckIPHeader",
     brief: "lets only packets with a sound IPv4 header pass",
@@ -94,7 +93,7 @@ pub struct Checks {
     pub sources: bool,
 }
 
-/// See [`CLASS`].
+/// A `CheckIPHeader` or `CheckIPHeader2` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct CheckIpHeader {
     offset: usize,

@@ -96,7 +96,7 @@ pub static OUTPUT: Class = Class {
 /// Bytes of an Ethernet header.
 const ETHER: usize = wire::ethernet::HEADER_LEN;
 
-/// See [`INPUT`].
+/// An `IPInputCombo` element; [`INPUT`] says what it does.
 #[derive(Debug)]
 pub struct IpInputCombo {
     color: u8,
@@ -119,7 +119,7 @@ impl PerPacket for IpInputCombo {
     }
 }
 
-/// See [`OUTPUT`].
+/// An `IPOutputCombo` element; [`OUTPUT`] says what it does.
 #[derive(Debug)]
 pub struct IpOutputCombo {
     color: u8,

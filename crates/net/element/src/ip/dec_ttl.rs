@@ -13,7 +13,6 @@ use crate::kernels::each;
 use graph::ip_header;
 use port::Reason;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "DecIPTTL",
     brief: "takes one hop from packets' time to live",
@@ -53,7 +52,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// A `DecIPTTL` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct DecIpTtl {
     active: Arc<AtomicBool>,

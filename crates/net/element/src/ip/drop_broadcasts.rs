@@ -9,7 +9,6 @@ use port::Reason;
 
 use crate::kernels::each;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "DropBroadcasts",
     brief: "drops packets that came as link-level broadcasts",
@@ -31,7 +30,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// A `DropBroadcasts` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct DropBroadcasts {
     drops: PerThreadCounter,

@@ -14,7 +14,6 @@ use graph::annotation::PacketAnnotations;
 use graph::ip_header;
 use port::Reason;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "IPEncap",
     brief: "puts an IPv4 header in front of packets",
@@ -146,7 +145,7 @@ impl Set {
     }
 }
 
-/// See [`CLASS`].
+/// An `IPEncap` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct IpEncap {
     set: Arc<RwLock<Set>>,

@@ -2,7 +2,6 @@
 
 use graph::{Class, Element};
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "IPFieldInfo",
     brief: "stands for the names of IP's header fields",

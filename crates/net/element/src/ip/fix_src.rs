@@ -12,7 +12,6 @@ use crate::kernels::each;
 use graph::annotation::{FIX_IP_SRC, PacketAnnotations};
 use graph::ip_header;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "FixIPSrc",
     brief: "sets the source address of packets that ask for it",
@@ -31,7 +30,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// A `FixIPSrc` element; [`CLASS`] says what it does.
 #[derive(Debug, Clone)]
 pub struct FixIpSrc {
     address: Ipv4Addr,

@@ -17,7 +17,7 @@ use graph::annotation::{DST_IP6, PacketAnnotations};
 /// Where a route leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Hop<A> {
-    /// The output.
+    /// The number of the element's output that packets leave by.
     pub port: u16,
     /// The next hop's address; zero when the destination is on the link itself.
     pub gateway: A,
@@ -58,7 +58,7 @@ impl Family for u128 {
 
 /// What a table says of a packet.
 pub(crate) trait NextHop {
-    /// The output.
+    /// The number of the element's output that the packet leaves by.
     fn port(&self) -> u16;
 
     /// Prepares a packet for its way there.

@@ -12,7 +12,6 @@ use wire::ipv4_option as option;
 use graph::ip_header;
 use port::Reason;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "IPFragmenter",
     brief: "sends IP packets that are too long in fragments",
@@ -55,7 +54,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// An `IPFragmenter` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct IpFragmenter {
     mtu: usize,

@@ -19,7 +19,6 @@ use graph::annotation::{ICMP_PARAMETER_PROBLEM, PacketAnnotations};
 use graph::ip_header;
 use port::Reason;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "IPGWOptions",
     brief: "records route and time in packets that ask for it",
@@ -54,7 +53,7 @@ pub static CLASS: Class = Class {
 
 const DAY_MS: i64 = 86_400_000;
 
-/// See [`CLASS`].
+/// An `IPGWOptions` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct IpGwOptions {
     address: Ipv4Addr,

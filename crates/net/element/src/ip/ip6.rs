@@ -167,7 +167,7 @@ pub(crate) fn split(packet: &Packet) -> Option<(ipv6::Header<&[u8; LEN]>, &[u8])
     Some((ipv6::Header::new(header), rest))
 }
 
-/// See [`CHECK`].
+/// A `CheckIP6Header` element; [`CHECK`] says what it does.
 #[derive(Debug)]
 pub struct CheckIp6Header {
     offset: usize,
@@ -221,7 +221,7 @@ impl PerPacket for CheckIp6Header {
     }
 }
 
-/// See [`MARK`].
+/// A `MarkIP6Header` element; [`MARK`] says what it does.
 #[derive(Debug, Clone)]
 pub struct MarkIp6Header {
     offset: usize,
@@ -239,7 +239,7 @@ impl PerPacket for MarkIp6Header {
     }
 }
 
-/// See [`DEC_HOPS`].
+/// A `DecIP6HLIM` element; [`DEC_HOPS`] says what it does.
 #[derive(Debug)]
 pub struct DecIp6Hlim {
     drops: PerThreadCounter,
@@ -267,7 +267,7 @@ impl PerPacket for DecIp6Hlim {
     }
 }
 
-/// See [`TOO_BIG`].
+/// An `IP6Fragmenter` element; [`TOO_BIG`] says what it does.
 #[derive(Debug)]
 pub struct Ip6Fragmenter {
     mtu: usize,
@@ -291,7 +291,7 @@ impl PerPacket for Ip6Fragmenter {
     }
 }
 
-/// See [`FROM_PACKET`].
+/// A `GetIP6Address` element; [`FROM_PACKET`] says what it does.
 #[derive(Debug, Clone)]
 pub struct GetIp6Address {
     offset: usize,
@@ -311,7 +311,7 @@ impl PerPacket for GetIp6Address {
     }
 }
 
-/// See [`CONSTANT`].
+/// A `SetIP6Address` element; [`CONSTANT`] says what it does.
 #[derive(Debug, Clone)]
 pub struct SetIp6Address {
     address: Ipv6Addr,

@@ -145,7 +145,7 @@ pub(super) fn unparse(address: Ipv6Addr) -> String {
     }
 }
 
-/// See [`ENCAP`].
+/// An `IP6Encap` element; [`ENCAP`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Encap {
     protocol: Protocol,
@@ -185,7 +185,7 @@ impl PerPacket for Encap {
     }
 }
 
-/// See [`MIRROR`].
+/// An `IP6Mirror` element; [`MIRROR`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Mirror;
 
@@ -209,7 +209,7 @@ impl PerPacket for Mirror {
     }
 }
 
-/// See [`DSCP`].
+/// A `SetIP6DSCP` element; [`DSCP`] says what it does.
 #[derive(Debug)]
 pub struct Dscp(u8);
 
@@ -222,7 +222,7 @@ impl PerPacket for Dscp {
     }
 }
 
-/// See [`PRINT`].
+/// An `IP6Print` element; [`PRINT`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Print {
     label: String,

@@ -161,7 +161,7 @@ const ROUTES: usize = 16;
 /// How many packets without a route are told of.
 const COMPLAINTS: u32 = 5;
 
-/// See [`RADIX`].
+/// An element that looks up routes of IPv4, such as [`RADIX`].
 #[derive(Debug)]
 pub struct Lookup {
     /// For handlers only: packets go by what was published of it.
@@ -205,7 +205,7 @@ pub struct Fixed {
     pub prefix: u32,
     /// Which bits are the prefix's.
     pub mask: u32,
-    /// The output.
+    /// The number of the element's output that packets leave by.
     pub port: u16,
     /// The next hop; zero for none.
     pub gateway: u32,

@@ -15,7 +15,6 @@ use super::forward::{self, Forwarder};
 use super::ip6_packet::unparse;
 use super::route_text::{Command, RouteText, Written, output};
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "LookupIP6Route",
     brief: "sends packets where a table of IPv6 routes says",
@@ -104,7 +103,7 @@ impl Routes6 {
     }
 }
 
-/// See [`CLASS`].
+/// A `LookupIP6Route` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct LookupIp6Route {
     /// For handlers only: packets go by what was published of it.

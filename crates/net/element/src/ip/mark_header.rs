@@ -9,7 +9,6 @@ use wire::ipv4;
 use crate::kernels::each;
 use graph::ip_header;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "MarkIPHeader",
     brief: "says where packets' IP header is",
@@ -29,7 +28,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// A `MarkIPHeader` element; [`CLASS`] says what it does.
 #[derive(Debug, Clone)]
 pub struct MarkIpHeader {
     offset: usize,

@@ -83,7 +83,7 @@ pub static RANDOM: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CHECKSUM`].
+/// A `SetIPChecksum` element; [`CHECKSUM`] says what it does.
 #[derive(Debug)]
 pub struct SetIpChecksum {
     drops: PerThreadCounter,
@@ -119,7 +119,7 @@ impl PerPacket for SetIpChecksum {
     }
 }
 
-/// See [`MIRROR`].
+/// An `IPMirror` element; [`MIRROR`] says what it does.
 #[derive(Debug, Clone)]
 pub struct IpMirror {
     annotate: bool,
@@ -155,7 +155,7 @@ impl PerPacket for IpMirror {
     }
 }
 
-/// See [`RANDOM`].
+/// A `SetRandIPAddress` element; [`RANDOM`] says what it does.
 #[derive(Debug, Clone)]
 pub struct SetRandIpAddress {
     prefix: Prefix4,

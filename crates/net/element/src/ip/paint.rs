@@ -141,7 +141,7 @@ impl Color {
     }
 }
 
-/// See [`PAINT`].
+/// A `Paint` element; [`PAINT`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Paint(Color);
 
@@ -165,7 +165,7 @@ impl PerPacket for Paint {
     }
 }
 
-/// See [`CHECK`].
+/// A `CheckPaint` element; [`CHECK`] says what it does.
 #[derive(Debug, Clone)]
 pub struct CheckPaint(Color);
 
@@ -187,7 +187,7 @@ impl PerPacket for CheckPaint {
     }
 }
 
-/// See [`PAINT_TEE`].
+/// A `PaintTee` element; [`PAINT_TEE`] says what it does.
 #[derive(Debug, Clone)]
 pub struct PaintTee(Color);
 
@@ -232,7 +232,7 @@ impl Element for PaintTee {
 /// The colour of packets that go everywhere.
 const EVERYWHERE: u8 = 0xFF;
 
-/// See [`SWITCH`].
+/// A `PaintSwitch` element; [`SWITCH`] says what it does.
 #[derive(Debug, Clone)]
 pub struct PaintSwitch(Place<1>);
 

@@ -22,7 +22,6 @@ use graph::annotation::{PacketAnnotations, Place};
 use graph::ip_header;
 use port::Reason;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "IPReassembler",
     brief: "puts fragmented IP packets together",
@@ -143,7 +142,7 @@ impl Partial {
     }
 }
 
-/// See [`CLASS`].
+/// An `IPReassembler` element; [`CLASS`] says what it does.
 pub struct IpReassembler {
     most: usize,
     mtu: Option<Place<2>>,

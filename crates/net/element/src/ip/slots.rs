@@ -67,7 +67,7 @@ impl Slots {
         }
     }
 
-    /// Forgets all.
+    /// Forgets all places, as when the table is emptied.
     pub(super) fn clear(&mut self) {
         *self = Slots::new(self.order);
     }

@@ -68,7 +68,8 @@ enum To {
     Back,
 }
 
-/// See [`TO_NETWORK`].
+/// An element that moves the start of packets to one of their headers: [`TO_NETWORK`],
+/// [`TO_TRANSPORT`] or [`BACK`].
 #[derive(Debug, Clone)]
 pub struct StripHeader(To);
 

@@ -140,7 +140,7 @@ impl PerPacket for SetTos {
     }
 }
 
-/// See [`MARK_CE`].
+/// A `MarkIPCE` element; [`MARK_CE`] says what it does.
 #[derive(Debug)]
 pub struct MarkCe {
     force: bool,

@@ -12,7 +12,6 @@ use crate::kernels::each;
 use graph::annotation::{EXTRA_LENGTH, PacketAnnotations};
 use graph::ip_header;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "TruncateIPPayload",
     brief: "cuts off what IPv4 packets carry behind their headers",
@@ -37,7 +36,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// A `TruncateIPPayload` element; [`CLASS`] says what it does.
 #[derive(Debug, Clone)]
 pub struct TruncateIpPayload {
     length: usize,

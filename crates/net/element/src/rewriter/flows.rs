@@ -407,7 +407,6 @@ impl Flows {
         }
     }
 
-    /// All flows.
     #[cfg(test)]
     pub(crate) fn all(&self) -> impl Iterator<Item = &Flow> {
         self.table.iter().map(|(_, flow)| flow)

@@ -21,7 +21,6 @@ use super::sequence::Shift;
 use crate::tcpudp::checksum;
 use graph::ip_header;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "FTPPortMapper",
     brief: "lets FTP's data connections through a rewriter",
@@ -78,7 +77,7 @@ impl Wanted {
     }
 }
 
-/// See [`CLASS`].
+/// A `FTPPortMapper` element; [`CLASS`] says what it does.
 #[derive(Debug, Clone)]
 pub struct FtpPortMapper {
     names: [String; 2],

@@ -24,7 +24,6 @@ use graph::annotation::{PacketAnnotations, Place};
 use graph::ip_header::{self, u16_at};
 use port::Reason;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "ICMPRewriter",
     brief: "rewrites ICMP errors about packets that rewriters changed",
@@ -102,7 +101,7 @@ impl Name {
     }
 }
 
-/// See [`CLASS`].
+/// An `ICMPRewriter` element; [`CLASS`] says what it does.
 #[derive(Debug, Clone)]
 pub struct IcmpRewriter {
     names: Vec<Name>,

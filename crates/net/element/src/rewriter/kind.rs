@@ -27,7 +27,7 @@ pub(crate) enum Kind {
     Udp,
     /// `IPAddrRewriter`: source addresses.
     Address,
-    /// `IPAddrPairRewriter`: addresses.
+    /// `IPAddrPairRewriter`: pairs of source and destination address.
     Pair,
     /// `ICMPPingRewriter`: echo requests. The identifier is their source port; the
     /// destination port is another number, which tells requests from replies.

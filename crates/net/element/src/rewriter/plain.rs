@@ -11,7 +11,7 @@ use super::hosts::Hosts;
 use super::kind::{Kind, TCP, UDP};
 use super::spec::Input;
 
-/// What happens.
+/// What happens to the flows and to the list alike.
 #[derive(Debug, Clone)]
 enum Step {
     /// A packet of a few that there may be comes to an input: its host, port and protocol, what
@@ -19,7 +19,7 @@ enum Step {
     Packet(u32, u16, bool, u8, usize),
     /// A packet comes back that answers one of the flows, with these marks.
     Answer(usize, u8),
-    /// Milliseconds pass.
+    /// So many milliseconds pass.
     Pass(i64),
     Reap,
     Capacity(usize),

@@ -167,7 +167,7 @@ fn resolve(cx: &Cx<'_>, input: &mut Input, outputs: usize) -> Result<(), String>
     Ok(())
 }
 
-/// A rewriter.
+/// An element of any of the rewriters' classes: its kind says what it does.
 #[derive(Debug)]
 pub(crate) struct Rewriter {
     core: Arc<Core>,

@@ -14,7 +14,7 @@ use wire::siphash::hash_words;
 use super::flow::{Entry, Flow, Rare};
 use super::flow_id::FlowId;
 
-/// No entry.
+/// The index that means that a list ends here.
 const NONE: u32 = Directory::NONE;
 /// Flows of a piece.
 const PIECE: usize = 1024;
@@ -36,7 +36,7 @@ struct Piece {
     links: Box<[Link; PIECE]>,
 }
 
-/// All flows.
+/// The flows of a table, found by number, or by the identity of either direction.
 #[derive(Debug)]
 pub(crate) struct Table {
     pieces: Vec<Piece>,
@@ -65,7 +65,6 @@ impl Entry {
 }
 
 impl Table {
-    /// No flows.
     pub(crate) fn new() -> Table {
         let random = RandomState::new();
         Table {

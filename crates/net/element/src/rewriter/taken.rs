@@ -18,7 +18,7 @@ const LEVELS: u32 = u32::BITS.div_ceil(STEP);
 /// What of a flow's source a pattern chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Chosen {
-    /// The address.
+    /// The source address.
     Address,
     /// The port, or an echo's identifier.
     Port,
@@ -131,7 +131,8 @@ impl Taken {
         }
     }
 
-    /// See [`Known::first_free`].
+    /// The first value from `first` to `last` that no other flow has taken: see
+    /// [`Known::first_free`].
     pub(crate) fn first_free(&self, chosen: Chosen, id: FlowId, first: u32, last: u32) -> Option<u32> {
         let rest = Taken::rest(self.kind, chosen, id);
         let word = |level: u32, value: u64| {

@@ -25,7 +25,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// A `ClickyInfo` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct Accepted;
 

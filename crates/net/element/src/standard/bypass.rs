@@ -47,7 +47,6 @@ pub static BYPASS: Class = Class {
     ..Class::BASE
 };
 
-/// Ways closed.
 pub static SUPPRESSOR: Class = Class {
     name: "Suppressor",
     brief: "passes packets on, or not, port by port",
@@ -120,7 +119,7 @@ pub static PULL_TEE: Class = Class {
     ..Class::BASE
 };
 
-/// See [`BYPASS`].
+/// A `Bypass` element; [`BYPASS`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Bypass {
     /// The output of packets of input 0, and the input that output 0 pulls from; and
@@ -153,7 +152,7 @@ impl Element for Bypass {
     }
 }
 
-/// See [`SUPPRESSOR`].
+/// A `Suppressor` element; [`SUPPRESSOR`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Suppressor {
     /// For each port; all threads have one.
@@ -207,7 +206,7 @@ fn copies(cx: &mut Cx<'_>, batch: &Batch, outputs: impl Iterator<Item = usize>) 
     }
 }
 
-/// See [`HUB`].
+/// A `Hub` element; [`HUB`] says what it does.
 #[derive(Debug)]
 pub struct Hub;
 
@@ -226,7 +225,7 @@ impl Element for Hub {
     }
 }
 
-/// See [`PULL_TEE`].
+/// A `PullTee` element; [`PULL_TEE`] says what it does.
 #[derive(Debug)]
 pub struct PullTee;
 

@@ -14,7 +14,6 @@ use memory::{Batch, Packet};
 
 use crate::kernels::single;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "Counter",
     brief: "counts packets and bytes, and measures their rate",
@@ -152,7 +151,7 @@ impl Rate {
     }
 }
 
-/// See [`CLASS`].
+/// A `Counter` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct Counter {
     /// Of [`PACKETS`] and of [`BYTES`], as are the calls.

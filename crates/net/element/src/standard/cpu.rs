@@ -42,7 +42,7 @@ pub static QUEUE: Class = Class {
     ..queue::SIMPLE
 };
 
-/// See [`SWITCH`].
+/// A `CPUSwitch` element; [`SWITCH`] says what it does.
 #[derive(Debug, Clone)]
 pub struct CpuSwitch;
 

@@ -67,7 +67,7 @@ fn crc_of(packet: &Packet, length: usize) -> u32 {
     crc(packet.segments().flat_map(|segment| segment.iter()).take(length))
 }
 
-/// See [`SET`].
+/// A `SetCRC32` element; [`SET`] says what it does.
 #[derive(Debug, Clone)]
 pub struct SetCrc;
 
@@ -87,7 +87,7 @@ impl PerPacket for SetCrc {
     }
 }
 
-/// See [`CHECK`].
+/// A `CheckCRC32` element; [`CHECK`] says what it does.
 #[derive(Debug, Clone)]
 pub struct CheckCrc;
 

@@ -238,7 +238,7 @@ impl Element for Delay {
     }
 }
 
-/// See [`LINK_UNQUEUE`].
+/// A `LinkUnqueue` element; [`LINK_UNQUEUE`] says what it does.
 #[derive(Debug)]
 pub struct Link {
     latency_ns: i64,

@@ -4,7 +4,6 @@ use graph::class::{Handlers, action, both, keyword, positional, read};
 use graph::{Class, Cx, Element, Next, PerThreadCounter, Ran, Signal, Signals, TaskId};
 use memory::Batch;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "Discard",
     brief: "drops all packets",
@@ -43,7 +42,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// A `Discard` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct Discard {
     /// Raised while it pulls; one for all threads.

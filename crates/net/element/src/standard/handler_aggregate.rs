@@ -3,7 +3,6 @@
 use graph::class::{Handlers, ask, rest, write};
 use graph::{Class, Cx, Element, Refused};
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "HandlerAggregate",
     brief: "sums up handlers of several elements",
@@ -38,7 +37,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// A `HandlerAggregate` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct HandlerAggregate {
     elements: Vec<String>,

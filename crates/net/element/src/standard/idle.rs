@@ -5,7 +5,6 @@ use graph::{Class, Cx, Element, Next, Notice};
 use memory::Batch;
 use port::Reason;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "Idle",
     brief: "never sends a packet, drops those it gets",
@@ -21,7 +20,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// An `Idle` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct Idle;
 

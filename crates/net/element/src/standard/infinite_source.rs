@@ -17,7 +17,6 @@ pub(super) const DATA: &[u8] = b"Random bullshit in a packet, at least 64 bytes 
 /// one more packet; a queue that is full and that nobody empties never has any.
 const END_WAITS_NS: i64 = 1_000_000_000;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "InfiniteSource",
     brief: "makes packets as fast as it can",
@@ -145,7 +144,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// An `InfiniteSource` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct InfiniteSource {
     data: Vec<u8>,

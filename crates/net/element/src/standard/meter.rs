@@ -10,7 +10,6 @@ use super::parsed;
 use super::rate::{self, Rate};
 use graph::annotation::PacketAnnotations;
 
-/// By packets.
 pub static PACKETS: Class = Class {
     name: "Meter",
     brief: "sends packets where the rate at which they come says",
@@ -35,7 +34,6 @@ pub static PACKETS: Class = Class {
     ..Class::BASE
 };
 
-/// By bytes.
 pub static BYTES: Class = Class {
     name: "BandwidthMeter",
     brief: "sends packets where the rate at which bytes come says",
@@ -160,7 +158,7 @@ fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, bytes: bool) -> Result<Box<d
     Ok(Each::boxed(Meter { thresholds, bytes, rate: Rate::default() }))
 }
 
-/// See [`PACKETS`].
+/// A `Meter` or `BandwidthMeter` element; [`PACKETS`] and [`BYTES`] say what they do.
 #[derive(Debug)]
 pub struct Meter {
     thresholds: Vec<i64>,
@@ -177,7 +175,7 @@ impl PerPacket for Meter {
     }
 }
 
-/// See [`BLOCK`].
+/// A `Block` element; [`BLOCK`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Block {
     most: i64,
@@ -200,7 +198,7 @@ impl PerPacket for Block {
 const FORWARD: usize = 20;
 const BACK: usize = 24;
 
-/// See [`COMPARE`].
+/// A `CompareBlock` element; [`COMPARE`] says what it does.
 #[derive(Debug, Clone)]
 pub struct CompareBlock {
     forward: i64,

@@ -40,7 +40,7 @@ pub static PULL_NULL: Class = Class {
     ..CLASS
 };
 
-/// See [`CLASS`].
+/// A `Null`, `PushNull` or `PullNull` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct Null;
 

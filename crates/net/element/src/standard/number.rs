@@ -11,7 +11,6 @@ use port::Reason;
 
 use crate::kernels;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "NumberPacket",
     brief: "writes a number that counts up into packets",
@@ -40,7 +39,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// A `NumberPacket` element; [`CLASS`] says what it does.
 #[derive(Debug, Clone)]
 pub struct NumberPacket {
     offset: usize,

@@ -8,7 +8,6 @@ use memory::annotation::Reach;
 
 use crate::kernels::each;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "SetPacketType",
     brief: "says to whom packets came",
@@ -35,7 +34,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// A `SetPacketType` element; [`CLASS`] says what it does.
 #[derive(Debug, Clone)]
 pub struct SetPacketType(Reach);
 

@@ -66,7 +66,7 @@ pub static EXACT: Class = Class {
     ..ROUND_ROBIN
 };
 
-/// See [`ROUND_ROBIN`].
+/// A `PaintRR` element; [`ROUND_ROBIN`] says what it does.
 #[derive(Debug, Clone)]
 pub struct PaintRr(Place<1>);
 
@@ -81,7 +81,7 @@ impl PerPacket for PaintRr {
     }
 }
 
-/// See [`EXACT`].
+/// An `ExactPaintSwitch` element; [`EXACT`] says what it does.
 #[derive(Debug, Clone)]
 pub struct ExactPaintSwitch {
     at: Place<1>,

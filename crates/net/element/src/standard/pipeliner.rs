@@ -11,7 +11,6 @@ use graph::{Class, Cx, Element, Next, PerThreadCounter, Ran, Signal, TaskId};
 use memory::{Batch, Packet};
 use port::Reason;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "Pipeliner",
     brief: "hands packets over to one thread, which pushes them on",
@@ -123,7 +122,7 @@ struct Shared {
     verbose: bool,
 }
 
-/// See [`CLASS`].
+/// A `Pipeliner` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct Pipeliner {
     shared: Arc<Shared>,

@@ -71,7 +71,7 @@ fn input(setup: &Setup<'_>, conf: &mut Conf<'_>) -> Result<i64, Fault> {
     Ok(if usize::try_from(input).is_ok_and(|input| input < setup.inputs) { input } else { -1 })
 }
 
-/// See [`CLASS`].
+/// A `PullSwitch`, `SimplePullSwitch` or `StaticPullSwitch` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct PullSwitch {
     input: i64,

@@ -139,7 +139,7 @@ fn hold(
 enum Order {
     /// The new one.
     First,
-    /// The oldest.
+    /// The packet that waits the longest, for the new one.
     DropFirst,
 }
 
@@ -163,7 +163,8 @@ struct Shared {
     tells_room: bool,
 }
 
-/// See [`CLASS`].
+/// An element of [`CLASS`] or of one of the queues that differ from it by what they drop and what
+/// they tell.
 #[derive(Debug, Clone)]
 pub struct Queue(Arc<Shared>);
 

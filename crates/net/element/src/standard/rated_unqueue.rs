@@ -12,7 +12,6 @@ use port::Reason;
 use super::bucket::{self, BYTES_THRESHOLD, Bucket};
 use super::{bandwidth, parsed};
 
-/// Packets, pulled.
 pub static CLASS: Class = Class {
     name: "RatedUnqueue",
     brief: "pulls packets at a rate, and pushes them",
@@ -36,7 +35,6 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// Bytes, pulled.
 pub static BANDWIDTH: Class = Class {
     name: "BandwidthRatedUnqueue",
     brief: "pulls packets at a rate of bytes, and pushes them",
@@ -54,7 +52,6 @@ pub static BANDWIDTH: Class = Class {
     ..CLASS
 };
 
-/// Packets, pushed.
 pub static SPLITTER: Class = Class {
     name: "RatedSplitter",
     brief: "splits off what exceeds a rate",
@@ -75,7 +72,6 @@ pub static SPLITTER: Class = Class {
     ..CLASS
 };
 
-/// Bytes, pushed.
 pub static BANDWIDTH_SPLITTER: Class = Class {
     name: "BandwidthRatedSplitter",
     brief: "splits off what exceeds a rate of bytes",
@@ -141,7 +137,7 @@ impl Rate {
     }
 }
 
-/// See [`CLASS`].
+/// A `RatedUnqueue` or `BandwidthRatedUnqueue` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct RatedUnqueue {
     rate: Rate,
@@ -235,7 +231,7 @@ impl Element for RatedUnqueue {
     }
 }
 
-/// See [`SPLITTER`].
+/// A `RatedSplitter` or `BandwidthRatedSplitter` element; [`SPLITTER`] says what it does.
 #[derive(Debug)]
 pub struct RatedSplitter(Rate);
 

@@ -208,7 +208,7 @@ impl Kept {
     }
 }
 
-/// See [`UNQUEUE`].
+/// A `ReplayUnqueue`, `MultiReplayUnqueue` or `Replay` element; [`UNQUEUE`] says what it does.
 pub struct Replay {
     rounds: i64,
     time_ns: i64,

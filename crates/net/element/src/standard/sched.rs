@@ -9,7 +9,6 @@ use port::Reason;
 
 use super::parsed;
 
-/// In turn.
 pub static ROUND_ROBIN: Class = Class {
     name: "RoundRobinSched",
     brief: "pulls from its inputs in turn",
@@ -22,7 +21,6 @@ pub static ROUND_ROBIN: Class = Class {
     ..Class::BASE
 };
 
-/// By rank.
 pub static PRIO: Class = Class {
     name: "PrioSched",
     brief: "pulls from the first input that has a packet",
@@ -33,7 +31,6 @@ pub static PRIO: Class = Class {
     ..ROUND_ROBIN
 };
 
-/// By tickets.
 pub static STRIDE: Class = Class {
     name: "StrideSched",
     brief: "pulls from its inputs in proportion to their tickets",
@@ -80,7 +77,6 @@ pub static STRIDE_SWITCH: Class = Class {
     ..STRIDE
 };
 
-/// By bytes.
 pub static DRR: Class = Class {
     name: "DRRSched",
     brief: "pulls the same number of bytes from each input",
@@ -102,7 +98,7 @@ pub static DRR: Class = Class {
     ..ROUND_ROBIN
 };
 
-/// See [`ROUND_ROBIN`].
+/// A `RoundRobinSched` element; [`ROUND_ROBIN`] says what it does.
 #[derive(Debug)]
 pub struct RoundRobinSched {
     next: usize,
@@ -126,7 +122,7 @@ impl Element for RoundRobinSched {
     }
 }
 
-/// See [`PRIO`].
+/// A `PrioSched` element; [`PRIO`] says what it does.
 #[derive(Debug)]
 pub struct PrioSched;
 
@@ -237,7 +233,7 @@ impl Strides {
     }
 }
 
-/// See [`STRIDE`].
+/// A `StrideSched` element; [`STRIDE`] says what it does.
 #[derive(Debug)]
 pub struct StrideSched(Strides);
 
@@ -260,7 +256,7 @@ impl Element for StrideSched {
     }
 }
 
-/// See [`STRIDE_SWITCH`].
+/// A `StrideSwitch` element; [`STRIDE_SWITCH`] says what it does.
 #[derive(Debug)]
 pub struct StrideSwitch(Strides);
 
@@ -293,7 +289,7 @@ struct Flow {
     deficit: usize,
 }
 
-/// See [`DRR`].
+/// A `DRRSched` element; [`DRR`] says what it does.
 #[derive(Debug)]
 pub struct DrrSched {
     quantum: usize,

@@ -106,7 +106,7 @@ impl Gap {
     }
 }
 
-/// See [`SHAPER`].
+/// A `Shaper` or `BandwidthShaper` element; [`SHAPER`] says what it does.
 #[derive(Debug)]
 pub struct Shaper {
     gap: Gap,

@@ -228,7 +228,7 @@ fn range((i, text): (usize, &String)) -> Result<(usize, usize), Fault> {
         .ok_or_else(|| Fault::new(format!("range {i}: invalid offset or length")))
 }
 
-/// See [`ALIGN`].
+/// An `Align` element; [`ALIGN`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Pass;
 
@@ -243,7 +243,7 @@ impl PerPacket for Pass {
     }
 }
 
-/// See [`CHECK_LENGTH`].
+/// A `CheckLength` element; [`CHECK_LENGTH`] says what it does.
 #[derive(Debug, Clone)]
 pub struct CheckLength(Arc<AtomicUsize>);
 
@@ -260,7 +260,7 @@ impl PerPacket for CheckLength {
     }
 }
 
-/// See [`SET_ANNO_BYTE`].
+/// A `SetAnnoByte` element; [`SET_ANNO_BYTE`] says what it does.
 #[derive(Debug, Clone)]
 pub struct SetAnnoByte {
     at: usize,
@@ -322,7 +322,7 @@ fn probability(value: &str) -> Result<f64, Refused> {
     given.ok_or_else(|| "Must be given a number between 0.0 and 1.0".into())
 }
 
-/// See [`RANDOM_SAMPLE`].
+/// A `RandomSample` element; [`RANDOM_SAMPLE`] says what it does.
 #[derive(Debug)]
 pub struct RandomSample {
     chance: Chance,
@@ -361,7 +361,7 @@ impl PerPacket for RandomSample {
     }
 }
 
-/// See [`CLIPBOARD`].
+/// A `Clipboard` element; [`CLIPBOARD`] says what it does.
 #[derive(Debug)]
 pub struct Clipboard {
     ranges: Vec<(usize, usize)>,
@@ -388,7 +388,7 @@ impl PerPacket for Clipboard {
     }
 }
 
-/// See [`RANDOM_BIT_ERRORS`].
+/// A `RandomBitErrors` element; [`RANDOM_BIT_ERRORS`] says what it does.
 #[derive(Debug, Clone)]
 pub struct RandomBitErrors {
     chance: Chance,

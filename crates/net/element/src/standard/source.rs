@@ -72,7 +72,6 @@ pub static RATED: Class = Class {
     ..Class::BASE
 };
 
-/// At intervals.
 pub static TIMED: Class = Class {
     name: "TimedSource",
     brief: "makes a packet every so often",

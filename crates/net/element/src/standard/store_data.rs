@@ -9,7 +9,6 @@ use port::Reason;
 
 use crate::kernels::each;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "StoreData",
     brief: "writes bytes into packets",
@@ -42,7 +41,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// A `StoreData` element; [`CLASS`] says what it does.
 #[derive(Debug, Clone)]
 pub struct StoreData {
     offset: usize,

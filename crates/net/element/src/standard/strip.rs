@@ -7,7 +7,6 @@ use memory::Packet;
 
 use crate::kernels::each;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "Strip",
     brief: "strips bytes from the front of packets",
@@ -25,7 +24,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// A `Strip` element; [`CLASS`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Strip {
     length: usize,

@@ -170,7 +170,7 @@ pub(super) fn setting(value: &str, ports: usize) -> Result<i64, Refused> {
     Ok(if usize::try_from(port).is_ok_and(|port| port < ports) { port } else { -1 })
 }
 
-/// See [`CLASS`].
+/// A `Switch` element; [`CLASS`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Switch(Arc<AtomicI64>);
 
@@ -196,7 +196,7 @@ fn to(port: i64) -> Action {
     usize::try_from(port).map_or(Action::drop(0), |port| Action::out_or_drop(port, 0))
 }
 
-/// See [`STATIC`].
+/// A `StaticSwitch` element; [`STATIC`] says what it does.
 #[derive(Debug, Clone)]
 pub struct StaticSwitch(i64);
 
@@ -211,7 +211,7 @@ impl PerPacket for StaticSwitch {
     }
 }
 
-/// See [`ROUND_ROBIN`].
+/// A `RoundRobinSwitch` element; [`ROUND_ROBIN`] says what it does.
 #[derive(Debug, Clone)]
 pub struct RoundRobin(Arc<AtomicUsize>);
 
@@ -231,7 +231,7 @@ impl PerPacket for RoundRobin {
     }
 }
 
-/// See [`RANDOM`].
+/// A `RandomSwitch` element; [`RANDOM`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Random;
 
@@ -246,7 +246,7 @@ impl PerPacket for Random {
     }
 }
 
-/// See [`HASH`].
+/// A `HashSwitch` element; [`HASH`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Hash {
     offset: usize,
@@ -270,7 +270,7 @@ impl PerPacket for Hash {
     }
 }
 
-/// See [`INPUT`].
+/// An `InputSwitch` element; [`INPUT`] says what it does.
 #[derive(Debug, Clone)]
 pub struct InputSwitch(Arc<AtomicI64>);
 

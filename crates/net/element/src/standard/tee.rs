@@ -9,7 +9,6 @@ use port::Reason;
 
 use crate::kernels::single;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "Tee",
     brief: "sends a copy of each packet to every output",
@@ -34,7 +33,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// A `Tee` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct Tee;
 

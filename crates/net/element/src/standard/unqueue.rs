@@ -5,7 +5,6 @@ use graph::value::Value;
 use graph::{Class, Cx, Element, Ran, Refused, Signals, TaskId};
 use memory::Batch;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "Unqueue",
     brief: "pulls packets and pushes them on",
@@ -72,7 +71,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// A `Unqueue` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct Unqueue {
     active: bool,

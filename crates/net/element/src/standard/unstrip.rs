@@ -115,7 +115,7 @@ fn signed(text: Option<String>, name: &str) -> Result<i32, String> {
     text.map_or(Ok(0), parse)
 }
 
-/// See [`UNSTRIP`].
+/// A `Unstrip` element; [`UNSTRIP`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Unstrip(usize);
 
@@ -130,7 +130,7 @@ impl PerPacket for Unstrip {
     }
 }
 
-/// See [`TRUNCATE`].
+/// A `Truncate` element; [`TRUNCATE`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Truncate {
     length: usize,
@@ -156,7 +156,7 @@ impl PerPacket for Truncate {
     }
 }
 
-/// See [`PAD`].
+/// A `Pad` element; [`PAD`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Pad(usize);
 
@@ -179,7 +179,7 @@ impl PerPacket for Pad {
     }
 }
 
-/// See [`RESIZE`].
+/// A `Resize` element; [`RESIZE`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Resize {
     head: i32,

@@ -85,7 +85,7 @@ pub(crate) fn fill_tcp(header: &[u8], segment: &mut [u8]) -> Option<()> {
 #[derive(Debug, Default)]
 struct Warned(AtomicBool);
 
-/// See [`UDP`].
+/// A `SetUDPChecksum` element; [`UDP`] says what it does.
 #[derive(Debug, Clone)]
 pub struct SetUdpChecksum {
     warned: Arc<Warned>,
@@ -123,7 +123,7 @@ impl PerPacket for SetUdpChecksum {
     }
 }
 
-/// See [`TCP`].
+/// A `SetTCPChecksum` element; [`TCP`] says what it does.
 #[derive(Debug, Clone)]
 pub struct SetTcpChecksum {
     fix: bool,

@@ -19,7 +19,6 @@ use graph::annotation::PacketAnnotations;
 use graph::ip_header;
 use port::Reason;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "UDPIPEncap",
     brief: "makes a UDP datagram in an IP packet of each packet",
@@ -105,7 +104,7 @@ fn parse_dst(text: &str, scope: &Scope<'_>) -> Option<Option<Ipv4Addr>> {
     }
 }
 
-/// See [`CLASS`].
+/// A `UDPIPEncap` or `DynamicUDPIPEncap` element; [`CLASS`] says what it does.
 #[derive(Debug, Clone)]
 pub struct UdpIpEncap {
     ends: Arc<[AtomicU64; 2]>,

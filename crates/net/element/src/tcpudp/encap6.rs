@@ -15,7 +15,6 @@ use graph::annotation::{DST_IP6, PacketAnnotations};
 use graph::ip_header;
 use port::Reason;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "UDPIP6Encap",
     brief: "makes a UDP datagram in an IPv6 packet of each packet",
@@ -108,7 +107,7 @@ fn parse_dst(text: &str, scope: &Scope<'_>) -> Option<Option<Ipv6Addr>> {
     }
 }
 
-/// See [`CLASS`].
+/// A `UDPIP6Encap` element; [`CLASS`] says what it does.
 #[derive(Debug, Clone)]
 pub struct UdpIp6Encap {
     /// As it was when this copy looked last.

@@ -63,7 +63,6 @@ const HANDLERS: Handlers<FastFlows> = Handlers(&[
     .marked("b"),
 ]);
 
-/// Of UDP.
 pub static UDP: Class = Class {
     name: "FastUDPFlows",
     brief: "makes UDP datagrams of many flows in Ethernet frames",
@@ -81,7 +80,6 @@ pub static UDP: Class = Class {
     ..Class::BASE
 };
 
-/// Of TCP.
 pub static TCP: Class = Class {
     name: "FastTCPFlows",
     brief: "makes TCP segments of many flows in Ethernet frames",
@@ -248,7 +246,7 @@ impl Flows {
     }
 }
 
-/// See [`UDP`].
+/// A `FastUDPFlows` or `FastTCPFlows` element; [`UDP`] says what it does.
 #[derive(Debug)]
 pub struct FastFlows {
     flows: Flows,

@@ -19,7 +19,6 @@ use graph::annotation::PacketAnnotations;
 use graph::ip_header;
 use port::Reason;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "FastUDPSource",
     brief: "makes UDP datagrams in Ethernet frames, all alike",
@@ -225,7 +224,7 @@ impl Pace {
     }
 }
 
-/// See [`CLASS`].
+/// A `FastUDPSource` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct FastUdpSource {
     frame: Vec<u8>,

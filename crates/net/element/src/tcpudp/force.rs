@@ -96,7 +96,7 @@ pub static ICMP: Class = Class {
     ..BASE
 };
 
-/// See [`IP`].
+/// A `ForceIP` element; [`IP`] says what it does.
 #[derive(Debug, Clone)]
 pub struct ForceIp {
     count: u64,

@@ -15,7 +15,6 @@ use graph::annotation::{PacketAnnotations, Place};
 use graph::ip_header;
 use port::Reason;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "TCPFragmenter",
     brief: "makes several TCP segments of those that are too long",
@@ -58,7 +57,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// A `TCPFragmenter` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct TcpFragmenter {
     mtu: usize,

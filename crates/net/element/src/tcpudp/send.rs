@@ -12,7 +12,6 @@ use super::words::{TcpPort, Words};
 use graph::ip_header;
 use port::Reason;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "TCPIPSend",
     brief: "sends TCP segments when a handler is written",
@@ -52,7 +51,7 @@ impl Value for Address {
     }
 }
 
-/// See [`CLASS`].
+/// A `TCPIPSend` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct TcpIpSend;
 

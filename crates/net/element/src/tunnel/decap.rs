@@ -9,7 +9,6 @@ use overlay::{Decapsulator, Received};
 use super::fib::{DROPS, NO_OUTPUT, SharedFib, index};
 use crate::kernels;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "OverlayDecap",
     brief: "takes packets of virtual networks out of tunnels",
@@ -42,7 +41,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// An `OverlayDecap` element; [`CLASS`] says what it does.
 pub struct OverlayDecap {
     fib: String,
     /// Networks in the order of their outputs, from 1.

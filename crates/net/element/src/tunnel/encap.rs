@@ -9,7 +9,6 @@ use overlay::{Encapsulator, Sent};
 use super::fib::{DROPS, NO_COPY, NO_OUTPUT, PUNTED, SharedFib, index};
 use crate::kernels;
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "OverlayEncap",
     brief: "puts packets of a virtual network into tunnels",
@@ -37,7 +36,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// An `OverlayEncap` element; [`CLASS`] says what it does.
 pub struct OverlayEncap {
     fib: String,
     network: u32,

@@ -38,7 +38,6 @@ pub(super) const NO_COPY: usize = index(Reason::OverlayNoCopy);
 /// No output leads on.
 pub(super) const NO_OUTPUT: usize = index(Reason::OverlayNoOutput);
 
-/// The class.
 pub static CLASS: Class = Class {
     name: "OverlayFIB",
     brief: "keeps virtual networks and their tunnels, for OverlayEncap and OverlayDecap",
@@ -308,7 +307,7 @@ impl State {
     }
 }
 
-/// See [`CLASS`].
+/// An `OverlayFIB` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct OverlayFib {
     shared: Arc<SharedFib>,

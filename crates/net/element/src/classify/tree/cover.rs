@@ -24,7 +24,7 @@ pub(super) struct Cube {
 }
 
 impl Cube {
-    /// All packets.
+    /// The cube of all packets: it fixes no bits.
     const ALL: Cube = Cube { tests: [Test { offset: 0, mask: 0, value: 0 }; WORDS], len: 0 };
 
     fn of(test: Test) -> Cube {

@@ -85,36 +85,8 @@ impl Script {
                 self.steps += 1;
                 return Flow::Ends(Rest::Stop);
             }
-            Instruction::Write { call, unquote } => {
-                let call = self.expand(cx, &call, false);
-                let written = self.call_write(cx, &call, unquote);
-                self.status = match &written {
-                    Ok(()) => 0,
-                    Err(Refused::Aborted(_)) => -1,
-                    Err(refused) if refused.is_uncalled() => self.status,
-                    Err(_) => EINVAL,
-                };
-                self.complain_of(cx, Some(&unparsed(cx, &call, unquote)), written.as_ref().err());
-                if cx.is_replaced() {
-                    self.is_moved = true; // it goes on in the new router
-                    return Flow::Halts;
-                }
-            }
-            Instruction::Read { call, unquote } => {
-                let call = self.expand(cx, &call, false);
-                match self.call_read(cx, &call, unquote) {
-                    Ok((name, value)) => {
-                        self.complain_of(cx, Some(&unparsed(cx, &call, unquote)), None);
-                        cx.say(&format!("{name}:\n{value}\n"));
-                    }
-                    Err(refused) => {
-                        self.complain_of(cx, Some(&unparsed(cx, &call, unquote)), Some(&refused));
-                        if !refused.is_uncalled() {
-                            cx.say(&format!("{}:\n\n", cx.full_name(shift_word(&call).0)));
-                        }
-                    }
-                }
-            }
+            Instruction::Write { call, unquote } => return self.write(cx, &call, unquote),
+            Instruction::Read { call, unquote } => self.read(cx, &call, unquote),
             Instruction::Print { text, newline, unquote } => self.print(cx, &text, newline, unquote),
             Instruction::Set { variable, value, unquote } => {
                 let value = self.expand(cx, &value, false);
@@ -143,6 +115,41 @@ impl Script {
             Instruction::Label(_) | Instruction::Init { .. } => {}
         }
         Flow::On
+    }
+
+    /// Writes a handler; the script's status says how that went.
+    fn write(&mut self, cx: &mut Cx<'_>, call: &str, unquote: bool) -> Flow {
+        let call = self.expand(cx, call, false);
+        let written = self.call_write(cx, &call, unquote);
+        self.status = match &written {
+            Ok(()) => 0,
+            Err(Refused::Aborted(_)) => -1,
+            Err(refused) if refused.is_uncalled() => self.status,
+            Err(_) => EINVAL,
+        };
+        self.complain_of(cx, Some(&unparsed(cx, &call, unquote)), written.as_ref().err());
+        if !cx.is_replaced() {
+            return Flow::On;
+        }
+        self.is_moved = true; // it goes on in the new router
+        Flow::Halts
+    }
+
+    /// Reads a handler, and prints its name and value.
+    fn read(&mut self, cx: &mut Cx<'_>, call: &str, unquote: bool) {
+        let call = self.expand(cx, call, false);
+        match self.call_read(cx, &call, unquote) {
+            Ok((name, value)) => {
+                self.complain_of(cx, Some(&unparsed(cx, &call, unquote)), None);
+                cx.say(&format!("{name}:\n{value}\n"));
+            }
+            Err(refused) => {
+                self.complain_of(cx, Some(&unparsed(cx, &call, unquote)), Some(&refused));
+                if !refused.is_uncalled() {
+                    cx.say(&format!("{}:\n\n", cx.full_name(shift_word(&call).0)));
+                }
+            }
+        }
     }
 
     fn wait(&mut self, cx: &mut Cx<'_>, time: &str, target: i64) -> Flow {

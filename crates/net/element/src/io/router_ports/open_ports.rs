@@ -49,7 +49,7 @@ pub struct PortCounts {
     pub driver: String,
     /// Its own address.
     pub mac: [u8; 6],
-    /// Its link.
+    /// Whether the port has a link, and its speed.
     pub link: Link,
     /// Its receive queues.
     pub rx: Vec<RxStats>,
