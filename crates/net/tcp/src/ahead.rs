@@ -19,7 +19,7 @@ const NEAR: usize = 512;
 pub struct Arrival {
     /// The frame or the packet; `None` once it is the stack's.
     packet: Option<Packet>,
-    /// Its layers.
+    /// Where the packet's headers are, and whose it is.
     flow: Flow,
     /// The traffic class of its IP header.
     class: u8,

@@ -26,11 +26,11 @@ pub enum Origin {
 /// An address that a host was told to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assigned {
-    /// The address.
+    /// The address that the host has.
     pub address: IpAddr,
     /// The bits of its network.
     pub bits: u8,
-    /// By whom.
+    /// Who told of it: a server of DHCP or a router.
     pub origin: Origin,
     /// Who forwards to other networks.
     pub gateway: Option<IpAddr>,

@@ -105,7 +105,7 @@ pub const NEVER: i64 = i64::MAX;
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Connection {
-    /// Both ends.
+    /// Addresses and ports of both ends.
     pub key: Key,
     /// Counted up when the place is given to another connection.
     pub generation: u32,
@@ -143,7 +143,7 @@ pub struct Connection {
     pub in_flight: u32,
     /// What is so of it.
     pub is: Traits,
-    /// The state.
+    /// The state, as RFC 9293 names it.
     pub state: State,
     /// How a loss is repaired at present.
     pub recovery: Recovery,
@@ -197,7 +197,7 @@ pub struct Connection {
     pub delivered: u32,
     /// Where the other side's data end, once its FIN has come.
     pub peer_end: Option<Sequence>,
-    /// Round trips.
+    /// What was measured of round trips, and the retransmission timeout that follows.
     pub rtt: RoundTrip,
     /// Payload bytes that the other side has acknowledged.
     pub bytes_acknowledged: u64,
@@ -270,7 +270,7 @@ pub struct Shared {
 
 /// What a call brings along.
 pub struct Io<'a> {
-    /// The present.
+    /// The present time, in nanoseconds of the caller's clock.
     pub now_ns: i64,
     /// Where buffers come from and go to.
     pub pool: &'a mut Pool,

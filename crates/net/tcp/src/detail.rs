@@ -53,7 +53,7 @@ pub struct Detail {
     pub has_sack: bool,
     /// Windows are shifted.
     pub has_scale: bool,
-    /// Congestion notification.
+    /// Explicit congestion notification (RFC 3168) was agreed on.
     pub has_ecn: bool,
     /// Data came or went with the SYN, and were acknowledged.
     pub has_syn_data: bool,

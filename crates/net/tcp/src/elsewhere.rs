@@ -15,7 +15,7 @@ use crate::stack::Stack;
 /// The cores of all groups, as far as this core was told: those that it does not have are with
 /// the core that it gave them to, or with one that has got them since, which is told likewise.
 pub struct Elsewhere {
-    /// This core.
+    /// The number of the core that this stack runs on.
     pub core: u16,
     /// Of each group its core.
     pub owners: Box<[u16]>,

@@ -34,7 +34,7 @@ pub struct OptionBytes {
 }
 
 impl OptionBytes {
-    /// No options.
+    /// Starts without options, to be added.
     pub fn new() -> OptionBytes {
         OptionBytes { bytes: [0; MAX_OPTIONS], len: 0 }
     }
@@ -149,7 +149,7 @@ pub struct Header {
     pub flags: Flags,
     /// The window, shifted.
     pub window: u16,
-    /// The options.
+    /// The options behind the header.
     pub options: OptionBytes,
     /// The congestion field of the IP header.
     pub ecn: u8,

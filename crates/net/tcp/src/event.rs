@@ -46,7 +46,7 @@ pub enum Reason {
 pub enum Event {
     /// It is open, and the application may send.
     Connected {
-        /// Which one.
+        /// The connection that is open.
         connection: Id,
         /// Whether the other side opened it.
         is_passive: bool,
@@ -64,7 +64,7 @@ pub enum Event {
     Sent {
         /// On which one.
         connection: Id,
-        /// How many.
+        /// How many bytes more were acknowledged.
         bytes: u32,
     },
     /// The other side has sent all that it had to send.
@@ -74,7 +74,7 @@ pub enum Event {
     },
     /// It is no more; the last event of each connection that the application did not abort.
     Closed {
-        /// Which one.
+        /// The connection that is no more.
         connection: Id,
         /// Why it ended.
         reason: Reason,

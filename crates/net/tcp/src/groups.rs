@@ -218,7 +218,7 @@ impl Groups {
 
 /// Groups that are being moved.
 struct UnderWay {
-    /// How many.
+    /// How many groups are being moved.
     moves: usize,
     /// The cores that are told to do something.
     givers: Vec<u16>,

@@ -10,9 +10,9 @@ use crate::stack::Stack;
 /// What is known of a connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Info {
-    /// Both ends.
+    /// Addresses and ports of both ends.
     pub key: Key,
-    /// Its state.
+    /// The state, as RFC 9293 names it.
     pub state: State,
     /// The smoothed round trip, in nanoseconds; zero before the first.
     pub rtt_ns: i64,

@@ -150,7 +150,7 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// A node.
+    /// The node at an index of the array, if there is one.
     #[inline]
     pub fn get(&self, at: u32) -> Option<&Node> {
         self.nodes.get(at as usize)

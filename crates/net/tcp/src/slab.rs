@@ -26,7 +26,7 @@ impl Slab {
         Slab { pieces: Vec::new(), generations: Vec::new(), free: Vec::new(), limit, len: 0 }
     }
 
-    /// A connection.
+    /// The connection at a place, unless the place is free.
     #[inline]
     pub fn get(&self, index: u32) -> Option<&Connection> {
         self.pieces.get(index as usize / PIECE)?[index as usize % PIECE].as_ref()

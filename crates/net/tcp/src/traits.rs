@@ -20,9 +20,9 @@ pub struct Traits {
     pub has_sack: bool,
     /// Timestamps are sent, and expected.
     pub has_timestamps: bool,
-    /// Shifted windows.
+    /// Windows are shifted (RFC 7323), in both directions.
     pub has_scale: bool,
-    /// Congestion notification.
+    /// Explicit congestion notification (RFC 3168) was agreed on.
     pub has_ecn: bool,
     /// Acknowledgements carry ECE until CWR comes.
     pub is_echoing: bool,

@@ -18,7 +18,7 @@ use crate::stack::Stack;
 /// Somebody told that the other end of a connection cannot be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unreachable {
-    /// The connection.
+    /// The connection that the segment in the message was of.
     pub key: Key,
     /// The number of the first byte of the segment that did not arrive.
     pub sequence: u32,

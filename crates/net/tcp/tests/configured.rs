@@ -3,15 +3,14 @@
 
 mod common;
 
-use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::dma;
+use common::ring::Ring;
 use memory::{Batch, Pool};
 use neighbor::{Address, nd};
-use port::{RxQueue, RxStats, TxQueue, TxStats};
+use port::{RxQueue, TxQueue};
 use runtime::{Instant, Poller};
 use tcp::{Addresses, Configuration, Echo, Host, Neighbors, Options, Origin, Sources};
 use wire::dhcp::{self, MessageType, option};
@@ -24,59 +23,11 @@ const OTHER: MacAddress = MacAddress([2, 0, 0, 0, 0, 7]);
 const LEASED: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 50);
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 
-/// One end of a wire: frames in a row.
-#[derive(Clone, Default)]
-struct Frames(Arc<Mutex<VecDeque<Vec<u8>>>>);
-
-impl Frames {
-    fn take(&self) -> Vec<Vec<u8>> {
-        self.0.lock().unwrap().drain(..).collect()
-    }
-}
-
-impl RxQueue for Frames {
-    fn recv(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
-        let mut count = 0;
-        while batch.room() > 0
-            && let Some(frame) = self.0.lock().unwrap().pop_front()
-        {
-            let mut packet = pool.alloc().unwrap();
-            packet.copy_from(&frame).unwrap();
-            assert!(batch.push(packet).is_none());
-            count += 1;
-        }
-        count
-    }
-
-    fn stats(&self) -> RxStats {
-        RxStats::default()
-    }
-}
-
-impl TxQueue for Frames {
-    fn send(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
-        let count = batch.len();
-        while let Some(packet) = batch.pop_front() {
-            self.0.lock().unwrap().push_back(packet.to_vec());
-            pool.free(packet);
-        }
-        count
-    }
-
-    fn clean(&mut self, _: &mut Pool) -> usize {
-        0
-    }
-
-    fn stats(&self) -> TxStats {
-        TxStats::default()
-    }
-}
-
 /// A host of two cores, which listens for echoes, and the time.
 struct Rig {
     hosts: [Host; 2],
-    to: [Frames; 2],
-    sent: Frames,
+    to: [Ring; 2],
+    sent: Ring,
     configuration: Configuration,
     pool: Pool,
     began: Instant,
@@ -87,7 +38,7 @@ impl Rig {
     fn new(sources: Sources) -> Rig {
         let fixed = Addresses { mac: OWN, v4: None, v6: None, gateways: (None, None) };
         let configuration = Configuration::new(fixed.clone(), sources, [1, 2]);
-        let (to, sent, neighbors) = (<[Frames; 2]>::default(), Frames::default(), Neighbors::default());
+        let (to, sent, neighbors) = (<[Ring; 2]>::default(), Ring::default(), Neighbors::default());
         let hosts = [0, 1].map(|n| {
             let queues: (Box<dyn RxQueue>, Box<dyn TxQueue>) =
                 (Box::new(to[n].clone()), Box::new(sent.clone()));
@@ -110,12 +61,12 @@ impl Rig {
         for host in &mut self.hosts {
             host.turn(now, &mut self.pool, &mut batch);
         }
-        self.sent.take()
+        self.sent.take().into()
     }
 
     /// Gives a core a frame, and what both sent within two turns.
     fn give(&mut self, core: usize, frame: Vec<u8>) -> Vec<Vec<u8>> {
-        self.to[core].0.lock().unwrap().push_back(frame);
+        self.to[core].put(frame);
         let first = self.turn(Duration::ZERO);
         [first, self.turn(Duration::ZERO)].concat()
     }

@@ -5,15 +5,16 @@
 
 mod common;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
+use common::ring::{RING, Ring};
 use common::{byte, dma, rig};
 use memory::{Batch, Pool};
-use port::{FlowTable, Rss, RxQueue, RxStats, TxQueue, TxStats};
+use port::{FlowTable, Rss, RxQueue, TxQueue};
 use runtime::{Instant, Poller};
 use tcp::{Addresses, Echo, Event, Groups, Host, Id, Io, Neighbors, NotSpread, Options, Service, Stack};
 use wire::ethernet::{self, EtherType};
@@ -23,8 +24,6 @@ use wire::{Flow, MacAddress};
 const SERVER: (MacAddress, Ipv4Addr) = (MacAddress([2, 0, 0, 0, 0, 9]), Ipv4Addr::new(10, 0, 0, 9));
 const CLIENT: (MacAddress, Ipv4Addr) = (MacAddress([2, 0, 0, 0, 0, 7]), Ipv4Addr::new(10, 0, 0, 7));
 const PORT: u16 = 7;
-/// Packets that a receive ring holds.
-const RING: usize = 256;
 /// How long a round takes, in which each host has a turn.
 const ROUND: Duration = Duration::from_micros(50);
 /// How long a core may take for its part of a move.
@@ -33,76 +32,6 @@ const LIMIT: Duration = Duration::from_secs(1);
 const AHEAD: u64 = 6_000;
 /// Rounds that take longer than anything that a test waits for.
 const ROUNDS: usize = 20_000;
-
-/// A ring of a port.
-#[derive(Default)]
-struct Frames {
-    frames: VecDeque<Vec<u8>>,
-    /// How many it gives in a turn; zero for as many as there is room for.
-    pace: usize,
-    /// Whether it is filled up with frames for nobody in each turn.
-    is_flooded: bool,
-}
-
-/// A ring, of which the test has the other end.
-#[derive(Clone, Default)]
-struct Ring(Arc<Mutex<Frames>>);
-
-impl Ring {
-    fn held(&self) -> MutexGuard<'_, Frames> {
-        self.0.lock().unwrap()
-    }
-
-    fn put(&self, frame: Vec<u8>) {
-        let mut held = self.held();
-        assert!(held.frames.len() < RING, "the ring is full");
-        held.frames.push_back(frame);
-    }
-}
-
-impl RxQueue for Ring {
-    fn recv(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
-        let mut held = self.held();
-        while held.is_flooded && held.frames.len() < RING - 64 {
-            held.frames.push_back(nobodys());
-        }
-        let most = if held.pace == 0 { usize::MAX } else { held.pace };
-        let mut count = 0;
-        while count < most
-            && batch.room() > 0
-            && let Some(frame) = held.frames.pop_front()
-        {
-            let mut packet = pool.alloc().unwrap();
-            packet.copy_from(&frame).unwrap();
-            assert!(batch.push(packet).is_none());
-            count += 1;
-        }
-        count
-    }
-
-    fn stats(&self) -> RxStats {
-        RxStats::default()
-    }
-}
-
-impl TxQueue for Ring {
-    fn send(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
-        let count = batch.len();
-        while let Some(packet) = batch.pop_front() {
-            self.held().frames.push_back(packet.to_vec());
-            pool.free(packet);
-        }
-        count
-    }
-
-    fn clean(&mut self, _: &mut Pool) -> usize {
-        0
-    }
-
-    fn stats(&self) -> TxStats {
-        TxStats::default()
-    }
-}
 
 /// A frame for nobody.
 fn nobodys() -> Vec<u8> {
@@ -273,13 +202,13 @@ impl Rig {
     }
 
     fn deliver(&mut self) {
-        let frames = std::mem::take(&mut self.sent[0].held().frames);
+        let frames = self.sent[0].take();
         for frame in frames {
             let queue = self.queue(&frame);
             self.last[queue].clone_from(&frame);
             self.rings[queue].put(frame);
         }
-        let frames = std::mem::take(&mut self.sent[1].held().frames);
+        let frames = self.sent[1].take();
         for frame in frames {
             if let Some(flow) = Flow::of(&frame).ok().filter(|flow| flow.protocol == Protocol::TCP) {
                 let segment = rig::parse(&frame[flow.l3_offset()..flow.end]);
@@ -418,7 +347,7 @@ fn two_cores_give_at_once() {
 #[test]
 fn a_flooded_core_gives_its_connections() {
     let mut rig = Rig::new(2, 6);
-    rig.rings[1].held().is_flooded = true;
+    rig.rings[1].held().flood = Some(nobodys());
     rig.goes_on();
     let begin = rig.now;
     assert_eq!(rig.spread(1).unwrap(), 64);

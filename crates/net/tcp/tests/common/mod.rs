@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "not every test file needs all of it")]
 
 pub mod rig;
+pub mod ring;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
