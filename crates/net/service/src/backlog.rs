@@ -12,7 +12,7 @@ pub(crate) struct Backlog {
 }
 
 impl Backlog {
-    /// Appends bytes.
+    /// Appends bytes, a copy of them.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }

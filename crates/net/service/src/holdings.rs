@@ -6,7 +6,7 @@
 
 /// Classes: of 1, of 2 and 3, of 4 to 7 bytes, and so on.
 const CLASSES: usize = usize::BITS as usize;
-/// No place.
+/// The index that means that there is no connection.
 const NONE: usize = usize::MAX;
 
 /// A connection's bytes, and its neighbours in the list of its class.

@@ -88,7 +88,8 @@ enum End {
     Lingers(i64),
 }
 
-/// A connection.
+/// A connection of a client, with the protocol's session and the bytes that wait in both
+/// directions.
 #[derive(Debug)]
 struct Connection<S> {
     id: Id,

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use service::memcached::{Limits, Session};
 use service::{Buffer, Memcached, Output, Protocol};
 
-/// A request.
+/// The bytes of a request with this opcode.
 fn request(opcode: u8, extras: &[u8], key: &str, value: &[u8], cas: u64) -> Vec<u8> {
     message(0x80, opcode, extras, key, value, 0, cas)
 }

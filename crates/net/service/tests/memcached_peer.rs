@@ -92,7 +92,7 @@ impl Peer {
     }
 }
 
-/// Our own.
+/// Our own server, asked in the same process.
 struct Ours {
     server: Memcached,
     session: Session,

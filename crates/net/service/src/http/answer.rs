@@ -7,7 +7,7 @@ use super::request::{Fields, Method, Request, Status};
 /// An answer, before it is written.
 #[derive(Debug)]
 pub struct Answer<'a> {
-    /// The status.
+    /// The status code of the answer's first line.
     pub status: Status,
     /// The file, by its number too, and which part of it.
     file: Option<(usize, &'a File)>,

@@ -7,7 +7,7 @@ pub enum Rest {
     Bytes(u64),
     /// The line in front of a chunk, with its length so far.
     Size {
-        /// The length.
+        /// The chunk's length in bytes, as far as its digits came.
         size: u64,
         /// Digits that came; none behind an extension's beginning.
         digits: u8,

@@ -18,7 +18,7 @@ pub enum Error {
     /// A file or a directory cannot be read.
     #[error("cannot read {path}: {error}")]
     Read {
-        /// Which one.
+        /// The file or directory that cannot be read.
         path: PathBuf,
         /// Why it cannot be read.
         error: io::Error,
@@ -42,7 +42,7 @@ pub enum Error {
 /// A file, with what is told of it.
 #[derive(Debug)]
 pub struct File {
-    /// Its bytes.
+    /// All bytes of the file.
     pub body: Box<[u8]>,
     /// Its entity tag, in quotes: the same for the same bytes.
     pub etag: String,

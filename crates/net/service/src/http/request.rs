@@ -29,7 +29,7 @@ impl Status {
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// The file.
+    /// The file is wanted, with what is told of it (GET).
     Get,
     /// What is told of the file.
     Head,

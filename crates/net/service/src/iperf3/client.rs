@@ -23,7 +23,7 @@ const LAST_NS: i64 = SECOND_NS / 5;
 pub struct Wanted {
     /// An address of this host.
     pub local: IpAddr,
-    /// The server.
+    /// The server's address and port.
     pub remote: (IpAddr, u16),
     /// How long it is measured, in nanoseconds; told to the server in whole seconds.
     pub time_ns: i64,

@@ -31,7 +31,7 @@ enum Step {
     Done,
 }
 
-/// A test.
+/// The test of one client: its connections, and how far it has come.
 #[derive(Debug)]
 struct Test {
     control: Id,

@@ -51,7 +51,7 @@ struct Sent<E> {
     expected: E,
 }
 
-/// A connection.
+/// A connection of the load, and its requests that are not answered.
 struct Connection<W: Workload> {
     id: Id,
     is_open: bool,

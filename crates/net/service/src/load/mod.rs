@@ -24,7 +24,7 @@ pub use workload::{Came, Echo, Http, Memcached, Mix, Workload};
 pub struct Settings {
     /// An address of this host.
     pub local: IpAddr,
-    /// The server.
+    /// The server's address and port.
     pub remote: (IpAddr, u16),
     /// Connections, all of which are open before the first request.
     pub connections: usize,

@@ -15,7 +15,7 @@ pub struct Step {
     pub rate: Option<f64>,
     /// How long it lasted, in nanoseconds.
     pub elapsed_ns: i64,
-    /// Right answers.
+    /// Answers that were right.
     pub answers: u64,
     /// Answers that came before the step's time was over, right ones and misses.
     pub answers_in_time: u64,
@@ -83,7 +83,7 @@ pub(super) fn histogram() -> Histogram<u64> {
 /// What a load saw in all.
 #[derive(Debug, Clone, Default)]
 pub struct Results {
-    /// Each rate.
+    /// What was seen at each rate, one after the other.
     pub steps: Vec<Step>,
     /// Connections that were opened.
     pub connected: u64,

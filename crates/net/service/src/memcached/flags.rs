@@ -49,7 +49,7 @@ pub struct Flags<'a> {
     pub delta: u64,
     /// `J`: where counting begins.
     pub initial: u64,
-    /// `M`: how.
+    /// `M`: the mode, a letter such as `I` for an increment.
     pub mode: Option<u8>,
 }
 

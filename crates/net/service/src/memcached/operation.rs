@@ -116,23 +116,10 @@ impl Store {
             return Outcome::TooLarge;
         }
         let found = shard.find(place.hash, key, now_s);
-        let mut is_stale = false;
-        if let Some(wanted) = update.compare {
-            match found.and_then(|at| shard.get(at)).map(|item| item.cas) {
-                // There is nothing to append to, whatever number it was to have.
-                None if matches!(update.mode, Mode::Append | Mode::Prepend) => {}
-                None => {
-                    shard.stats.cas_misses += 1;
-                    return Outcome::NotFound;
-                }
-                Some(cas) if cas == wanted => shard.stats.cas_hits += 1,
-                Some(cas) if update.invalidates && wanted < cas => is_stale = true,
-                Some(_) => {
-                    shard.stats.cas_badval += 1;
-                    return Outcome::Exists;
-                }
-            }
-        }
+        let is_stale = match compare(&mut shard, found, update) {
+            Ok(is_stale) => is_stale,
+            Err(outcome) => return outcome,
+        };
         let mut new = New {
             key,
             is_binary: update.is_binary,
@@ -273,6 +260,29 @@ fn store_number(
     let new = New { key, is_binary, value: [&text, &[]], flags, expires_s, cas };
     let at = shard.store(hash, &new, now_s)?;
     Ok(Counted { value, cas: shard.get(at).map_or(0, |item| item.cas), expires_s, is_new: false })
+}
+
+/// Compares the number of the item that was found with that for which an update was meant; whether
+/// the new item is stale.
+fn compare(shard: &mut Shard, found: Option<u32>, update: &Update) -> Result<bool, Outcome> {
+    let Some(wanted) = update.compare else { return Ok(false) };
+    match found.and_then(|at| shard.get(at)).map(|item| item.cas) {
+        // There is nothing to append to, whatever number it was to have.
+        None if matches!(update.mode, Mode::Append | Mode::Prepend) => Ok(false),
+        None => {
+            shard.stats.cas_misses += 1;
+            Err(Outcome::NotFound)
+        }
+        Some(cas) if cas == wanted => {
+            shard.stats.cas_hits += 1;
+            Ok(false)
+        }
+        Some(cas) if update.invalidates && wanted < cas => Ok(true),
+        Some(_) => {
+            shard.stats.cas_badval += 1;
+            Err(Outcome::Exists)
+        }
+    }
 }
 
 fn done(shard: &mut Shard, at: u32, is_stale: bool, len: usize) -> Outcome {

@@ -17,7 +17,7 @@ pub const OVERHEAD: usize = size_of::<Slot>() + 2 * size_of::<u32>() + 16;
 /// Slots that may be free beside one of sixteen.
 const SPARE: usize = 8;
 
-/// An item.
+/// An item of the cache: a key and its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
     /// The key, and behind it the value.
@@ -48,13 +48,13 @@ pub struct Item {
 }
 
 impl Item {
-    /// The key.
+    /// The key as it is compared; of a binary one, its bytes.
     #[inline]
     pub fn key(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.key_len)).unwrap_or_default()
     }
 
-    /// The value.
+    /// The value's bytes, all behind the key.
     #[inline]
     pub fn value(&self) -> &[u8] {
         self.bytes.get(usize::from(self.key_len)..).unwrap_or_default()
@@ -132,7 +132,7 @@ impl Slots {
         self.pages.get_mut((at >> PAGE_BITS) as usize)?.get_mut((at & ((1 << PAGE_BITS) - 1)) as usize)
     }
 
-    /// An item.
+    /// The item at a place, unless the place is free.
     #[inline]
     pub fn get(&self, at: u32) -> Option<&Item> {
         self.slot(at)?.item.as_ref()

@@ -81,7 +81,7 @@ impl Store {
         Store { shards: (0..count).map(shard).collect(), random: RandomState::new(), limits }
     }
 
-    /// The sizes.
+    /// How large items and the whole cache may be.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
@@ -247,7 +247,7 @@ pub struct Shard {
 /// An item that is to be stored.
 #[derive(Debug)]
 pub struct New<'a> {
-    /// The key.
+    /// The key; of a binary one, its bytes.
     pub key: &'a [u8],
     /// Whether it is binary, and goes to clients in base64.
     pub is_binary: bool,

@@ -21,7 +21,7 @@ pub const PORT: u16 = 80;
 pub const ADDRESSES: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2))];
 
-/// A host.
+/// A host with its stack and a service.
 pub struct End {
     pub stack: Stack,
     pub pool: Pool,

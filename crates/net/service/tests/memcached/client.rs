@@ -53,7 +53,7 @@ impl Client {
         String::from_utf8(self.ask_in(request.as_ref(), usize::MAX, usize::MAX)).unwrap()
     }
 
-    /// A statistic.
+    /// The value of a statistic; it must be there.
     pub fn stat(&mut self, name: &str) -> u64 {
         let all = self.ask("stats\r\n");
         let line = all.lines().find_map(|line| line.strip_prefix(&format!("STAT {name} ")));
