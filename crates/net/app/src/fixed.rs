@@ -5,7 +5,7 @@ use driver::ixgbe::FixedRing;
 use port::{Batch, Pool};
 use runtime::{Instant, Poller, Queue};
 
-/// One direction.
+/// One direction of a forwarder: the ring that both of its queues share.
 pub struct FixedForward {
     /// From where to where.
     pub ring: FixedRing<1>,

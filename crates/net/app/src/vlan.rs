@@ -10,7 +10,7 @@ use port::{RxQueue, RxStats, TxQueue, TxStats};
 /// A receive queue whose device takes tags off: each packet asks for its tag again
 /// when it is sent, or has it in its bytes.
 pub struct Restore {
-    /// The queue.
+    /// The queue that packets come from.
     pub rx: Box<dyn RxQueue>,
     /// All ports that the packets may be sent on insert tags themselves.
     pub by_device: bool,
@@ -44,7 +44,7 @@ impl RxQueue for Restore {
 /// A transmit queue that tags each packet. What it refuses is tagged already, and is
 /// not to be sent again.
 pub struct Tagging {
-    /// The queue.
+    /// The queue that packets are given to.
     pub tx: Box<dyn TxQueue>,
     /// The tag control information.
     pub tag: u16,

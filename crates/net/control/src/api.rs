@@ -33,7 +33,7 @@ const MAX_PAGE: usize = 1000;
 pub struct Controlled<'a> {
     /// What all owners want.
     pub program: &'a mut Program,
-    /// The table.
+    /// The overlay's table, as packets find it.
     pub overlay: &'a mut overlay::Overlay,
     /// The time, as the caller counts it.
     pub now_ns: i64,

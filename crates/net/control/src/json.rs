@@ -9,7 +9,7 @@ use wire::MacAddress;
 use crate::program::Claim;
 use crate::state::{ELSEWHERE, End, Far, Key, Value, own_port};
 
-/// A place.
+/// A key of the overlay's state as JSON.
 pub fn key(key: &Key) -> Json {
     match key {
         Key::Port(port) => json!({ "kind": "port", "port": port }),

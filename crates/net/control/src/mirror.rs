@@ -61,9 +61,9 @@ pub struct Binding {
 /// How many objects are kept. What comes above that is counted as [`Counters::full`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Network devices.
+    /// Network devices, of all kinds.
     pub links: usize,
-    /// Nexthop objects.
+    /// Nexthop objects, groups among them.
     pub nexthops: usize,
     /// Members of a group, next hops of a route, and tunnels of an entry.
     pub members: usize,
@@ -104,7 +104,7 @@ impl Default for Limits {
     }
 }
 
-/// Who tells.
+/// Whose messages tell of something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     /// This machine's kernel.

@@ -22,7 +22,7 @@ pub const OWNERS: [Owner; 4] = [Owner::Static, Owner::Api, Owner::Fpm, Owner::Ke
 /// What an owner wants at a place, and since when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// The value.
+    /// What the owner wants at the place.
     pub value: Value,
     /// When it was first wanted, as the caller counts time.
     pub since_ns: i64,

@@ -36,7 +36,7 @@ impl Difference {
     }
 }
 
-/// All differences.
+/// All differences that were found at one comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
     /// Between what is wanted here and what the kernel has.

@@ -106,7 +106,7 @@ pub(crate) fn own_port(port: u16) -> Option<u16> {
 /// The far end of a VXLAN tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Far {
-    /// Its address.
+    /// The address of the far end, to which tunneled packets go.
     pub remote: IpAddr,
     /// The outer source address.
     pub local: IpAddr,
@@ -139,7 +139,7 @@ pub struct Weighted {
 /// A place, and what should be there from now on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The place.
+    /// The place whose value changes.
     pub key: Key,
     /// What should be there; nothing without.
     pub value: Option<Value>,

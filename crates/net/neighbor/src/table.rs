@@ -22,7 +22,7 @@ const SLOW_NS: i64 = 2 * SECOND_NS;
 /// What a table knows of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Neighbor<A> {
-    /// The address.
+    /// The protocol address: IPv4 or IPv6.
     pub address: A,
     /// Who has it, if anybody said so.
     pub mac: Option<MacAddress>,
@@ -122,7 +122,7 @@ impl<A: Address> Orders<A> {
 /// What became of a packet that was to wait.
 #[derive(Debug)]
 pub enum Held {
-    /// It waits.
+    /// The table has the packet until an answer comes.
     Waits {
         /// Whether the address must be asked for.
         ask: bool,
@@ -134,7 +134,7 @@ pub enum Held {
 /// Who has an address, as an answer said.
 #[derive(Debug)]
 pub struct Learned<A> {
-    /// The address.
+    /// The protocol address that was answered for.
     pub address: A,
     /// Who has it.
     pub mac: MacAddress,
@@ -417,7 +417,7 @@ impl<A: Address> Table<A> {
         }
     }
 
-    /// Forgets all.
+    /// Forgets all addresses; packets that waited are put into `gone`, and counted as drops.
     pub fn clear(&mut self, gone: &mut Vec<Packet>) {
         self.orders = Orders::new();
         for (_, entry) in self.entries.drain() {

@@ -25,7 +25,7 @@ pub enum Error {
         "the identifier {key:#x} does not fit into the {bits} bits by which packets of network {network} are known"
     )]
     Key {
-        /// The network.
+        /// The network's number.
         network: u32,
         /// What was asked for.
         key: u128,
@@ -40,7 +40,7 @@ pub enum Error {
     Payload {
         /// The protocol's name.
         protocol: &'static str,
-        /// The network.
+        /// The network's number.
         network: u32,
     },
     /// The flood list is full.
@@ -49,7 +49,7 @@ pub enum Error {
     /// Another protocol's packets come to this UDP port.
     #[error("packets to UDP port {port} are those of {protocol} already")]
     Port {
-        /// The port.
+        /// The UDP port that was asked for.
         port: u16,
         /// The name of the protocol that has it.
         protocol: &'static str,
@@ -60,9 +60,9 @@ pub enum Error {
     /// Another one asked for this entry.
     #[error("the entry {key:#x} of network {network} is {owner}: only its owner changes it")]
     Owned {
-        /// The network.
+        /// The network's number.
         network: u32,
-        /// The identifier.
+        /// The identifier of the entry in the network.
         key: u128,
         /// Whose it is.
         owner: Owner,
@@ -70,9 +70,9 @@ pub enum Error {
     /// As [`Error::Owned`], of a prefix.
     #[error("the prefix {}/{} of network {network} is {owner}: only its owner changes it", prefix.0, prefix.1)]
     OwnedPrefix {
-        /// The network.
+        /// The network's number.
         network: u32,
-        /// The prefix.
+        /// The prefix of the entry.
         prefix: Prefix,
         /// Whose it is.
         owner: Owner,
@@ -98,7 +98,7 @@ pub enum Error {
     Member {
         /// The protocol's name.
         protocol: &'static str,
-        /// The group.
+        /// The group's number.
         group: u64,
     },
     /// Entries lead to the group.

@@ -23,7 +23,7 @@ pub const MAX_WEIGHT: u16 = 256;
 /// A tunnel of a group.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Member {
-    /// The tunnel.
+    /// The tunnel that the member's packets go through.
     pub tunnel: Tunnel,
     /// How many flows it gets in proportion to the other members, from 1 to [`MAX_WEIGHT`]. A
     /// member gets at least one of the 256 shares that there are.

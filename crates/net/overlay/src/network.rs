@@ -10,7 +10,7 @@ use crate::tunnel::Tunnel;
 /// What packets of a virtual network are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Layer {
-    /// Ethernet frames.
+    /// Ethernet frames, without the frame check sequence.
     Ethernet,
     /// IP packets of both versions.
     Ip,

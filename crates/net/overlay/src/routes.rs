@@ -26,7 +26,7 @@ pub const MAX_ROUTED: usize = 256;
 /// A network's prefixes.
 #[derive(Debug)]
 pub(crate) struct Routes {
-    /// The network's.
+    /// The number that the network got when it was made, by which threads find its tables.
     pub(crate) birth: u32,
     v4: Rib<u32, Hop>,
     v6: Rib<u128, Hop>,

@@ -33,7 +33,7 @@ pub struct Entry<'a> {
 /// Where a network's tunnels lead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FarEnd {
-    /// The network.
+    /// The network's number.
     pub network: u32,
     /// The far end's address.
     pub remote: IpAddr,

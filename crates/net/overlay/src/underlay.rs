@@ -81,7 +81,7 @@ impl Underlay {
         }
     }
 
-    /// A port.
+    /// What is known of a port, if it was told of.
     pub(crate) fn port(&self, number: u16) -> Option<&Port> {
         self.ports.get(&number)
     }

@@ -62,7 +62,7 @@ pub struct Files {
     pub read: Vec<PathBuf>,
     /// In these folders files and folders are made, written and removed.
     pub write: Vec<PathBuf>,
-    /// Any other.
+    /// Whether any other file may be opened as well: then files are not confined.
     pub any: bool,
 }
 

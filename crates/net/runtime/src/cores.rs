@@ -11,7 +11,7 @@ static ALL: OnceLock<CpuSet> = OnceLock::new();
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("core {core} is not possible: this process may use {}", self.usable_list())]
 pub struct UnusableCore {
-    /// Its number.
+    /// The number of the core that was asked for.
     pub core: usize,
     /// Those it may use.
     pub usable: Vec<usize>,

@@ -62,8 +62,8 @@ pub trait Poller: Send {
 
 /// A queue of a poller.
 pub enum Queue<'a> {
-    /// It receives.
+    /// A queue that the poller receives from.
     Rx(&'a mut dyn RxQueue),
-    /// It sends.
+    /// A queue that the poller sends by.
     Tx(&'a mut dyn TxQueue),
 }

@@ -121,7 +121,7 @@ impl TcpListener {
         Ok((TcpStream(handle), peer))
     }
 
-    /// The port.
+    /// The port that is listened on.
     pub fn port(&self) -> u16 {
         self.0.backlog.port
     }

@@ -31,7 +31,7 @@ struct State {
 
 /// The connections to a port that nobody has accepted.
 pub(crate) struct Backlog {
-    /// The port.
+    /// The port that is listened on.
     pub port: u16,
     limit: usize,
     state: Mutex<State>,

@@ -194,7 +194,7 @@ impl TcpListener {
         Ok((TcpStream::new(handle), peer))
     }
 
-    /// The port.
+    /// The port that is listened on.
     pub fn port(&self) -> u16 {
         self.0.backlog.port
     }

@@ -108,7 +108,7 @@ impl State {
         Waiting { is_blocked: std::mem::take(&mut self.is_blocked), wakers: [self.writer.take(), None] }
     }
 
-    /// Whoever waits.
+    /// Whoever waits for bytes, for room, or for the connection.
     pub fn wake_all(&mut self) -> Waiting {
         Waiting { wakers: [self.reader.take(), self.writer.take()], ..self.wake_reader() }
     }

@@ -14,7 +14,7 @@ const OBSERVED: usize = 1024;
 /// A short frame that came by a port of the underlay, or is to leave by it.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame {
-    /// The port.
+    /// The number of the underlay's port.
     pub port: u16,
     len: u8,
     bytes: [u8; ROOM],
@@ -28,7 +28,7 @@ impl Frame {
         Some(Frame { port, len: frame.len() as u8, bytes })
     }
 
-    /// Its bytes.
+    /// The bytes of the frame, from the Ethernet header on.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }

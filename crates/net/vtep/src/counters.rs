@@ -10,9 +10,9 @@ use serde::Serialize;
 /// A way through a lane: from the port of a network, or from one of the underlay.
 #[derive(Debug)]
 pub struct Side {
-    /// Frames received.
+    /// Frames that came by the port.
     received: AtomicU64,
-    /// Their bytes.
+    /// Bytes of the frames that came.
     received_bytes: AtomicU64,
     /// Frames that went on: into a tunnel or out of one.
     forwarded: AtomicU64,
@@ -106,9 +106,9 @@ impl Counters {
 /// What one side of all lanes counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
-    /// Frames received.
+    /// Frames that came by the port.
     pub received: u64,
-    /// Their bytes.
+    /// Bytes of the frames that came.
     pub received_bytes: u64,
     /// Frames that went on.
     pub forwarded: u64,

@@ -18,7 +18,7 @@ pub struct Desired {
     pub routes: BTreeMap<Prefix, Route>,
     /// Neighbours that need not be asked for.
     pub neighbors: BTreeMap<(u16, IpAddr), MacAddress>,
-    /// Virtual networks.
+    /// Virtual networks by their numbers.
     pub networks: BTreeMap<u32, Network>,
     /// Entries by network and identifier.
     pub entries: BTreeMap<(u32, u128), Way>,
@@ -73,7 +73,7 @@ pub struct End {
 /// By what packets of an end of tunnels are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndKey {
-    /// The protocol.
+    /// The protocol of the tunnels.
     pub protocol: &'static Protocol,
     /// The address here.
     pub local: IpAddr,

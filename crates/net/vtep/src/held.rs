@@ -31,7 +31,7 @@ pub enum At {
 /// A table, and all that is wanted of it.
 #[derive(Debug, Default)]
 pub struct Held {
-    /// The table.
+    /// The table, as packets find it.
     pub table: Overlay,
     program: Program,
     /// What the configuration says.

@@ -14,15 +14,15 @@ const MAX_FIELDS: usize = 64;
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// To read.
+    /// The client reads what there is.
     Get,
-    /// To write.
+    /// The client writes what the body says.
     Put,
-    /// To delete.
+    /// The client deletes what there is.
     Delete,
 }
 
-/// A request.
+/// A request, in the bytes that came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request<'a> {
     /// What is asked for.
@@ -31,7 +31,7 @@ pub struct Request<'a> {
     pub path: &'a str,
     /// The query behind the path, without its mark.
     pub query: &'a str,
-    /// The body.
+    /// The body: all bytes of the length that the request says.
     pub body: &'a [u8],
     /// Whether the connection goes on afterwards.
     pub keeps: bool,
@@ -145,7 +145,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// An answer.
+/// An answer, before it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response {
     /// The status code.

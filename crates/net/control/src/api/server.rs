@@ -51,7 +51,7 @@ trait Stream: Read + Write + AsFd + std::fmt::Debug + Send {}
 impl Stream for TcpStream {}
 impl Stream for UnixStream {}
 
-/// The sockets.
+/// The socket that listens, and its clients.
 #[derive(Debug)]
 pub struct Server {
     listener: Listener,

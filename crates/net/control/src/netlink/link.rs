@@ -25,7 +25,7 @@ pub struct Link {
     pub is_up: bool,
     /// Whether it has a carrier.
     pub has_carrier: bool,
-    /// The name.
+    /// The name, such as `vxlan100`.
     pub name: String,
     /// The Ethernet address.
     pub mac: Option<MacAddress>,
@@ -46,7 +46,7 @@ pub enum Kind {
     Bridge(bool),
     /// A VRF, with its routing table.
     Vrf(u32),
-    /// Anything else.
+    /// A device of any other kind.
     Other,
 }
 

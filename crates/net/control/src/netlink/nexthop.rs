@@ -28,7 +28,7 @@ pub struct Nexthop {
 /// A member of a group of nexthop objects (`struct nexthop_grp`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupMember {
-    /// Its number.
+    /// The number of the member's nexthop object.
     pub id: u32,
     /// How many flows it gets in proportion to the other members, from 1 to 65536.
     pub weight: u32,

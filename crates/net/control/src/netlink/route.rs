@@ -10,7 +10,7 @@ const IS_UNICAST: u8 = 1;
 /// `RTM_F_CLONED`: an entry of a cache, no route.
 const IS_CLONED: u32 = 0x200;
 
-/// A route.
+/// A route, as a message of the kernel or of FRR tells of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     /// The addresses that it is for; none when they are not of IPv4 or IPv6.

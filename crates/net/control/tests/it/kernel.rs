@@ -127,7 +127,7 @@ impl Rig {
         }
     }
 
-    /// Their weights.
+    /// The weights of a group's far ends.
     fn weights(&self, vni: u32, mac: &str) -> Vec<u16> {
         match self.have.get(&Key::Entry(vni, mac.parse().unwrap())) {
             Some(Value::Group(group)) => group.fars.iter().map(|weighted| weighted.weight).collect(),

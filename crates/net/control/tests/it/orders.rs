@@ -140,7 +140,7 @@ impl World {
         Nexthop { id: OBJECT, link: Some(UNDERLAY), gateway: self.object, ..Nexthop::default() }
     }
 
-    /// Something happens.
+    /// One event of the network happens, and is told.
     fn event(&mut self, random: &mut Random, told: &mut Told) {
         let vni = random.of(&VNIS);
         let Some(vtep) = self.vteps.get_mut(&vni) else {

@@ -54,7 +54,7 @@ pub struct Preference {
 /// A prefix whose addresses are on the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OnLink {
-    /// The prefix.
+    /// The prefix, with zeros behind its bits.
     pub prefix: Ipv6Addr,
     /// Its bits, 128 at most.
     pub bits: u8,

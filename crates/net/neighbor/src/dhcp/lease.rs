@@ -37,7 +37,7 @@ pub(super) struct Times {
     pub renewal_ns: i64,
     /// All servers are asked (T2).
     pub rebinding_ns: i64,
-    /// The end.
+    /// The lease ends, and the address may be used no longer.
     pub end_ns: i64,
 }
 

@@ -111,7 +111,7 @@ fn vxlan_gpe() {
     assert_eq!((sending.total(), receiving.total()), (0, 0), "{sending:?} {receiving:?}");
 }
 
-/// RFC 8926.
+/// Geneve (RFC 8926) over IPv4 and over IPv6.
 #[test]
 fn geneve() {
     for is_v6 in [false, true] {

@@ -259,7 +259,7 @@ pub fn runtime(options: &Options, pollers: Vec<Fake>) -> Result<Runtime, Error> 
     Runtime::new(&dma, pollers.collect(), options, &Arc::default(), &Arc::<Progress>::default())
 }
 
-/// They poll.
+/// Starts a thread for each poller.
 pub fn start(options: &Options, pollers: Vec<Fake>) -> Running {
     runtime(options, pollers).expect("memory").start(|| Ok(()))
 }

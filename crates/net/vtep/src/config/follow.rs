@@ -52,7 +52,7 @@ pub struct Api {
 /// The port to which FRR connects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FpmPort {
-    /// Its address.
+    /// The address and the TCP port on which FRR is waited for.
     pub listen: SocketAddr,
     /// How long what a connection told stays in use when it has ended, in nanoseconds.
     pub hold_ns: i64,

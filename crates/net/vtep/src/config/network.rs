@@ -44,7 +44,7 @@ const UNKNOWN: &[(&str, Unknown)] =
 /// The inner side of a network: the port at which its hosts are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inner {
-    /// The network.
+    /// The number of the network.
     pub network: u32,
     /// The port, as commands name ports.
     pub port: String,

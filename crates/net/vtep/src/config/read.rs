@@ -139,7 +139,7 @@ fn wanted(value: &Value<'_>, what: &str) -> Problem {
     Problem::new(value.span, format!("this is {found}"), format!("write {what}"))
 }
 
-/// A text.
+/// A text in quotes; what else it is, is an error.
 pub(super) fn text(value: &Value<'_>) -> Read<String> {
     value.as_str().map(str::to_owned).ok_or_else(|| wanted(value, "a text in quotes"))
 }
