@@ -20,7 +20,7 @@ mod receive;
 mod receiver;
 mod transmit;
 
-/// One mistake.
+/// A mistake in a driver, and what must report it.
 pub struct Bug {
     /// By which it is chosen: lower case and dashes.
     pub name: &'static str,
@@ -64,7 +64,7 @@ const fn edit(file: &'static str, from: &'static str, to: &'static str) -> Edit 
 
 /// The drivers of a chip, and their bugs.
 pub struct Chip {
-    /// Its name.
+    /// The chip's name, by which its bugs are chosen.
     pub name: &'static str,
     /// What drives it through all that it can do, a file of `crates/sim/testbed/tests/it`.
     pub probe: &'static str,
@@ -75,13 +75,13 @@ pub struct Chip {
 }
 
 impl Chip {
-    /// Its bugs.
+    /// All bugs of the chip's drivers.
     pub fn bugs(&self) -> impl Iterator<Item = &'static Bug> {
         self.bugs.iter().copied().flatten()
     }
 }
 
-/// All chips.
+/// All chips whose drivers have seeded bugs.
 pub const CHIPS: &[Chip] = &[
     Chip {
         name: "82599",

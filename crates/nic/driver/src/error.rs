@@ -24,7 +24,7 @@ pub enum Error {
     UnknownDevice {
         /// The device's name.
         device: String,
-        /// PCI vendor.
+        /// The PCI vendor id.
         vendor: u16,
         /// PCI device id.
         id: u16,
@@ -38,7 +38,7 @@ pub enum Error {
     BarTooSmall {
         /// The device's name.
         device: String,
-        /// Which BAR.
+        /// The number of the BAR.
         bar: usize,
         /// Its size in bytes.
         len: u32,
@@ -103,7 +103,7 @@ pub enum Error {
     TableFull {
         /// The device's name.
         device: String,
-        /// Which table.
+        /// Which table is full, in words.
         table: &'static str,
         /// How many it holds.
         capacity: usize,

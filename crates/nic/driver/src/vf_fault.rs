@@ -24,11 +24,11 @@ pub enum Fault {
     Refused {
         /// The device's name.
         device: String,
-        /// The message.
+        /// The name of the message.
         message: &'static str,
-        /// Its kind.
+        /// The number of its kind.
         opcode: u32,
-        /// The status.
+        /// The name of the status in the answer.
         status: &'static str,
         /// What it means.
         meaning: &'static str,
@@ -40,9 +40,9 @@ pub enum Fault {
     NoAnswer {
         /// The device's name.
         device: String,
-        /// The message.
+        /// The name of the message.
         message: &'static str,
-        /// Its kind.
+        /// The number of its kind.
         opcode: u32,
         /// How long was waited.
         waited_ms: u64,
@@ -52,7 +52,7 @@ pub enum Fault {
     Nonsense {
         /// The device's name.
         device: String,
-        /// The message.
+        /// The name of the message.
         message: &'static str,
         /// What is wrong with it.
         why: &'static str,

@@ -26,7 +26,7 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 const TIME: Duration = Duration::from_secs(2);
 
-/// From, to.
+/// Port that sends, port that receives.
 const PAIRS: [(&str, &str); 7] = [
     ("af_packet:v0", "af_packet:v1"),
     ("af_packet:v0", "af_xdp:v1"),

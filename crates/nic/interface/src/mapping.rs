@@ -106,7 +106,7 @@ pub(crate) mod tests {
             self.0
         }
 
-        /// Below `limit`.
+        /// A number below `limit`.
         pub(crate) fn below(&mut self, limit: usize) -> usize {
             (self.next() >> 16) as usize % limit.max(1)
         }

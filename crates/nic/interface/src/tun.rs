@@ -36,7 +36,7 @@ pub struct Wanted {
 pub struct Tun {
     /// A packet is read, and written, with one call each; none waits.
     pub file: OwnedFd,
-    /// Its name.
+    /// The interface's name, as the kernel has it.
     pub name: String,
 }
 

@@ -22,7 +22,7 @@ pub enum Reach {
     /// To this host.
     #[default]
     Host,
-    /// To everyone.
+    /// To everyone on the link.
     Broadcast,
     /// To a group.
     Multicast,
@@ -89,7 +89,7 @@ impl Annotations {
 }
 
 impl Packet {
-    /// The annotations.
+    /// What elements noted of the packet.
     #[inline(always)]
     pub fn annotations(&self) -> &Annotations {
         // SAFETY: the packet owns the buffer, whose annotations are initialised.

@@ -35,7 +35,7 @@ pub enum Backing {
 /// How a [`Dma`](crate::Dma) gets its memory.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
-    /// Where from.
+    /// Which kind of memory is taken.
     pub backing: Backing,
     /// The NUMA node to take it from; `None` leaves it to the kernel.
     pub numa_node: Option<u32>,

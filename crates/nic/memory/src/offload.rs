@@ -10,7 +10,7 @@
 pub enum Checksum {
     /// The device did not look (not such a packet, or not asked to).
     Unknown,
-    /// It matched.
+    /// The device looked, and it matched.
     Good,
     /// It did not match.
     Bad,

@@ -148,9 +148,9 @@ impl fmt::Display for Support {
 /// The most that a device and its driver can do. Zero where it has no such thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
-    /// Receive queues.
+    /// Receive queues that can be opened.
     pub rx_queues: usize,
-    /// Transmit queues.
+    /// Transmit queues that can be opened.
     pub tx_queues: usize,
     /// Receive queues that flows can be spread over.
     pub rss_queues: usize,
@@ -166,7 +166,7 @@ pub struct Limits {
     pub unicast_addresses: usize,
     /// Flows that are led to a queue or dropped ([`crate::Filters::add_flow`]).
     pub flow_filters: usize,
-    /// Interrupt vectors.
+    /// Interrupt vectors that the driver can use.
     pub vectors: usize,
 }
 

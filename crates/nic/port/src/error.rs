@@ -5,7 +5,7 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{option} is {value}, but {limit}")]
 pub struct OptionError {
-    /// Which option.
+    /// The name of the option.
     pub option: &'static str,
     /// What was asked for.
     pub value: usize,
@@ -40,7 +40,7 @@ pub enum Error {
     TableFull {
         /// The port's name.
         port: String,
-        /// Which table.
+        /// Which table is full, in words.
         table: &'static str,
         /// How many it holds.
         capacity: usize,
@@ -72,6 +72,8 @@ pub enum Error {
         port: String,
     },
     /// {port}: {what}
+    ///
+    /// What is behind the port, such as an interface, is gone.
     #[error("{port}: {what}")]
     Lost {
         /// The port's name.

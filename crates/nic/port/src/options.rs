@@ -103,7 +103,7 @@ impl Default for VirtioOptions {
 /// How a port is opened, whatever drives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Receive queues.
+    /// How many receive queues are opened.
     pub rx_queues: usize,
     /// Transmit queues; zero means as many as receive queues. All but Intel's NICs
     /// have them in pairs.

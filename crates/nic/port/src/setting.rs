@@ -70,13 +70,13 @@ pub enum Field {
         /// Turns it on or off.
         set: fn(&mut Options, bool),
     },
-    /// A number.
+    /// A number within a range.
     Number {
         /// Those that the command line takes.
         numbers: Numbers,
-        /// The number.
+        /// Reads the number from options.
         get: fn(&Options) -> usize,
-        /// Sets it.
+        /// Sets the number in options.
         set: fn(&mut Options, usize),
     },
 }

@@ -73,7 +73,7 @@ pub struct PortStats {
     pub rx_bytes: u64,
     /// Packets the device sent.
     pub tx_packets: u64,
-    /// Their bytes.
+    /// Bytes of these packets, with CRC where the device counts it.
     pub tx_bytes: u64,
     /// All counters, in the device's order.
     pub counters: Vec<Counter>,

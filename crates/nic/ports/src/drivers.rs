@@ -9,7 +9,7 @@ use port::{Feature, Offers, Options, Port, Result};
 /// A driver of this build.
 #[derive(Debug)]
 pub struct Driver {
-    /// Its name.
+    /// The driver's name, as ports tell it.
     pub name: &'static str,
     /// The devices it drives, in words.
     pub drives: &'static str,

@@ -32,7 +32,7 @@ impl Form {
     }
 }
 
-/// All forms.
+/// All forms that a port's name can have.
 pub const FORMS: &[Form] = &[
     Form {
         prefix: None,

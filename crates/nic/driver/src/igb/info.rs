@@ -7,7 +7,7 @@ use super::stats::SOURCES;
 use crate::intel::ring_registers::rss;
 use crate::intel::{ChipInfo, Registers, name_at};
 
-/// The 82576.
+/// What the 82576 is, and its limits.
 pub(super) static INFO: ChipInfo = ChipInfo {
     knows: super::knows,
     known: super::DRIVES,

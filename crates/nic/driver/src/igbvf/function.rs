@@ -19,7 +19,7 @@ use crate::intel::{ChipInfo, layout};
 
 /// What virtual functions of one chip have otherwise than those of another.
 pub trait Model: Send + Sync + 'static {
-    /// Receive descriptors.
+    /// The layout of receive descriptors.
     type Rx: RxLayout;
     /// What it is, and its limits.
     const INFO: &'static ChipInfo;

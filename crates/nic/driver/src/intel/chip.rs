@@ -42,7 +42,7 @@ pub trait Chip: Deref<Target = Device> + Queues + FilterTables + Sized + 'static
     type Tx: TxLayout;
     /// The driver's name.
     const DRIVER: &'static str;
-    /// Its limits.
+    /// What the chip is, and its limits.
     const INFO: &'static ChipInfo;
 
     /// A chip that nothing was done to yet.

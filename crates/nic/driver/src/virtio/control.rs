@@ -41,7 +41,7 @@ pub(super) struct Control {
     doorbell: Doorbell,
     words: Words<AtomicU32>,
     region: Region,
-    /// Its number.
+    /// The control queue's number at the device.
     queue: u16,
     /// Command and data stand in one part.
     joined: bool,

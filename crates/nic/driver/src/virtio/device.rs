@@ -89,7 +89,7 @@ impl Virtio {
         self.shared.features
     }
 
-    /// Their names.
+    /// The names of the features that were negotiated.
     pub fn feature_names(&self) -> String {
         features::names(self.shared.features)
     }

@@ -12,7 +12,7 @@ pub enum Fault {
     NoStructure {
         /// The device's name.
         device: String,
-        /// Which one.
+        /// The name of the structure.
         structure: &'static str,
     },
     /// The way to the device translates addresses, and the device ignores it.
@@ -46,7 +46,7 @@ pub enum Fault {
     QueueSize {
         /// The device's name.
         device: String,
-        /// Which queue.
+        /// The queue's number at the device.
         queue: u16,
         /// What the device says.
         size: u16,
@@ -58,7 +58,7 @@ pub enum Fault {
     QueueTooSmall {
         /// The device's name.
         device: String,
-        /// Which queue.
+        /// The queue's number at the device.
         queue: u16,
         /// What the device says.
         size: u16,
@@ -70,7 +70,7 @@ pub enum Fault {
     QueueRefused {
         /// The device's name.
         device: String,
-        /// Which queue.
+        /// The queue's number at the device.
         queue: u16,
     },
     /// The device has no room for an interrupt vector.
@@ -78,9 +78,9 @@ pub enum Fault {
     VectorRefused {
         /// The device's name.
         device: String,
-        /// Which queue.
+        /// The queue's number at the device.
         queue: u16,
-        /// Which vector.
+        /// The vector's number.
         vector: u16,
     },
     /// The place to notify a queue lies outside of the notification structure.
@@ -88,7 +88,7 @@ pub enum Fault {
     NotifyOutside {
         /// The device's name.
         device: String,
-        /// Which queue.
+        /// The queue's number at the device.
         queue: u16,
         /// Where the queue would be notified, in bytes from the structure's start.
         offset: u64,
@@ -118,7 +118,7 @@ pub enum Fault {
     UsedIndex {
         /// The device's name.
         device: String,
-        /// Which queue.
+        /// The queue's number at the device.
         queue: u16,
         /// The index read.
         index: u16,
@@ -132,7 +132,7 @@ pub enum Fault {
     BufferId {
         /// The device's name.
         device: String,
-        /// Which queue.
+        /// The queue's number at the device.
         queue: u16,
         /// The id it gave.
         id: u32,
@@ -142,11 +142,11 @@ pub enum Fault {
     Lap {
         /// The device's name.
         device: String,
-        /// Which queue.
+        /// The queue's number at the device.
         queue: u16,
-        /// Which descriptor.
+        /// The descriptor's place in the ring.
         place: u16,
-        /// Its flags.
+        /// The flags that the device wrote.
         flags: u16,
     },
     /// The device asked for a reset.
@@ -154,7 +154,7 @@ pub enum Fault {
     NeedsReset {
         /// The device's name.
         device: String,
-        /// Its status.
+        /// The value of the status register.
         status: u8,
     },
     /// The device was reset by somebody else.
@@ -162,7 +162,7 @@ pub enum Fault {
     WasReset {
         /// The device's name.
         device: String,
-        /// Its status.
+        /// The value of the status register.
         status: u8,
     },
     /// A command was not answered.
@@ -170,7 +170,7 @@ pub enum Fault {
     NoAnswer {
         /// The device's name.
         device: String,
-        /// Which command.
+        /// The command, in words.
         command: &'static str,
         /// How long was waited.
         waited_ms: u64,
@@ -180,7 +180,7 @@ pub enum Fault {
     Unanswered {
         /// The device's name.
         device: String,
-        /// Which command.
+        /// The command, in words.
         command: &'static str,
     },
     /// A command with more data than there is memory for.
@@ -188,7 +188,7 @@ pub enum Fault {
     CommandTooLong {
         /// The device's name.
         device: String,
-        /// Which command.
+        /// The command, in words.
         command: &'static str,
         /// Bytes of its data.
         bytes: usize,
@@ -200,7 +200,7 @@ pub enum Fault {
     Refused {
         /// The device's name.
         device: String,
-        /// Which command.
+        /// The command, in words.
         command: &'static str,
         /// The answer; 0xFF: none was written.
         answer: u8,
@@ -210,7 +210,7 @@ pub enum Fault {
     NoCommand {
         /// The device's name.
         device: String,
-        /// Which command.
+        /// The command, in words.
         command: &'static str,
         /// What would allow it.
         feature: &'static str,

@@ -54,7 +54,7 @@ pub(super) struct Decision {
 
 macro_rules! decisions {
     ($($name:ident $(:: $net:ident)?, $take:expr, $why:literal;)*) => {
-        /// All decisions.
+        /// What is decided of each bit that the specification names.
         pub(super) const DECISIONS: &[Decision] = &[$(Decision {
             bit: $name $(:: $net)?,
             name: decisions!(@ $name $($net)?),

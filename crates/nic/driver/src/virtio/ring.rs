@@ -156,7 +156,7 @@ impl Ids {
         self.put.wrapping_sub(self.done)
     }
 
-    /// Free slots.
+    /// How many more slots are free.
     #[inline(always)]
     pub(super) fn room(&self) -> u32 {
         self.size() - self.outstanding()

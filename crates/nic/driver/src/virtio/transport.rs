@@ -126,7 +126,7 @@ pub struct Doorbell(Kind);
 enum Kind {
     /// A 16-bit register takes the queue's number.
     Register { bar: Bar, offset: u32, queue: u16 },
-    /// An eventfd.
+    /// An eventfd that the other process waits for.
     Event(OwnedFd),
 }
 

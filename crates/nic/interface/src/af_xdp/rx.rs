@@ -127,7 +127,7 @@ impl Rx {
 }
 
 impl Rx {
-    /// See [`RxQueue::recv`](port::RxQueue::recv).
+    /// Receives a burst, as [`RxQueue::recv`](port::RxQueue::recv) does.
     pub(super) fn recv(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
         let (mut packets, mut bytes) = (0, 0);
         let came = (self.rings.rx.filled() as usize).min(batch.room());

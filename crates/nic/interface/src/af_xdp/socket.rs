@@ -67,7 +67,7 @@ pub(super) struct Fault {
     source: Errno,
 }
 
-/// A socket.
+/// An AF_XDP socket, closed when it is dropped.
 #[derive(Debug)]
 pub(super) struct XdpSocket(OwnedFd);
 

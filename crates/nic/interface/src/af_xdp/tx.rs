@@ -38,7 +38,7 @@ pub(super) struct Tx {
 /// A buffer with the kernel.
 #[derive(Debug)]
 enum Held {
-    /// The application's.
+    /// A packet of the application's, as it is.
     Sent(Packet),
     /// A copy, in a buffer of ours.
     Staged(Packet),

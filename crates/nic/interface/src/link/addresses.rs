@@ -26,7 +26,7 @@ const DESTINATION_LEN: usize = 1;
 /// What an interface is called and has.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Addresses {
-    /// Its name.
+    /// The interface's name.
     pub name: String,
     index: u32,
     /// Its Ethernet address, if it is one of Ethernet's.

@@ -161,7 +161,7 @@ impl Sections {
         }
     }
 
-    /// Section 4.2.
+    /// Takes an interface description block (section 4.2).
     fn interface(&mut self, body: &[u8], offset: u64) -> Result<(), Error> {
         least(body, 8, offset)?;
         let link = self.links.check(self.order.u16(body, 0).into(), offset)?;

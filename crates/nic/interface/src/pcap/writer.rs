@@ -20,7 +20,7 @@ const MAX_TEXT: usize = 1024;
 /// Which way a packet went, seen from the interface (epb_flags, bits 0 and 1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direction {
-    /// Not known.
+    /// Nobody says which way.
     #[default]
     Unknown,
     /// The interface received the packet.
@@ -152,7 +152,7 @@ impl<W: Write> Writer<W> {
         self.output.flush()
     }
 
-    /// The output.
+    /// What blocks are written to.
     pub fn output(&self) -> &W {
         &self.output
     }

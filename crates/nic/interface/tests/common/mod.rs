@@ -55,7 +55,7 @@ pub fn cable(a: &str, b: &str, queues: usize) {
     }
 }
 
-/// Ordinary memory.
+/// DMA memory of ordinary pages.
 pub fn dma() -> Dma {
     Dma::new(memory::Options { backing: Backing::Memfd, numa_node: None })
 }

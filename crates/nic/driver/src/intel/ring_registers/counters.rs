@@ -15,7 +15,7 @@ pub struct Source {
 }
 
 pub enum Place {
-    /// One register.
+    /// A register of 32 bits, by its offset.
     One(u32),
     /// A low and a high register; the low one is read first and latches.
     Pair(u32, u32),

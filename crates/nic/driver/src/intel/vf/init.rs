@@ -20,7 +20,7 @@ use crate::wait::{Late, poll};
 const READY: Duration = Duration::from_secs(1);
 /// How often it is looked for.
 const PAUSE: Duration = Duration::from_micros(100);
-/// Every vector.
+/// A mask with a bit for each vector.
 const ALL_VECTORS: u32 = (1 << VECTORS) - 1;
 
 impl<F: Function> Init for Chip<F> {

@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_micros(50);
 /// What a message is in words: a mailbox's worth.
 pub type Words = [u32; WORDS];
 
-/// The mailbox.
+/// The function's end of the mailbox.
 pub(super) struct Mailbox {
     device: String,
     registers: &'static Registers,

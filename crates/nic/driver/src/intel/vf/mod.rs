@@ -50,7 +50,7 @@ pub struct Registers {
     /// Vectors of four causes: receive and transmit of two queues.
     pub ivar: Register,
     pub eitr: Register,
-    /// Receive rings.
+    /// Registers of receive rings: this one and those below.
     pub rdbal: Register,
     pub rdbah: Register,
     pub rdlen: Register,
@@ -58,7 +58,7 @@ pub struct Registers {
     pub rdh: Register,
     pub rdt: Register,
     pub rxdctl: Register,
-    /// Transmit rings.
+    /// Registers of transmit rings: this one and those below.
     pub tdbal: Register,
     pub tdbah: Register,
     pub tdlen: Register,
@@ -78,7 +78,7 @@ pub struct Registers {
 
 /// What a chip's virtual functions have of their own.
 pub trait Function: Send + Sync + Sized + 'static {
-    /// Receive descriptors.
+    /// The layout of receive descriptors.
     type Rx: RxLayout;
     /// What the driver knows beside [`State`].
     type Own: Default + Send;
@@ -106,9 +106,9 @@ pub trait Function: Send + Sync + Sized + 'static {
     fn prepare_tx(chip: &Chip<Self>, queue: usize);
     /// RXDCTL of a queue that is enabled, of what it is before.
     fn rxdctl(chip: &Chip<Self>, before: u32) -> u32;
-    /// See [`super::Chip::set_modes`].
+    /// Sets which frames are received without a filter, as [`super::Chip::set_modes`] does.
     fn set_modes(chip: &Chip<Self>, unicast: bool, multicast: bool) -> Result<()>;
-    /// See [`super::Chip::rss`].
+    /// What the hash is set up with of what was asked for, as [`super::Chip::rss`] says.
     fn rss(_: &Chip<Self>, asked: &Rss) -> Rss {
         asked.clone()
     }

@@ -4,9 +4,9 @@
 use bus::Bar;
 use port::{Counter, Reason};
 
-/// A counter.
+/// A counter of the device's, and where it is read.
 pub struct Source {
-    /// Its name.
+    /// The counter's name in statistics.
     pub name: &'static str,
     /// Its register, or the lower of both.
     pub low: u32,
@@ -91,7 +91,7 @@ impl Totals {
         self.last = now;
     }
 
-    /// Every counter.
+    /// All counters with their sums, in the table's order.
     pub fn counters(&self) -> Vec<Counter> {
         let counter = |(source, value): (&Source, &u64)| {
             let &Source { name, loss, what, .. } = source;
