@@ -32,7 +32,7 @@ const PART: usize = 1000;
 /// What a descriptor stands for.
 #[derive(Debug)]
 pub enum Descriptor {
-    /// A socket.
+    /// A socket, by its number.
     Socket(Number),
     /// An epoll instance: what it waits for, by descriptors.
     Epoll(BTreeMap<i32, Interest>),
@@ -40,7 +40,7 @@ pub enum Descriptor {
     Pipe(PipeEnd),
 }
 
-/// A host.
+/// The host that a script runs on.
 pub struct Host {
     /// What the script set.
     pub settings: Settings,

@@ -6,7 +6,7 @@ use crate::errors::Answer;
 use crate::host::{Host, MICROSECOND_NS};
 use crate::remembered;
 use crate::settings::{fast_open, parse_number};
-use crate::socket::{Choices, Role};
+use crate::socket::{Choices, Role, Socket};
 use crate::tcp_info::{LISTENING, Times, bytes_of};
 
 /// Options of TCP that the `libc` crate does not name on every system.
@@ -39,98 +39,29 @@ impl Host {
     /// Those of descriptors; `EINVAL` where the value is too short or out of range, and
     /// `ENOPROTOOPT` of what this host does not have.
     pub fn set_option(&mut self, descriptor: i32, level: i32, name: i32, value: &[u8]) -> Answer {
-        let number = || match value {
-            // Options of IP may have one byte.
-            [byte] if level == libc::IPPROTO_IP => Ok(i32::from(*byte)),
-            _ => value.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes)).ok_or(libc::EINVAL),
-        };
+        let number = || number_of(level, value);
         let bits = self.settings.fast_open();
         let socket = self.socket_mut(descriptor)?;
-        let is_fresh = matches!(socket.role, Role::Fresh);
-        let choices = &mut socket.choices;
         match (level, name) {
-            (libc::SOL_SOCKET, libc::SO_SNDBUF | SO_SNDBUFFORCE) => {
-                choices.send_buffer = (2 * number()?.max(0) as usize).max(LEAST_SEND_BUFFER);
-                choices.is_buffer_chosen = true;
-            }
-            (libc::SOL_SOCKET, libc::SO_ZEROCOPY) => socket.zero_copy.is_on = number()? != 0,
-            (libc::SOL_SOCKET, libc::SO_RCVBUF | SO_RCVBUFFORCE) => {
-                choices.receive_buffer =
-                    Some(number()?.clamp(0, i32::MAX / 2).saturating_mul(2).max(LEAST_RECEIVE_BUFFER));
-            }
-            (libc::SOL_SOCKET, libc::SO_RCVLOWAT) => {
-                choices.least_read = match number()? {
-                    ..0 => i32::MAX as usize,
-                    least => least.max(1) as usize,
-                };
-            }
-            (libc::SOL_SOCKET, libc::SO_RCVTIMEO) => choices.read_limit_us = time_us(value)?,
-            (libc::SOL_SOCKET, libc::SO_SNDTIMEO) => choices.write_limit_us = time_us(value)?,
-            (libc::SOL_SOCKET, libc::SO_LINGER) => {
-                let seconds = value.get(4..8).and_then(|bytes| bytes.try_into().ok()).map(u32::from_ne_bytes);
-                let seconds = seconds.ok_or(libc::EINVAL)?;
-                choices.linger_s = (number()? != 0).then_some(seconds);
-            }
-            (libc::SOL_SOCKET, libc::SO_OOBINLINE) => socket.is_urgent_inline = number()? != 0,
             (libc::SOL_SOCKET, libc::SO_TIMESTAMPING) => {
                 let flags = number()?.cast_unsigned();
                 return self.ask_stamps(descriptor, flags);
             }
-            (libc::SOL_SOCKET, libc::SO_KEEPALIVE) => choices.keeps_alive = number()? != 0,
-            (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE) => {
-                choices.keep_alive.0 = Some(within(number()?, KEEP_ALIVE_S)?)
-            }
-            (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL) => {
-                choices.keep_alive.1 = Some(within(number()?, KEEP_ALIVE_S)?)
-            }
-            (libc::IPPROTO_TCP, libc::TCP_KEEPCNT) => {
-                choices.keep_alive.2 = Some(within(number()?, 127)? as u8)
-            }
-            (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT) => {
-                choices.defers_accept_s = number()?.max(0).cast_unsigned()
-            }
-            (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => choices.algorithm = algorithm_of(value)?,
             (libc::IPPROTO_TCP, libc::TCP_QUICKACK) => {
                 let (is_quick, connection) = (number()? & 1 != 0, socket.connection());
                 self.with(|stack, io| connection.map(|id| stack.set_quick(id, is_quick, io)));
                 return Ok(0);
             }
-            _ if remembered::is_one(level, name) => socket.remembered.set(level, name, number()?),
             (libc::IPPROTO_TCP, libc::TCP_NODELAY) => {
-                choices.has_no_delay = number()? != 0;
-                let pushes = choices.has_no_delay;
+                let pushes = number()? != 0;
+                socket.choices.has_no_delay = pushes;
                 self.changed(descriptor)?;
                 return self.push_if(descriptor, pushes);
             }
-            (libc::IPPROTO_TCP, libc::TCP_CORK) => choices.is_corked = number()? != 0,
-            (libc::IPPROTO_TCP, TCP_NOTSENT_LOWAT) => choices.not_sent_low = Some(number()? as u32),
-            (libc::IPPROTO_TCP, TCP_INQ) => choices.tells_unread = number()? != 0,
-            (libc::IPPROTO_TCP, libc::TCP_MAXSEG) => {
-                let size = number()?;
-                if !(88..=32_767).contains(&size) {
-                    return Err(libc::EINVAL);
-                }
-                choices.max_segment = Some(size as u16);
-            }
-            (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT) => choices.user_timeout_ms = number()?.max(0) as u32,
-            (libc::IPPROTO_TCP, libc::TCP_SYNCNT) => {
-                choices.syn_retries = Some(within(number()?, 127)? as u8);
-            }
-            (libc::IPPROTO_TCP, libc::TCP_FASTOPEN) => choices.fast_open = Some(number()?.max(0) as u32),
-            (libc::IPPROTO_TCP, TCP_FASTOPEN_KEY) => {
-                let key = <[u8; 16]>::try_from(value).map_err(|_| libc::EINVAL)?;
-                socket.fast_open_key = Some(key);
-            }
-            (libc::IPPROTO_TCP, TCP_FASTOPEN_CONNECT) => {
-                let is_wanted = number()?;
-                if !(0..=1).contains(&is_wanted) || !is_fresh {
-                    return Err(libc::EINVAL);
-                }
-                if bits & fast_open::CLIENT == 0 {
-                    return Err(libc::EOPNOTSUPP);
-                }
-                choices.connects_fast = is_wanted != 0;
-            }
+            _ if remembered::is_one(level, name) => socket.remembered.set(level, name, number()?),
+            (libc::SOL_SOCKET, _) => set_of_socket(socket, name, value)?,
+            (libc::IPPROTO_TCP, TCP_FASTOPEN_CONNECT) => connect_fast(socket, bits, number()?)?,
+            (libc::IPPROTO_TCP, _) => set_of_tcp(socket, name, value)?,
             _ => return Err(libc::ENOPROTOOPT),
         }
         self.changed(descriptor)
@@ -237,12 +168,7 @@ impl Host {
             (libc::SOL_SOCKET, libc::SO_ACCEPTCONN) => matches!(socket.role, Role::Listening { .. }).into(),
             (libc::IPPROTO_TCP, libc::TCP_CONGESTION) => return Ok(name_of(choices.algorithm)),
             (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE | libc::TCP_KEEPINTVL | libc::TCP_KEEPCNT) => {
-                let keep_alive = self.settings.keep_alive(choices.keep_alive);
-                match name {
-                    libc::TCP_KEEPIDLE => (keep_alive.idle_ns / SECOND_NS) as i32,
-                    libc::TCP_KEEPINTVL => (keep_alive.interval_ns / SECOND_NS) as i32,
-                    _ => keep_alive.probes.into(),
-                }
+                keep_alive_of(&self.settings.keep_alive(choices.keep_alive), name)
             }
             (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT) => choices.defers_accept_s.cast_signed(),
             (libc::IPPROTO_TCP, libc::TCP_SYNCNT) => choices
@@ -283,6 +209,103 @@ impl Host {
         let detail = detail.or(socket.last_info).ok_or(libc::EINVAL)?;
         let times = Times { received_ns: socket.received_ns, now_ns };
         Ok(bytes_of(&detail, state, &socket.usage, times).to_vec())
+    }
+}
+
+/// The number that a value is; `EINVAL` where it is too short.
+fn number_of(level: i32, value: &[u8]) -> Answer<i32> {
+    match value {
+        // Options of IP may have one byte.
+        [byte] if level == libc::IPPROTO_IP => Ok(i32::from(*byte)),
+        _ => value.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes)).ok_or(libc::EINVAL),
+    }
+}
+
+/// Sets an option of the level `SOL_SOCKET`.
+fn set_of_socket(socket: &mut Socket, name: i32, value: &[u8]) -> Answer<()> {
+    let number = || number_of(libc::SOL_SOCKET, value);
+    let choices = &mut socket.choices;
+    match name {
+        libc::SO_SNDBUF | SO_SNDBUFFORCE => {
+            choices.send_buffer = (2 * number()?.max(0) as usize).max(LEAST_SEND_BUFFER);
+            choices.is_buffer_chosen = true;
+        }
+        libc::SO_RCVBUF | SO_RCVBUFFORCE => {
+            let bytes = number()?.clamp(0, i32::MAX / 2).saturating_mul(2);
+            choices.receive_buffer = Some(bytes.max(LEAST_RECEIVE_BUFFER));
+        }
+        libc::SO_RCVLOWAT => {
+            choices.least_read = match number()? {
+                ..0 => i32::MAX as usize,
+                least => least.max(1) as usize,
+            };
+        }
+        libc::SO_RCVTIMEO => choices.read_limit_us = time_us(value)?,
+        libc::SO_SNDTIMEO => choices.write_limit_us = time_us(value)?,
+        libc::SO_LINGER => {
+            let seconds = value.get(4..8).and_then(|bytes| bytes.try_into().ok()).map(u32::from_ne_bytes);
+            let seconds = seconds.ok_or(libc::EINVAL)?;
+            choices.linger_s = (number()? != 0).then_some(seconds);
+        }
+        libc::SO_KEEPALIVE => choices.keeps_alive = number()? != 0,
+        libc::SO_ZEROCOPY => socket.zero_copy.is_on = number()? != 0,
+        libc::SO_OOBINLINE => socket.is_urgent_inline = number()? != 0,
+        _ => return Err(libc::ENOPROTOOPT),
+    }
+    Ok(())
+}
+
+/// Sets an option of the level `IPPROTO_TCP`.
+fn set_of_tcp(socket: &mut Socket, name: i32, value: &[u8]) -> Answer<()> {
+    let number = || number_of(libc::IPPROTO_TCP, value);
+    let choices = &mut socket.choices;
+    match name {
+        libc::TCP_KEEPIDLE => choices.keep_alive.0 = Some(within(number()?, KEEP_ALIVE_S)?),
+        libc::TCP_KEEPINTVL => choices.keep_alive.1 = Some(within(number()?, KEEP_ALIVE_S)?),
+        libc::TCP_KEEPCNT => choices.keep_alive.2 = Some(within(number()?, 127)? as u8),
+        libc::TCP_DEFER_ACCEPT => choices.defers_accept_s = number()?.max(0).cast_unsigned(),
+        libc::TCP_CONGESTION => choices.algorithm = algorithm_of(value)?,
+        libc::TCP_CORK => choices.is_corked = number()? != 0,
+        TCP_NOTSENT_LOWAT => choices.not_sent_low = Some(number()? as u32),
+        TCP_INQ => choices.tells_unread = number()? != 0,
+        libc::TCP_MAXSEG => {
+            let size = number()?;
+            if !(88..=32_767).contains(&size) {
+                return Err(libc::EINVAL);
+            }
+            choices.max_segment = Some(size as u16);
+        }
+        libc::TCP_USER_TIMEOUT => choices.user_timeout_ms = number()?.max(0) as u32,
+        libc::TCP_SYNCNT => choices.syn_retries = Some(within(number()?, 127)? as u8),
+        libc::TCP_FASTOPEN => choices.fast_open = Some(number()?.max(0) as u32),
+        TCP_FASTOPEN_KEY => {
+            let key = <[u8; 16]>::try_from(value).map_err(|_| libc::EINVAL)?;
+            socket.fast_open_key = Some(key);
+        }
+        _ => return Err(libc::ENOPROTOOPT),
+    }
+    Ok(())
+}
+
+/// Sets `TCP_FASTOPEN_CONNECT`, before the socket is connected: data then go with its SYN, if the
+/// host's settings, `bits`, let it be a client of fast open.
+fn connect_fast(socket: &mut Socket, bits: u32, is_wanted: i32) -> Answer<()> {
+    if !(0..=1).contains(&is_wanted) || !matches!(socket.role, Role::Fresh) {
+        return Err(libc::EINVAL);
+    }
+    if bits & fast_open::CLIENT == 0 {
+        return Err(libc::EOPNOTSUPP);
+    }
+    socket.choices.connects_fast = is_wanted != 0;
+    Ok(())
+}
+
+/// One of the numbers of keep-alive, times in seconds.
+fn keep_alive_of(keep_alive: &tcp::KeepAlive, name: i32) -> i32 {
+    match name {
+        libc::TCP_KEEPIDLE => (keep_alive.idle_ns / SECOND_NS) as i32,
+        libc::TCP_KEEPINTVL => (keep_alive.interval_ns / SECOND_NS) as i32,
+        _ => keep_alive.probes.into(),
     }
 }
 

@@ -10,7 +10,7 @@ const IPV6_FREEBIND: i32 = 78;
 const TCP_TX_DELAY: i32 = 37;
 const TCP_SAVE_SYN: i32 = 27;
 const TCP_FASTOPEN_NO_COOKIE: i32 = 34;
-/// `SOL_SOCKET`'s own.
+/// Options of the level `SOL_SOCKET`, likewise.
 const SO_MAX_PACING_RATE: i32 = 47;
 const SO_TXTIME: i32 = 61;
 

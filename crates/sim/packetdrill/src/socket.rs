@@ -22,7 +22,7 @@ pub enum Role {
     /// Neither listens nor is connected.
     #[default]
     Fresh,
-    /// It listens.
+    /// It listens on its port.
     Listening {
         /// Connections that may wait to be accepted.
         backlog: usize,
@@ -111,7 +111,7 @@ impl Choices {
     }
 }
 
-/// A socket.
+/// A socket of the script, whatever became of it.
 #[derive(Debug)]
 pub struct Socket {
     /// What it is.

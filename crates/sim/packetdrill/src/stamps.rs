@@ -28,7 +28,7 @@ pub enum Moment {
 /// A moment that is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
-    /// What happened.
+    /// The moment that the stamp tells of.
     pub moment: Moment,
     /// When, in nanoseconds.
     pub at_ns: i64,

@@ -59,7 +59,7 @@ fn congestion_state(detail: &Detail) -> u8 {
 pub struct Times {
     /// When data came last.
     pub received_ns: i64,
-    /// The present.
+    /// The present time of the host's clock.
     pub now_ns: i64,
 }
 
@@ -67,41 +67,18 @@ pub struct Times {
 pub fn bytes_of(detail: &Detail, state: Option<u8>, usage: &Usage, times: Times) -> [u8; LEN] {
     let mut bytes = [0; LEN];
     let info = &detail.info;
-    let mut put8 = |at: usize, value: u8| bytes[at] = value;
-    put8(0, state.unwrap_or(number_of(info.state)));
-    put8(1, congestion_state(detail));
-    put8(2, info.attempts);
-    put8(3, detail.window_probes);
-    put8(4, detail.doublings);
-    put8(5, options(detail));
-    put8(6, detail.send_shift | detail.receive_shift << 4);
-    let segment = info.payload_size.max(1);
-    let since_ms = |at_ns: i64| if at_ns == 0 { 0 } else { ((times.now_ns - at_ns) / MS) as u32 };
-    let words: [(usize, u32); 20] = [
-        (8, (info.rto_ns / US) as u32),
-        (16, segment),
-        (20, detail.receive_segment),
-        (24, detail.segments_out),
-        (28, detail.segments_sacked),
-        (32, detail.segments_lost),
-        (36, detail.segments_resent_out),
-        (44, since_ms(detail.sent_ns)),
-        (52, since_ms(times.received_ns)),
-        (56, since_ms(info.heard_ns)),
-        (68, (info.rtt_ns / US) as u32),
-        (72, (info.rtt_variation_ns / US) as u32),
-        (76, info.slow_start_threshold.map_or(0x7FFF_FFFF, |bytes| bytes / segment)),
-        (80, info.congestion_window / segment),
-        (84, detail.advertised_segment.into()),
-        (88, detail.reordering),
-        (100, info.resent),
-        (144, detail.unsent),
-        (148, (info.rtt_least_ns / US) as u32),
-        (192, detail.segments_delivered),
+    let first = [
+        state.unwrap_or(number_of(info.state)),
+        congestion_state(detail),
+        info.attempts,
+        detail.window_probes,
+        detail.doublings,
+        options(detail),
+        detail.send_shift | detail.receive_shift << 4,
     ];
-    for (at, value) in words {
-        bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
-    }
+    bytes[..first.len()].copy_from_slice(&first);
+    put(&mut bytes, measured(detail, times).map(|(at, value)| (at, value.to_ne_bytes())));
+    put(&mut bytes, counted(detail, usage).map(|(at, value)| (at, value.to_ne_bytes())));
     let (busy_ns, window_ns, buffer_ns) = usage.times_ns(times.now_ns);
     let in_us = |time_ns: i64| (time_ns / US).cast_unsigned();
     let longs = [
@@ -113,20 +90,55 @@ pub fn bytes_of(detail: &Detail, state: Option<u8>, usage: &Usage, times: Times)
         (200, usage.bytes_sent),
         (208, usage.bytes_resent),
     ];
-    for (at, value) in longs {
-        bytes[at..at + 8].copy_from_slice(&value.to_ne_bytes());
+    put(&mut bytes, longs.map(|(at, value)| (at, value.to_ne_bytes())));
+    bytes
+}
+
+/// Puts values where they stand.
+fn put<const SIZE: usize, const COUNT: usize>(bytes: &mut [u8; LEN], values: [(usize, [u8; SIZE]); COUNT]) {
+    for (at, value) in values {
+        bytes[at..at + SIZE].copy_from_slice(&value);
     }
-    let counts = [
+}
+
+/// Sizes, times and windows of 32 bits, each with its place.
+fn measured(detail: &Detail, times: Times) -> [(usize, u32); 16] {
+    let info = &detail.info;
+    let segment = info.payload_size.max(1);
+    let since_ms = |at_ns: i64| if at_ns == 0 { 0 } else { ((times.now_ns - at_ns) / MS) as u32 };
+    [
+        (8, (info.rto_ns / US) as u32),
+        (16, segment),
+        (20, detail.receive_segment),
+        (44, since_ms(detail.sent_ns)),
+        (52, since_ms(times.received_ns)),
+        (56, since_ms(info.heard_ns)),
+        (68, (info.rtt_ns / US) as u32),
+        (72, (info.rtt_variation_ns / US) as u32),
+        (76, info.slow_start_threshold.map_or(0x7FFF_FFFF, |bytes| bytes / segment)),
+        (80, info.congestion_window / segment),
+        (84, detail.advertised_segment.into()),
+        (88, detail.reordering),
+        (144, detail.unsent),
+        (148, (info.rtt_least_ns / US) as u32),
+        (228, info.send_window),
+        (232, detail.receive_window),
+    ]
+}
+
+/// Counts of segments of 32 bits, each with its place.
+fn counted(detail: &Detail, usage: &Usage) -> [(usize, u32); 11] {
+    [
+        (24, detail.segments_out),
+        (28, detail.segments_sacked),
+        (32, detail.segments_lost),
+        (36, detail.segments_resent_out),
+        (100, detail.info.resent),
         (136, usage.segments_out),
         (140, usage.segments_in),
         (152, usage.data_segments_in),
         (156, usage.data_segments_out),
+        (192, detail.segments_delivered),
         (220, detail.reorderings),
-        (228, info.send_window),
-        (232, detail.receive_window),
-    ];
-    for (at, value) in counts {
-        bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
-    }
-    bytes
+    ]
 }

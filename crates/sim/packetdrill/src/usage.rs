@@ -13,7 +13,7 @@ pub enum Limit {
     /// Nothing waits to be sent or acknowledged.
     #[default]
     Idle,
-    /// The network.
+    /// Something waits to be sent or acknowledged, and nothing below limits it.
     Busy,
     /// The other side's window.
     Window,
