@@ -36,7 +36,7 @@ pub struct Cache {
 }
 
 impl Conditions {
-    /// Looks around.
+    /// Reads what this machine and its processor tell of themselves.
     pub fn now() -> Conditions {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let field = |name: &str| {

@@ -65,7 +65,8 @@ pub fn card_82599(wire: &str) -> Result<[(bus::Pci, Handle); 2]> {
     card(ixgbe::open_with_vfs(&ixgbe::Options::with_mac(mac), wire, 1).map_err(no_pages)?)
 }
 
-/// As [`card_82599`].
+/// A physical and a virtual function of the XL710 model, the wire in the former, as [`card_82599`]
+/// makes them.
 pub fn card_xl710(wire: &str) -> Result<[(bus::Pci, Handle); 2]> {
     let (wire, mac) = (Cable::open(&wire.parse()?)?, ixgbe::mac(1));
     card(i40e::open_with_vfs(&i40e::Options::with_mac(mac), wire, 1).map_err(no_pages)?)

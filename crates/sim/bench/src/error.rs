@@ -30,10 +30,10 @@ pub enum Error {
     /// Memory for packets.
     #[error(transparent)]
     Memory(#[from] memory::Error),
-    /// A driver.
+    /// A driver, or the device that it drives.
     #[error(transparent)]
     Driver(#[from] driver::Error),
-    /// A port.
+    /// A port that could not be opened, or does not do what is asked for.
     #[error(transparent)]
     Port(#[from] port::Error),
     /// A wire of a model.

@@ -103,7 +103,7 @@ pub struct Setup {
 /// A place on an axis, of a curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Point {
-    /// What grows.
+    /// What there is more and more of.
     pub axis: Axis,
     /// What is measured.
     pub curve: &'static str,
@@ -114,7 +114,7 @@ pub struct Point {
 /// A line of the table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// What grows.
+    /// What there is more and more of.
     pub axis: Axis,
     /// What was measured.
     pub curve: String,

@@ -21,7 +21,7 @@ use crate::{DeviceName, Result};
 
 /// A port, its devices, and who hosts it if it is a virtual function's.
 pub struct Opened {
-    /// The port.
+    /// The port, whichever driver drives it.
     pub port: Box<dyn Port>,
     /// Its devices, to be stepped.
     pub handles: Vec<Handle>,

@@ -99,7 +99,7 @@ pub enum Work {
 /// Figures of one driver at one work.
 #[derive(Debug, Serialize)]
 pub struct Figures {
-    /// Whose driver.
+    /// The name of the driver.
     pub driver: &'static str,
     /// What it did.
     pub work: Work,
@@ -119,7 +119,7 @@ pub struct Figures {
 pub struct Pair {
     /// The device that both had.
     pub nic: Nic,
-    /// Our driver's.
+    /// The figures of our driver.
     pub ours: Figures,
     /// The figures of DPDK's driver.
     pub theirs: Figures,

@@ -38,7 +38,7 @@ impl Workload {
         (Workload::FixedTouch, "fixed-touch", "Forward in fixed buffers and change one byte of each packet"),
     ];
 
-    /// Its name.
+    /// The name by which commands and figures call it.
     pub fn name(self) -> &'static str {
         name(Workload::ALL, self)
     }
@@ -92,7 +92,7 @@ impl DeviceName {
         (DeviceName::Xl710Vf, "xl710-vf", "A virtual function of that model: iavf"),
     ];
 
-    /// Its name.
+    /// The name by which commands and figures call it.
     pub fn name(self) -> &'static str {
         name(DeviceName::ALL, self)
     }
@@ -115,7 +115,7 @@ impl CompletionName {
         (CompletionName::Head, "head", "By head write-back"),
     ];
 
-    /// Its name.
+    /// The name by which commands and figures call it.
     pub fn name(self) -> &'static str {
         name(CompletionName::ALL, self)
     }

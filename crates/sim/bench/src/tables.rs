@@ -47,7 +47,7 @@ pub struct Counter {
 /// What a table cost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
-    /// The case.
+    /// The name of the case, one of [`CASES`].
     pub case: String,
     /// Packets that came.
     pub packets: u64,

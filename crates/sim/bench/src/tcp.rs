@@ -36,7 +36,7 @@ pub struct Shape {
 /// How it is measured.
 #[derive(Debug, Clone, Copy)]
 pub struct Setup {
-    /// The connections.
+    /// What the connections are like.
     pub shape: Shape,
     /// Requests in a window.
     pub requests: u64,
@@ -47,7 +47,7 @@ pub struct Setup {
 /// A line of the table.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
-    /// The connections.
+    /// What the connections were like.
     #[serde(flatten)]
     pub shape: Shape,
     /// TSC cycles of the server's turns for each request: driver, stack and application.

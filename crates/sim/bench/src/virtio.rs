@@ -15,6 +15,7 @@ use driver::virtio::transport::VhostUser;
 use driver::virtio::{RxQueue, TxQueue, Virtio};
 use memory::{Batch, Dma, Pool};
 use port::{Options, Port as _, RxQueue as _, TxQueue as _, VirtioOptions};
+use regs::virtio::feature::RING_PACKED;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use testbed::testpmd::{self, Dpdk, Testpmd};
@@ -42,8 +43,6 @@ pub struct Setup {
 const WINDOW: f64 = 0.2;
 /// Bursts of 32 packets that go round.
 const BURSTS: u32 = 4;
-/// Bit `regs::virtio::feature::RING_PACKED`.
-const RING_PACKED: u64 = 1 << 34;
 /// Ring, driver and what DPDK's driver is told.
 pub const PEERS: [(&str, &str, &str); 5] = [
     ("split", "DPDK default", ""),
@@ -84,7 +83,7 @@ impl Window {
 pub struct Pair {
     /// The kind of ring.
     pub ring: &'static str,
-    /// DPDK's driver.
+    /// How DPDK's driver was told to work.
     pub peer: &'static str,
     /// TSC cycles of our driver for each packet.
     pub our_cycles: Spread,
@@ -207,7 +206,7 @@ fn their_window(theirs: &mut Testpmd) -> Result<Window> {
     Ok(Window { packets, busy, ticks: end - start, distance: 0 })
 }
 
-/// Our driver.
+/// Our driver on its device, with its queues and the packets that go round.
 struct Ours {
     device: Virtio,
     rx: RxQueue,

@@ -56,7 +56,7 @@ pub struct Gauge {
 pub struct Measured {
     /// Packets that came in.
     pub packets: u64,
-    /// All ticks.
+    /// TSC ticks from the first packet that counted to the last.
     pub wall: u64,
     /// Of these, the devices' steps.
     pub spent: u64,

@@ -126,7 +126,7 @@ pub fn fed(name: &str, feed: Feed<'_>, batch: usize, warm: f64, window: f64) -> 
 /// A workload on ports: `forward` with two, `router` with four.
 #[derive(Debug, Clone)]
 pub struct OnPorts {
-    /// The configuration.
+    /// The text of the configuration.
     pub text: String,
     /// Its variables, beside `burst`.
     pub defines: Vec<(String, String)>,

@@ -8,10 +8,10 @@ use super::{Axis, Row};
 /// is more than that above the smallest before it, the curve has its knee.
 pub const FLAT: f64 = 2.0;
 
-/// A curve.
+/// What all rows of one curve say together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Curve {
-    /// What grows.
+    /// What there is more and more of.
     pub axis: Axis,
     /// What was measured.
     pub curve: String,
@@ -34,7 +34,7 @@ pub struct Knee {
     pub after: u64,
     /// The bytes of that row's table, where there is one.
     pub bytes_after: Option<u64>,
-    /// The row.
+    /// The row at which the figure has risen.
     pub at: u64,
     /// The bytes of its table.
     pub bytes_at: Option<u64>,

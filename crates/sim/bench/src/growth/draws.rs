@@ -13,7 +13,6 @@ use wire::ethernet;
 use super::keys::{Keys, LENGTH};
 use fib::synthetic::Random;
 
-/// The class.
 pub(super) static CLASS: Class = Class {
     name: "Draws",
     brief: "sends packets whose keys are drawn at random",
@@ -59,7 +58,7 @@ pub(super) static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// See [`CLASS`].
+/// A `Draws` element; [`CLASS`] says what it does.
 struct Draws {
     keys: Keys,
     random: Random,

@@ -22,7 +22,7 @@ const FIRST: u32 = 0x0A00_0001;
 /// Ports of the keys' datagrams.
 const PORT: u16 = 1024;
 
-/// A frame.
+/// A frame without CRC, of one length for all keys.
 pub(crate) type Frame = [u8; LENGTH];
 
 /// What tells one packet from another.

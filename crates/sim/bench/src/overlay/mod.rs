@@ -34,7 +34,7 @@ pub(crate) const PACKETS: usize = 1024;
 /// What is measured.
 #[derive(Debug, Clone, Copy)]
 pub struct Setup {
-    /// The protocol.
+    /// The protocol of the tunnels.
     pub subject: Subject,
     /// Entries of the table; one for protocols with one far end.
     pub entries: usize,
@@ -57,7 +57,7 @@ pub struct Row {
     pub first_pass: Spread,
     /// The second: route, neighbour, Ethernet's header.
     pub second_pass: Spread,
-    /// Both passes.
+    /// Both passes, one after the other.
     pub two_passes: Spread,
     /// The overlay's table.
     pub overlay: Spread,

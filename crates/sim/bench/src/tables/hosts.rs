@@ -115,7 +115,7 @@ impl Service for Bare {
     }
 }
 
-/// The host.
+/// The host whose tables fill: a stack, and a service on it.
 struct Host {
     stack: Stack,
     pool: Pool,

@@ -107,7 +107,7 @@ pub(super) fn scan6(n: u64, frame: &mut Frame) {
     packet.header_mut().fill(src, dst, Protocol::UDP, 16, 64);
 }
 
-/// Echo requests.
+/// Echo requests from one host to another for each number.
 pub(super) fn pings(n: u64, frame: &mut Frame) {
     let ends = (Ipv4Addr::from_bits(INSIDE), Ipv4Addr::from_bits(spread(n)));
     let message = frame.ipv4(ipv4::Repr::between(ends.0, ends.1, Protocol::ICMP, icmpv4::HEADER_LEN));

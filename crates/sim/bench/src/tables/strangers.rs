@@ -15,7 +15,6 @@ pub(super) const BURST: u64 = 32;
 /// The fills at which NAT is looked at: few flows, many, all ports of a pattern.
 const FILLS: [u64; 3] = [1_000, 60_000, 64_512];
 
-/// The class.
 pub(super) static CLASS: Class = Class {
     name: "Strangers",
     brief: "sends packets with distinct keys",
@@ -83,7 +82,7 @@ pub(super) fn parse(line: &str) -> Option<Window> {
     Some(Window { from, to, cycles_per_packet: words.next()?.parse().ok()? })
 }
 
-/// See [`CLASS`].
+/// A `Strangers` element; [`CLASS`] says what it does.
 struct Strangers {
     case: &'static Case,
     packets: u64,

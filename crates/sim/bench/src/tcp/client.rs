@@ -50,7 +50,7 @@ pub fn segments(size: u32) -> u32 {
     size.div_ceil(SEGMENT)
 }
 
-/// A connection.
+/// A connection of the client, and how much of its requests and answers is done.
 struct Connection {
     id: Id,
     /// Answers that came on it.

@@ -54,7 +54,7 @@ pub struct Done {
 }
 
 impl Done {
-    /// Both together.
+    /// The counts of both, added up.
     pub fn plus(self, other: Done) -> Done {
         self.with(other, |a, b| a + b)
     }

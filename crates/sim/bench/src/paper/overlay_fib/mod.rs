@@ -195,39 +195,22 @@ impl OverlayFib {
                     let value = paper.map(|values| (x, Spread::of(vec![values[way]])));
                     series.points.extend(value);
                 }
-                labels.push(format!("{} {size}", subject.name));
-                let of_normal = |way: usize| series[way].points[labels.len() - 1].1.median;
-                let [software, nic] = [1, 2].map(|way| of_normal(way) / of_normal(0));
-                let paper =
-                    paper.map_or(String::new(), |[normal, with]| format!(", the paper {:.2}", with / normal));
-                gains.push(format!(
-                    "{} {size}: {software:.2} times normal, in the NIC {nic:.2}{paper}",
-                    subject.name
+                let label = format!("{} {size}", subject.name);
+                gains.push(gain(
+                    &label,
+                    [0, 1, 2].map(|way| series[way].points[labels.len()].1.median),
+                    paper,
                 ));
+                labels.push(label);
             }
         }
         series.retain(|series| !series.points.is_empty());
+        let (title, here, paper) = about_table(link);
         Ok(Figure {
             number: None,
-            title: match link {
-                None => "Table 2, without a link",
-                Some(10) => "Table 2, a link of 10 Gbit/s",
-                Some(40) => "Table 2, a link of 40 Gbit/s",
-                Some(_) => "Table 2, a link of 80 Gbit/s",
-            },
-            here: match link {
-                None => {
-                    "one core, packets in memory, 1,000 entries; bytes of the frame that a packet is without a tunnel"
-                }
-                Some(_) => {
-                    "as without a link, and no more than the link's frames with all headers: there is no wire here"
-                }
-            },
-            paper: Some(match link {
-                None => "Linux 4.2 sends to a dummy device; the table is in the NIC, whose part is not done",
-                Some(10) => "Linux 4.2 and ixgbe, 10 Gbit/s; the table is in the driver",
-                Some(_) => "has no such link",
-            }),
+            title,
+            here,
+            paper: Some(paper),
             x: "protocol and size",
             y: "Gbit/s of packets",
             notes: [gains, self.notes()].concat(),
@@ -240,6 +223,38 @@ impl OverlayFib {
         let nsh = "NSH: VXLAN-GPE with IPv4 packets behind the service header; the paper's carried frames";
         [self.kernel.notes.clone(), vec![nsh.to_owned()]].concat()
     }
+}
+
+/// By how much both ways with the overlay's table are faster than the normal one, from the rates of
+/// all three, and what the paper has of normal and one of them.
+fn gain(label: &str, [normal, software, nic]: [f64; 3], paper: Option<[f64; 2]>) -> String {
+    let paper = paper.map_or(String::new(), |[normal, with]| format!(", the paper {:.2}", with / normal));
+    let (software, nic) = (software / normal, nic / normal);
+    format!("{label}: {software:.2} times normal, in the NIC {nic:.2}{paper}")
+}
+
+/// The title of Table 2 by a link of so many Gbit/s, what was done here, and what in the paper.
+fn about_table(link: Option<u32>) -> (&'static str, &'static str, &'static str) {
+    let title = match link {
+        None => "Table 2, without a link",
+        Some(10) => "Table 2, a link of 10 Gbit/s",
+        Some(40) => "Table 2, a link of 40 Gbit/s",
+        Some(_) => "Table 2, a link of 80 Gbit/s",
+    };
+    let here = match link {
+        None => {
+            "one core, packets in memory, 1,000 entries; bytes of the frame that a packet is without a tunnel"
+        }
+        Some(_) => {
+            "as without a link, and no more than the link's frames with all headers: there is no wire here"
+        }
+    };
+    let paper = match link {
+        None => "Linux 4.2 sends to a dummy device; the table is in the NIC, whose part is not done",
+        Some(10) => "Linux 4.2 and ixgbe, 10 Gbit/s; the table is in the driver",
+        Some(_) => "has no such link",
+    };
+    (title, here, paper)
 }
 
 /// Number, title and what was done here, of figures of cycles.

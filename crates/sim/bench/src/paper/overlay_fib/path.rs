@@ -37,7 +37,7 @@ type Ticks = [[u64; PARTS.len()]; WAYS];
 pub(super) struct Row {
     /// By way and part.
     pub(super) parts: [[Spread; PARTS.len()]; WAYS],
-    /// By way.
+    /// By way, all parts together.
     pub(super) whole: [Spread; WAYS],
     /// Bytes of the frame with all headers, without CRC.
     pub(super) frame: usize,
