@@ -20,7 +20,7 @@ pub enum Error {
     Fetch {
         /// The packages asked for, separated by spaces.
         packages: String,
-        /// The suite.
+        /// The name of Debian's suite.
         suite: String,
         /// What apt said.
         reason: String,
@@ -28,7 +28,7 @@ pub enum Error {
     /// A program that is needed does not start.
     #[error("cannot run {program}: {source}; it comes with the Debian package {package}")]
     Program {
-        /// Its name.
+        /// The program that was to be started.
         program: String,
         /// The package that has it.
         package: &'static str,
@@ -38,7 +38,7 @@ pub enum Error {
     /// A package that was fetched lacks a file.
     #[error("{} is missing from the fetched packages: remove {} to fetch them again", .file.display(), .root.display())]
     Missing {
-        /// The file.
+        /// The file that the package should have had.
         file: PathBuf,
         /// The tree that should have it.
         root: PathBuf,
@@ -46,7 +46,7 @@ pub enum Error {
     /// A file that is not what it should be.
     #[error("{}: {reason}", .path.display())]
     Malformed {
-        /// The file.
+        /// The file that is not right.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
@@ -54,7 +54,7 @@ pub enum Error {
     /// A file could not be read or written.
     #[error("{}: {source}", .path.display())]
     File {
-        /// The file.
+        /// The file that was to be read or written.
         path: PathBuf,
         /// What the system said.
         source: io::Error,

@@ -94,12 +94,12 @@ impl Guest {
         self.tsc_khz
     }
 
-    /// QEMU's packages.
+    /// The unpacked packages of QEMU.
     pub fn qemu(&self) -> &Tree {
         &self.qemu
     }
 
-    /// The kernel.
+    /// The kernel that guests boot.
     pub fn kernel(&self) -> &Kernel {
         &self.kernel
     }

@@ -42,9 +42,9 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// Debian 12.
+    /// Debian 12, without backports.
     pub const BOOKWORM: Suite = Suite { name: "bookworm", backports: false };
-    /// Debian 13.
+    /// Debian 13, without backports.
     pub const TRIXIE: Suite = Suite { name: "trixie", backports: false };
     /// Debian 13 with newer versions of some: a QEMU with `vfio-user-pci`.
     pub const TRIXIE_BACKPORTS: Suite = Suite { name: "trixie", backports: true };

@@ -66,12 +66,12 @@ impl Bench {
 pub struct Scenario {
     /// As it is written on the command line.
     pub name: &'static str,
-    /// One line.
+    /// What it does, in one line.
     pub about: &'static str,
     /// Packages of Debian 12 that it wants besides those of [`Guest`], with all they
     /// depend on.
     pub packages: &'static [&'static str],
-    /// Does it.
+    /// Runs the scenario under its name, by which its log is called; what came of it.
     pub run: fn(&Bench, &str) -> Result<Outcome>,
 }
 

@@ -33,7 +33,7 @@ const BOOTED: &str = "LAB: booted";
 #[derive(Debug)]
 pub struct Vm<'a> {
     guest: &'a Guest,
-    /// Virtual processors.
+    /// How many virtual processors it has.
     pub cpus: usize,
     /// Memory in MiB; other processes may map it.
     pub memory_mib: usize,

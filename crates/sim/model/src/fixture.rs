@@ -271,7 +271,7 @@ impl Wire for Cable {
 /// A source that always has the same frame, and a sink that counts.
 #[derive(Debug)]
 pub struct Source {
-    /// The frame.
+    /// The frame that comes again and again.
     pub frame: Vec<u8>,
     /// How many frames the host may still have.
     pub left: u64,

@@ -55,11 +55,11 @@ pub trait Dma {
 /// which loses what the host stores beside them meanwhile: implementors whose
 /// host runs at the same time have their own.
 pub trait Window {
-    /// Relaxed load.
+    /// A relaxed load of the 8 bytes at `offset`.
     fn load(&self, offset: usize) -> u64;
-    /// Acquire load.
+    /// An acquire load: what is loaded later is no older than this.
     fn load_acquire(&self, offset: usize) -> u64;
-    /// Relaxed store.
+    /// A relaxed store of the 8 bytes at `offset`.
     fn store(&self, offset: usize, value: u64);
     /// Release store: what was stored before is seen before it.
     fn store_release(&self, offset: usize, value: u64);
@@ -98,9 +98,9 @@ pub trait Window {
 /// The polled pages of BAR 0 ([`ixgbe::POLLED`]), memory that driver and model both
 /// see. Offsets are those of BAR 0.
 pub trait Pages {
-    /// Acquire load.
+    /// An acquire load of the register at `offset`.
     fn load(&self, offset: u32) -> u32;
-    /// Release store.
+    /// A release store of the register at `offset`.
     fn store(&self, offset: u32, value: u32);
 }
 

@@ -50,7 +50,7 @@ pub struct RuleText {
 pub trait Rule: Copy + Eq + Hash + fmt::Debug + 'static {
     /// The rule's name.
     fn name(self) -> &'static str;
-    /// Its words.
+    /// What the rule says and where that stands, as findings show it.
     fn words(self) -> RuleText;
 }
 
@@ -72,7 +72,7 @@ macro_rules! rules {
         }
 
         impl Rule {
-            /// Every rule.
+            /// All rules, in the order of their table.
             pub const ALL: &'static [Rule] = &[$(Rule::$name),*];
         }
 
@@ -161,7 +161,7 @@ impl<R: Rule, P: fmt::Display> fmt::Display for Group<'_, R, P> {
 pub struct Broken {
     /// The rule's name.
     pub rule: &'static str,
-    /// Its words.
+    /// What the rule says and where that stands.
     pub words: RuleText,
     /// How often, at all places together.
     pub count: u64,
@@ -178,7 +178,7 @@ pub struct BrokenAt {
     pub place: String,
     /// The value, address or length at fault, of the first time.
     pub value: u64,
-    /// How often.
+    /// How often it was broken there.
     pub count: u64,
 }
 

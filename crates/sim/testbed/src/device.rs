@@ -34,7 +34,7 @@ pub struct Shape {
     pub config: ConfigSpace,
     /// The BARs, one of them with the registers.
     pub bars: Vec<Bar>,
-    /// MSI-X vectors.
+    /// How many MSI-X vectors the function has.
     pub vectors: u16,
     /// BARs accessed by way of the configuration space, if they can be.
     pub config_window: Option<ConfigWindow>,

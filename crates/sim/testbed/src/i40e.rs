@@ -43,7 +43,7 @@ pub const DEVICE_X722: u16 = 0x37D0;
 /// What distinguishes one served XL710 from another.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Its address.
+    /// The Ethernet address of the port.
     pub mac: [u8; 6],
     /// Its PCI device id.
     pub device_id: u16,

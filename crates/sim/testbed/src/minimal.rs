@@ -54,7 +54,7 @@ impl Layout for Descriptors {
     const DONE: u64 = tx::DD;
 }
 
-/// The device.
+/// The device: what its registers hold, and its rings.
 #[derive(Debug)]
 pub struct Minimal {
     pages: BarPages,

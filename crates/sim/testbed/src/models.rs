@@ -45,7 +45,7 @@ type Opened = io::Result<(Device, Vec<Device>)>;
 /// A PCI device id of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceId {
-    /// The id.
+    /// The PCI device id.
     pub id: u16,
     /// What distinguishes the device from others of the model.
     pub about: &'static str,
@@ -54,7 +54,7 @@ pub struct DeviceId {
 /// What distinguishes one device from another of its model.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Setup {
-    /// Its address.
+    /// The Ethernet address of the port.
     pub mac: [u8; 6],
     /// Its PCI device id, if not the model's first.
     pub device_id: Option<u16>,
@@ -68,7 +68,7 @@ pub struct Setup {
     pub firmware: Option<i40e::FirmwareSetup>,
 }
 
-/// All models.
+/// All models there are, in the order of help texts.
 pub const MODELS: &[Model] = &[
     Model {
         name: "82599",
@@ -149,21 +149,21 @@ pub enum ModelError {
     /// The model has a single device id, so that none can be chosen.
     #[error("{} has one device id", model.name)]
     OneDeviceId {
-        /// The model.
+        /// The model that was asked for.
         model: &'static Model,
     },
     /// The model has several device ids, but not this one.
     #[error("{} has no device id {id:04x}", model.name)]
     NoDeviceId {
-        /// The model.
+        /// The model that was asked for.
         model: &'static Model,
-        /// The id.
+        /// The PCI device id that it does not have.
         id: u16,
     },
     /// The model has not so many virtual functions.
     #[error("{} has {} virtual functions, not {vfs}", model.name, model.most_vfs)]
     TooManyVfs {
-        /// The model.
+        /// The model that was asked for.
         model: &'static Model,
         /// How many were asked for.
         vfs: usize,
@@ -177,7 +177,7 @@ pub enum ModelError {
     /// None of the device faults asked for can be injected into this model.
     #[error("{} has no such faults", model.name)]
     NoSuchFaults {
-        /// The model.
+        /// The model that was asked for.
         model: &'static Model,
     },
     /// The pages that a driver maps could not be made.

@@ -28,7 +28,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 pub struct Endpoint {
     /// The socket's path.
     pub socket: PathBuf,
-    /// The device.
+    /// The device that is served there.
     pub device: Device,
 }
 
@@ -55,7 +55,7 @@ pub struct EndpointReport {
     /// Ranges of host memory that the last client left mapped when it went, and
     /// their bytes.
     pub left_mapped: (usize, u64),
-    /// The device.
+    /// What the device itself tells.
     pub device: DeviceReport,
 }
 

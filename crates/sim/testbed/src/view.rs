@@ -43,7 +43,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// Both ways.
+    /// The device may read and write.
     pub const BOTH: Access = Access { read: true, write: true };
 }
 

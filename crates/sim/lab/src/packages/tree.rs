@@ -9,7 +9,7 @@ use std::process::Command;
 
 use crate::{Error, Result};
 
-/// Unpacked packages.
+/// A directory of unpacked packages, which stands for `/`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {
     root: PathBuf,

@@ -43,9 +43,9 @@ pub enum Message {
 /// What came of listening for a while.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Report {
-    /// A message.
+    /// A message that the guest sent.
     Message(Message),
-    /// Nothing yet.
+    /// No whole message came in that time.
     Nothing,
     /// The machine has ended.
     Gone,
@@ -72,7 +72,7 @@ impl Control {
         Ok(Control { listener, stream: None, path, begun: Vec::new() })
     }
 
-    /// QEMU's end.
+    /// QEMU's arguments that connect the guest's second serial port to the socket.
     pub(super) fn arguments(&self) -> [String; 4] {
         let backend = format!("socket,id=control,path={}", self.path.display());
         ["-chardev".into(), backend, "-serial".into(), "chardev:control".into()]

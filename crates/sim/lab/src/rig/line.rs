@@ -10,7 +10,7 @@ use crate::{Error, Result};
 /// The longest frame that is taken whole, in bytes without CRC.
 pub const LONGEST: usize = 9216;
 
-/// One cable.
+/// The host's end of one cable, and the paths of both ends' sockets.
 #[derive(Debug)]
 pub struct Line {
     socket: UnixDatagram,

@@ -76,7 +76,7 @@ impl Seen {
 /// What others may watch.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// Frames offered.
+    /// Frames that were sent into the guest.
     pub offered: AtomicU64,
     /// Frames that came back, however they looked.
     pub back: AtomicU64,
@@ -90,9 +90,9 @@ pub struct Load<'a> {
     pub out_of: &'a Line,
     /// What they look like.
     pub pattern: &'a dyn Pattern,
-    /// How many.
+    /// How many frames are sent.
     pub count: u32,
-    /// How fast.
+    /// How fast frames are sent.
     pub pace: Pace,
     /// To be watched.
     pub progress: &'a Progress,
@@ -180,7 +180,7 @@ pub struct Checker<'a> {
     next: u32,
     /// Frames that came, each once.
     came: u32,
-    /// Which ones.
+    /// Which frames came: a bit for each number.
     marks: Vec<u64>,
     expected: Vec<u8>,
 }

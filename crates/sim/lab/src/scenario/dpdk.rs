@@ -36,7 +36,7 @@ const LATER: &[&str] =
 
 /// A NIC and its driver.
 struct Nic {
-    /// Its model.
+    /// The name of its model.
     model: &'static str,
     /// As DPDK calls its driver, and tells its speed.
     driver: &'static str,

@@ -32,7 +32,7 @@ pub(super) struct Modes {
     pub no_broadcast: bool,
 }
 
-/// The filters.
+/// What the driver said it wants: modes, addresses and VLANs.
 #[derive(Debug)]
 pub(super) struct Filter {
     pub modes: Modes,

@@ -55,7 +55,7 @@ crate::counters::counters! {
         rx_offered,
     /// Frames that reached the host.
         rx_packets,
-    /// Their bytes.
+    /// Bytes of the frames that reached the host.
         rx_bytes,
     /// Of these, with a checksum that was found right.
         rx_checksum_good,
@@ -67,7 +67,7 @@ crate::counters::counters! {
         tx_offered,
     /// Frames that reached the wire.
         tx_packets,
-    /// Their bytes.
+    /// Bytes of the frames that reached the wire.
         tx_bytes,
     /// Checksums filled in.
         tx_checksums,
@@ -75,7 +75,7 @@ crate::counters::counters! {
         tx_cut,
     /// Commands answered with OK, and with ERR.
         commands,
-    /// Commands refused.
+    /// Commands answered with ERR.
         commands_refused,
     /// Notifications of queues that arrived.
         kicks,
@@ -90,7 +90,7 @@ crate::counters::counters! {
     }
 }
 
-/// The host.
+/// The host's side of a device, and what is counted at it.
 #[derive(Debug)]
 pub(super) struct Host<D> {
     /// The view of its memory.

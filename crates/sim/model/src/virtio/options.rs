@@ -19,7 +19,7 @@ pub enum Notify {
 /// A device's options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Its address.
+    /// The device's Ethernet address.
     pub mac: [u8; 6],
     /// Queue pairs, 1 to [`Options::MOST_PAIRS`].
     pub pairs: u16,
@@ -28,7 +28,7 @@ pub struct Options {
     pub queue_size: u16,
     /// Longest frame without its Ethernet header.
     pub mtu: u16,
-    /// In Mbit/s.
+    /// The speed that the configuration tells, in Mbit/s.
     pub speed: u32,
     /// Features to offer: some of [`Options::ALL`].
     pub features: u64,

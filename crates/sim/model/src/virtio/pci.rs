@@ -111,7 +111,7 @@ impl<D: Dma> Function<D> {
         self.net.set_interrupts(host);
     }
 
-    /// See [`Net::step`].
+    /// Moves packets between queues and wire, as [`Net::step`] does.
     #[inline]
     pub fn step<C: Wire>(&mut self, wire: &mut C, now_ns: u64) -> usize {
         self.net.step(wire, now_ns)

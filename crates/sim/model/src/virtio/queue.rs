@@ -6,7 +6,7 @@ use super::lint::{Location, Rule};
 use super::ring::{PACKED_START, Ring, RingAddresses, Rules};
 use crate::{Dma, Window};
 
-/// One queue.
+/// A virtqueue of the device, whether it is set up or not.
 #[derive(Debug)]
 pub(super) struct Queue<W> {
     pub index: u16,

@@ -37,7 +37,7 @@ pub(super) struct Rules {
 /// Where both positions of a packed ring begin: entry 0, wrap counters set.
 pub const PACKED_START: u32 = 0x8000_8000;
 
-/// One ring.
+/// A virtqueue's ring, in one of two layouts.
 #[derive(Debug)]
 pub(super) enum Ring<W> {
     Split(Split<W>),

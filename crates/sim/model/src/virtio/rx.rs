@@ -49,7 +49,7 @@ pub(super) struct Rx {
     pub checks: bool,
     /// It gets packets whose checksum is still to be filled in.
     pub is_partial: bool,
-    /// Longest frame.
+    /// The longest frame that is received, in bytes.
     pub longest: usize,
     pub link_up: bool,
     scratch: Box<[u8]>,

@@ -5,7 +5,7 @@
 use bus::config_space::ConfigSpace;
 use regs::virtio::pci::capability;
 
-/// The capability.
+/// The capability by which BARs are accessed (`VIRTIO_PCI_CAP_PCI_CFG`).
 #[derive(Clone, Copy, Debug)]
 pub struct ConfigWindow {
     /// Where it lies in the configuration space.

@@ -37,7 +37,7 @@ pub struct FindingPlace {
     pub register: String,
     /// The value, address or length at fault, of the first time.
     pub value: u64,
-    /// How often.
+    /// How often it happened at this place.
     pub count: u64,
 }
 
@@ -77,7 +77,7 @@ impl Finding {
 /// What a device counted; a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceReport {
-    /// The chip.
+    /// The name of the chip that is modelled.
     pub chip: String,
     /// Packets the model moved, either way.
     pub packets: u64,
@@ -85,7 +85,7 @@ pub struct DeviceReport {
     pub steps: u64,
     /// Steps in which packets moved.
     pub busy_steps: u64,
-    /// Interrupts sent.
+    /// Interrupts that were sent to the driver.
     pub interrupts: u64,
     /// Interrupts of vectors that nobody listens to.
     pub interrupts_unwired: u64,
@@ -103,7 +103,7 @@ pub struct DeviceReport {
     pub drops: BTreeMap<String, u64>,
     /// Faults of the device that were injected.
     pub faults: BTreeMap<String, u64>,
-    /// The cable.
+    /// What the cable in the port counted.
     pub wire: WireStats,
     /// What the driver did wrong: one entry for each rule, the worst first.
     pub findings: Vec<Finding>,

@@ -136,7 +136,7 @@ pub struct FaultyRingDma<D> {
 }
 
 impl<D: Dma> FaultyRingDma<D> {
-    /// Decorates `dma`.
+    /// Puts the faults of `spec` between a device and `dma`; the handle counts them.
     pub fn new(dma: D, spec: Spec) -> (FaultyRingDma<D>, Handle) {
         let state = State { spec, random: Random::new(spec.seed), counts: Counts::default() };
         let handle = Handle(Arc::new(Mutex::new(state)));

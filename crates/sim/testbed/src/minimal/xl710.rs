@@ -27,7 +27,7 @@ use crate::wire::Cable;
 /// Nanoseconds from one look at the registers, and at what the firmware has to do, to the next.
 const PERIOD_NS: u64 = 200_000;
 
-/// Its descriptors.
+/// The descriptors of the XL710, for rings that know none.
 struct Descriptors;
 
 impl Layout for Descriptors {
@@ -49,7 +49,7 @@ const COMMANDS: [Register; 7] = [
     PFGEN_CTRL::REGISTER,
 ];
 
-/// The device.
+/// The device: the model's firmware and registers, and rings that are moved here.
 struct Minimal {
     chip: I40e<View, BarPages>,
     pages: BarPages,

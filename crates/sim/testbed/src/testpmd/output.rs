@@ -42,13 +42,13 @@ impl Transcript {
 /// Counters of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Port {
-    /// Packets received.
+    /// Packets that the port received.
     pub rx_packets: u64,
-    /// Bytes received.
+    /// Bytes that the port received.
     pub rx_bytes: u64,
-    /// Packets sent.
+    /// Packets that the port sent.
     pub tx_packets: u64,
-    /// Bytes sent.
+    /// Bytes that the port sent.
     pub tx_bytes: u64,
     /// Packets that it could not send.
     pub tx_errors: u64,
@@ -69,7 +69,7 @@ impl Port {
 /// What forwarding did with packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Forwarded {
-    /// Packets taken.
+    /// Packets that were received to be forwarded.
     pub rx_packets: u64,
     /// Packets passed on.
     pub tx_packets: u64,

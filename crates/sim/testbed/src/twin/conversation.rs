@@ -16,7 +16,7 @@ use super::socket::{Message, receive, send};
 pub enum Edit {
     /// A field of a message holds this.
     Field {
-        /// Which message.
+        /// The message's number in the conversation.
         at: u8,
         /// Which of its fields.
         field: u8,
@@ -25,7 +25,7 @@ pub enum Edit {
     },
     /// A mutation of a message.
     Mutation {
-        /// Which message.
+        /// The message's number in the conversation.
         at: u8,
         /// Which of its mutations.
         mutation: u8,

@@ -19,9 +19,9 @@ pub enum Value {
     Zero,
     /// All bits set.
     Max,
-    /// One less.
+    /// One less than the value was, modulo the field's size.
     Less,
-    /// One more.
+    /// One more than the value was, modulo the field's size.
     More,
     /// A page more.
     Page,
@@ -60,17 +60,17 @@ impl Value {
 pub enum FileMutation {
     /// No file comes with the message.
     None,
-    /// One more.
+    /// One file more than belongs to the message.
     More,
     /// As many as one message can carry.
     Many,
     /// The end of a pipe.
     Pipe,
-    /// A socket.
+    /// An end of a pair of sockets.
     Socket,
     /// A device that is endless.
     Device,
-    /// A directory.
+    /// A directory that is open.
     Directory,
     /// A file without a byte.
     Empty,

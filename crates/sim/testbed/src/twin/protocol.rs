@@ -11,7 +11,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// Both sides.
+    /// Both sides of a connection.
     pub const ALL: [Side; 2] = [Side::Client, Side::Server];
 
     /// Who is spoken to.
@@ -33,7 +33,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Both roles.
+    /// Both roles that a message can have.
     pub const ALL: [Role; 2] = [Role::Request, Role::Reply];
 }
 
@@ -58,7 +58,7 @@ pub(super) const fn field(name: &'static str, at: usize, len: usize, sample: u64
 /// One of a protocol's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageType {
-    /// Its number.
+    /// The number by which headers name it.
     pub number: u32,
     /// The specification's name.
     pub name: &'static str,
@@ -84,7 +84,7 @@ pub struct Head {
 /// A protocol, as far as mutations need it.
 #[derive(Clone, Copy, Debug)]
 pub struct Protocol {
-    /// Its name.
+    /// The name by which tests and messages call it.
     pub name: &'static str,
     /// Fields of every message's header.
     pub header: &'static [Field],

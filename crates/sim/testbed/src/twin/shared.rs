@@ -50,7 +50,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// All places.
+    /// All places, as tests take them one by one.
     pub const ALL: [Place; 6] =
         [Place::Completion, Place::Ring, Place::Buffer, Place::Register, Place::Anywhere, Place::Event];
 }

@@ -107,7 +107,7 @@ pub struct Cable {
 /// What [`plug`] needs to know of a device.
 #[derive(Clone, Debug)]
 pub struct Plug {
-    /// The wire.
+    /// What the user wrote of the wire.
     pub spec: Spec,
     /// The device's address: where generated frames go by default.
     pub mac: [u8; 6],

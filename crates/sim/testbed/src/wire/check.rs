@@ -89,7 +89,7 @@ pub struct CheckStats {
 /// What a checking sink got of one generator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GeneratorCheck {
-    /// Its number.
+    /// The generator's number, which its frames have in their mark.
     pub generator: u8,
     /// Frames that it sent so far; zero if it lives in another process.
     pub sent: u64,

@@ -29,7 +29,7 @@ struct Slot {
     flow: u16,
 }
 
-/// Generates frames.
+/// A source of frames that were all built beforehand, at a rate.
 #[derive(Debug)]
 pub(super) struct Generator {
     id: u8,

@@ -16,7 +16,7 @@ const BURST_BYTES: u32 = 128 << 10;
 
 type Shared = Arc<Mutex<FrameQueue>>;
 
-/// One end.
+/// One of two ends: what it sends is received at the other.
 #[derive(Debug)]
 pub(super) struct PairEnd {
     sent: FrameQueue,
@@ -27,7 +27,7 @@ pub(super) struct PairEnd {
 }
 
 impl PairEnd {
-    /// Both ends.
+    /// Makes two ends that are joined.
     pub(super) fn new() -> (PairEnd, PairEnd) {
         let queue = || Arc::new(Mutex::new(FrameQueue::new(QUEUE_FRAMES, QUEUE_BYTES)));
         let burst = || FrameQueue::new(BURST_FRAMES, BURST_BYTES);

@@ -32,7 +32,7 @@ pub enum SpecError {
     /// An option that the part does not have.
     #[error("{part} has no option `{option}`: it has {has}")]
     Option {
-        /// The part.
+        /// The part of the wire that was named.
         part: &'static str,
         /// What was written.
         option: String,
@@ -52,7 +52,7 @@ pub enum SpecError {
     /// Something that must be there is not.
     #[error("{part} needs {what}, as in `{example}`")]
     Missing {
-        /// The part.
+        /// The part of the wire that was named.
         part: &'static str,
         /// What is missing.
         what: &'static str,

@@ -39,7 +39,7 @@ impl Scene {
         assert_eq!(self.broken(), rules.iter().map(|rule| ((*rule).to_owned(), 1)).collect());
     }
 
-    /// Closes all.
+    /// Closes both functions; nothing but these rules was broken.
     fn finish(self, rules: &[&str]) {
         self.expect(rules);
         drop(self.raw);

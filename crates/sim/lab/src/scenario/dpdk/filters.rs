@@ -44,7 +44,7 @@ pub fn groups(rig: &mut Rig<'_>) -> Result<()> {
     rig.say("set promisc all on").map(drop)
 }
 
-/// By VLAN.
+/// Checks which VLANs pass with the filter on, and with it off.
 pub fn vlans(rig: &mut Rig<'_>) -> Result<()> {
     let same = <[u8]>::to_vec;
     let of = |vlan| to(OWN).iter().map(|frame| tagged(frame, vlan)).collect::<Vec<_>>();

@@ -32,7 +32,7 @@ pub struct Rig<'a> {
     pub prompt: &'a mut Prompt,
     /// The host's ends.
     pub cables: &'a [Cable; 2],
-    /// The models.
+    /// The models, as they are served to the guest.
     pub served: &'a mut Served,
     /// Pairs of markers sent so far.
     pub markers: u16,
@@ -70,7 +70,7 @@ impl Rig<'_> {
         Ok(said)
     }
 
-    /// Says several.
+    /// Types several commands at the prompt, one after the other.
     pub fn say_all(&mut self, commands: &[&str]) -> Result<()> {
         commands.iter().try_for_each(|command| self.say(command).map(drop))
     }

@@ -12,7 +12,7 @@ const TCP: u8 = 6;
 /// Whether a builder fills in checksums.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Sums {
-    /// All right.
+    /// All checksums are right.
     Full,
     /// The header's is zero, the transport's that of the pseudo header.
     Pseudo,

@@ -27,13 +27,13 @@ pub trait Ports: Sized {
     fn devices(wires: &[&str]) -> (Vec<Pci>, Vec<Handle>);
     /// Ports on devices, their receive rings filled.
     fn over(parts: (Vec<Pci>, Vec<Handle>), options: &Options) -> Self;
-    /// The models.
+    /// Handles of the models, one for each port.
     fn handles(&self) -> &[Handle];
     /// The queues that receive, of all ports; those that send, of the first one; and the pool.
     fn parts(&mut self) -> (Vec<&mut dyn RxQueue>, Vec<&mut dyn TxQueue>, &mut Pool);
     /// A packet with these bytes, in as many segments as it takes.
     fn packet(&mut self, bytes: &[u8], offload: TxOffload) -> Packet;
-    /// A port.
+    /// The port with this number.
     fn device(&mut self, n: usize) -> &mut dyn Port;
     /// Changes all that a port filters by, and stops and starts it.
     fn refilter(&mut self, n: usize, round: u8) -> port::Result<()>;
@@ -311,7 +311,7 @@ fn traffic(ports: &mut impl Ports, clock: &mut Clock) {
     }
 }
 
-/// One burst.
+/// Sends one burst through the ports, and receives it.
 pub fn traffic_once(ports: &mut impl Ports, clock: &mut Clock) {
     let mut batch = batch(ports, 20);
     send(ports, &mut batch);

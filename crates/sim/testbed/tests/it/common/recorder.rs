@@ -16,7 +16,7 @@ const COMMAND: u16 = 0x04;
 pub enum Did {
     /// Read a register of BAR 0: its offset and value.
     Read(u32, u32),
-    /// Wrote one.
+    /// Wrote a register of BAR 0: its offset and value.
     Write(u32, u32),
     /// Wrote the PCI command register.
     Command(u16),
