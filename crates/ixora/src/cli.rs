@@ -135,7 +135,7 @@ pub enum Command {
     /// Words for a shell to complete commands with.
     #[command(after_help = examples::COMPLETIONS)]
     Completions {
-        /// The shell.
+        /// The shell that is to complete commands.
         shell: clap_complete::Shell,
     },
     /// Remove what another process leaves behind when it has ended.
@@ -229,9 +229,9 @@ pub enum Hugepages {
     Auto,
     /// A mounted hugetlbfs.
     Hugetlbfs,
-    /// Anonymous hugepages.
+    /// Anonymous hugepages (memfd).
     Memfd,
-    /// Ordinary pages.
+    /// Ordinary pages, no hugepages.
     None,
 }
 

@@ -242,22 +242,10 @@ fn build(
     let mut services = services(click, router_ports.clone());
     services.add(Arc::new(click.control_policy()));
     let series = router_ports.series();
-    let (words, given_up) = (click.clone(), ground.given_up());
-    let prepare = move |elements: &[graph::plan::Planned]| {
-        if let Some(given_up) = given_up {
-            confine::refuse(&words, elements, given_up)?;
-        }
-        router_ports.open(elements).map_err(|error| match given_up.is_some() {
-            true => {
-                format!("{error}; if it needs privileges: this process gave them up, --no-confine keeps them")
-            }
-            false => error,
-        })
-    };
     let options = graph::Options {
         services,
         dma: ground.dma.clone(),
-        prepare: Some(Box::new(prepare)),
+        prepare: Some(Box::new(opening(click, &ground, router_ports))),
         threads: click.threads,
         cores: click.cores(),
         clock: clock.clone(),
@@ -277,6 +265,26 @@ fn build(
         print_problems(click, &Problems { list: router.warnings().to_vec(), sources: texts });
     }
     Ok((router, ground))
+}
+
+/// Opens the ports of a configuration, if the process still may do what its elements need.
+fn opening(
+    click: &Click,
+    ground: &Ground,
+    router_ports: Arc<RouterPorts>,
+) -> impl FnOnce(&[Planned]) -> Result<(), String> + use<> {
+    let (click, given_up) = (click.clone(), ground.given_up());
+    move |elements: &[Planned]| {
+        if let Some(given_up) = given_up {
+            confine::refuse(&click, elements, given_up)?;
+        }
+        router_ports.open(elements).map_err(|error| match given_up.is_some() {
+            true => {
+                format!("{error}; if it needs privileges: this process gave them up, --no-confine keeps them")
+            }
+            false => error,
+        })
+    }
 }
 
 /// What becomes of a configuration that is written to `hotconfig`: a router that is

@@ -17,7 +17,7 @@ pub struct Compiled {
     pub configuration: &'static str,
     /// Which elements became programs, and why others did not; for `--explain`.
     pub notes: &'static str,
-    /// The programs.
+    /// The programs, each with the elements that it replaces.
     pub regions: &'static [Region],
 }
 

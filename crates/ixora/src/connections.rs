@@ -28,7 +28,7 @@ pub enum Tcp {
     Cores(cores::Cores),
 }
 
-/// Does it.
+/// Does what the command line asks for.
 pub fn run(what: &Tcp) -> Result<(), Failure> {
     match what {
         Tcp::Show(arguments) => show::run(arguments),

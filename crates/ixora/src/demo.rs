@@ -40,7 +40,7 @@ use verdict::{Evidence, Verdict};
 pub struct Demo {
     #[arg(long, default_value = MODELS[0].name, help = format!("The model that both NICs are: {}", testbed::models::names("or")))]
     pub nic: String,
-    /// How long.
+    /// How long generators send.
     #[arg(long, default_value = "10s", value_parser = duration)]
     pub duration: Duration,
     /// Packets per second offered to each port. The default is what two cores do without

@@ -12,7 +12,7 @@ use system::System;
 
 #[derive(Args, Debug)]
 pub struct Doctor {
-    /// As JSON.
+    /// Print the checks as JSON.
     #[arg(long)]
     pub json: bool,
 }
@@ -31,7 +31,7 @@ pub enum State {
     Info,
 }
 
-/// One check.
+/// What was looked at, and how it is.
 #[derive(Debug, Clone, Serialize)]
 pub struct Check {
     /// What was looked at.

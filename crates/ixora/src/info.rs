@@ -24,7 +24,7 @@ pub struct Info {
     pub port: PortOptions,
 }
 
-/// Prints it.
+/// Prints what this build drives, or what the named port can do.
 pub fn run(info: &Info) -> Result<(), Failure> {
     match &info.name {
         Some(name) => port(name, info),

@@ -113,7 +113,7 @@ impl Drop for Janitor {
     }
 }
 
-/// `ixora janitor`.
+/// `ixora janitor`: waits for the end of a process, then tidies up.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let failed = |error| Failure::new(format!("cannot wait: {error}"));
     for signal in [SIGHUP, SIGINT, SIGTERM] {

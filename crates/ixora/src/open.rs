@@ -46,7 +46,7 @@ impl Linter {
 pub struct PortFindings {
     /// The port's place in the command, from 0.
     pub port: usize,
-    /// Its name.
+    /// The port's name, as the command has it.
     pub name: String,
     /// The findings; none is good.
     pub findings: Vec<Finding>,

@@ -88,7 +88,7 @@ pub fn run(arguments: &Soak) -> Result<(), Failure> {
     run.finish()
 }
 
-/// A run.
+/// A run of the soak test, episode by episode.
 struct Run<'a> {
     arguments: &'a Soak,
     /// Where sockets and files are made; it goes with the run.

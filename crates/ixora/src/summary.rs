@@ -15,13 +15,13 @@ use crate::{Failure, rate};
 /// One port's part.
 #[derive(Debug, Clone, Serialize)]
 pub struct PortSummary {
-    /// Its name.
+    /// The port's name, as the command has it.
     pub name: String,
-    /// Its driver.
+    /// The name of the port's driver.
     pub driver: String,
-    /// Its address.
+    /// The port's Ethernet address.
     pub mac: String,
-    /// Its link.
+    /// The state of the port's link, in words.
     pub link: String,
     /// Packets lost at it, by name.
     pub losses: BTreeMap<&'static str, u64>,
@@ -41,11 +41,11 @@ const RING_FULL: &str = "ring_full";
 /// A queue's part.
 #[derive(Debug, Clone, Serialize)]
 pub struct QueueSummary {
-    /// Its number.
+    /// The queue's number at its port.
     pub queue: usize,
     /// Packets that it gave to the application, or took from it.
     pub packets: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub bytes: u64,
     /// What else it counted, by name, without those at zero: `no_buffer`, `ring_full`,
     /// and losses that are among the port's.
@@ -109,7 +109,7 @@ impl PortSummary {
 /// What a run counted.
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
-    /// The command.
+    /// The command that ran, such as `fwd`.
     pub command: &'static str,
     /// How long it ran.
     pub seconds: f64,
@@ -125,11 +125,11 @@ pub struct Summary {
     pub empty_polls: f64,
     /// Packets received from devices.
     pub rx_packets: u64,
-    /// Their bytes.
+    /// Bytes of the packets that were received.
     pub rx_bytes: u64,
     /// Packets given to devices.
     pub tx_packets: u64,
-    /// Their bytes.
+    /// Bytes of the packets that were sent.
     pub tx_bytes: u64,
     /// Lost packets, by name: the driver's and the devices'.
     pub losses: BTreeMap<&'static str, u64>,
@@ -137,7 +137,7 @@ pub struct Summary {
     pub notes: BTreeMap<&'static str, u64>,
     /// Buffers that did not come back to their pools.
     pub missing_buffers: u64,
-    /// The ports.
+    /// What each port counted, in the order of the command.
     pub ports: Vec<PortSummary>,
     /// What the linter found, for each port that is a model; closing counts.
     pub findings: Vec<PortFindings>,
@@ -256,7 +256,7 @@ impl Summary {
         }
     }
 
-    /// Prints it.
+    /// Prints the summary, in lines or as JSON.
     pub fn print(&self, json: bool) {
         print!("{}", self.text(json));
     }

@@ -118,11 +118,11 @@ pub enum Style {
     Underlined,
     /// With the colours of text and ground exchanged.
     Reversed,
-    /// In grey.
+    /// In grey: the palette's bright black.
     Grey,
-    /// In red.
+    /// In red, by the terminal's palette.
     Red,
-    /// In yellow.
+    /// In yellow, by the terminal's palette.
     Yellow,
 }
 

@@ -12,7 +12,7 @@ use crate::{Failure, open, run, signal};
 
 #[derive(Args, Debug)]
 pub struct Echo {
-    /// The port.
+    /// The port that frames come from and go back to.
     pub a: String,
     /// Answer ARP requests and pings for this IPv4 address; all else goes back
     /// with its addresses swapped.

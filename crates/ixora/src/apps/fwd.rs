@@ -13,7 +13,7 @@ use crate::{Failure, open, run, signal};
 
 #[derive(Args, Debug)]
 pub struct Fwd {
-    /// One port.
+    /// The one port.
     pub a: String,
     /// The other port.
     pub b: String,

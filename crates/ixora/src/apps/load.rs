@@ -23,7 +23,7 @@ use crate::{Failure, open, run, signal};
 /// How long each rate is held if nobody says so.
 pub const DURATION: Duration = Duration::from_secs(10);
 
-/// `ixora load`.
+/// `ixora load`: loads a server and prints what it saw.
 pub fn run(what: &load::Load) -> Result<(), Failure> {
     match what {
         load::Load::Echo(it) => run_load(it, port::ECHO, echo_load(it.workload.size as usize)),

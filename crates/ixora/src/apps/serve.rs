@@ -32,7 +32,7 @@ pub const BUFFERS: usize = 16_384;
 /// How often it is looked which addresses a host is given.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// `ixora serve`.
+/// `ixora serve`: runs a service on ports until it is stopped.
 pub fn run(what: &Serve) -> Result<(), Failure> {
     match what {
         Serve::Echo(arguments) => {

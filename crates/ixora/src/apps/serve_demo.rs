@@ -42,19 +42,7 @@ pub fn run(arguments: &Demo) -> Result<(), Failure> {
     let to = (IpAddr::V4(HOSTS[0]), listen);
     let settings = load::settings(&arguments.course, HOSTS[1].into(), to, arguments.duration);
     let services = [server, workload(settings, &live, &interrupted)];
-    let mut pollers: Vec<Box<dyn Poller>> = vec![];
-    for (n, service) in services.into_iter().enumerate() {
-        let mac = MacAddress(ports.mac(n));
-        let addresses = Addresses { mac, v4: Some((HOSTS[n], BITS)), v6: None, gateways: (None, None) };
-        let queues = (ports.rx(n, 0)?, ports.tx(n, 0)?);
-        let tcp = host_options(&options, Offload::from(&ports.list[n].capabilities()));
-        let mut host = Host::new(queues, addresses, &Neighbors::default(), tcp, service, BUFFERS);
-        if n == 0 {
-            host.stack().listen(listen);
-        }
-        host.report_to(&report);
-        pollers.push(Box::new(host));
-    }
+    let pollers = hosts(&mut ports, services, listen, &options, &report)?;
     let quiet = arguments.quiet;
     let lives = [live];
     let outcome = load::execute("serve demo", &mut ports, pollers, &options, &lives, &interrupted, quiet)?;
@@ -87,6 +75,30 @@ pub fn run(arguments: &Demo) -> Result<(), Failure> {
     outcome.failure.map_or(Ok(()), Err)?;
     let first = reasons.into_iter().next();
     first.map_or(Ok(()), |reason| Err(Failure::new(format!("the demo did not pass: {reason}"))))
+}
+
+/// A host on each port, with its service; the first listens.
+fn hosts(
+    ports: &mut open::Ports,
+    services: [Box<dyn Service>; 2],
+    listen: u16,
+    options: &PortOptions,
+    report: &Report,
+) -> Result<Vec<Box<dyn Poller>>, Failure> {
+    let mut pollers: Vec<Box<dyn Poller>> = vec![];
+    for (n, service) in services.into_iter().enumerate() {
+        let mac = MacAddress(ports.mac(n));
+        let addresses = Addresses { mac, v4: Some((HOSTS[n], BITS)), v6: None, gateways: (None, None) };
+        let queues = (ports.rx(n, 0)?, ports.tx(n, 0)?);
+        let tcp = host_options(options, Offload::from(&ports.list[n].capabilities()));
+        let mut host = Host::new(queues, addresses, &Neighbors::default(), tcp, service, BUFFERS);
+        if n == 0 {
+            host.stack().listen(listen);
+        }
+        host.report_to(report);
+        pollers.push(Box::new(host));
+    }
+    Ok(pollers)
 }
 
 /// The TCP port, the server, and the load that fits it.

@@ -62,7 +62,7 @@ struct Change<'a> {
     row: &'a str,
     /// The commit before, and its median.
     before: (&'a str, f64),
-    /// The newest.
+    /// The newest commit, and its median.
     newest: (&'a str, f64),
     /// Newest over before.
     ratio: f64,

@@ -74,7 +74,7 @@ pub struct Arguments {
 enum From {
     /// Frames in memory, and nowhere.
     Memory,
-    /// Minimal 82599s.
+    /// Minimal 82599s, in and out.
     Ports,
 }
 

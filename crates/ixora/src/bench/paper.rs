@@ -25,7 +25,7 @@ use crate::Failure;
 /// Which paper, and where its figures go.
 #[derive(Args, Debug, Clone)]
 pub struct Arguments {
-    /// The paper.
+    /// The paper whose figures are measured.
     paper: Paper,
     /// Figures, separated by commas; all if left out.
     #[arg(long, value_delimiter = ',')]

@@ -20,7 +20,7 @@ const SMALL: (&str, i32) = ("sans-serif", 12);
 /// Ticks of an axis that is divided evenly.
 const TICKS: f64 = 8.0;
 
-/// An axis.
+/// An axis of a picture.
 pub struct Scale {
     /// What it counts.
     pub name: String,
@@ -28,7 +28,7 @@ pub struct Scale {
     pub is_logarithmic: bool,
 }
 
-/// A curve.
+/// A curve of a picture.
 pub struct Curve {
     /// What it is called.
     pub name: String,
@@ -36,7 +36,7 @@ pub struct Curve {
     pub points: Vec<(f64, Spread)>,
 }
 
-/// A picture.
+/// A picture, before it is drawn.
 pub struct Plot {
     /// What it shows.
     pub title: String,

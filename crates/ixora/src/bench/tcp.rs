@@ -73,7 +73,7 @@ impl std::str::FromStr for Messages {
 }
 
 impl Arguments {
-    /// The rows.
+    /// What the connections of each row are like.
     fn shapes(&self) -> Vec<Shape> {
         let usual = Shape { connections: CONNECTIONS, messages: None, size: SIZE };
         if self.connections.is_empty() && self.messages.is_empty() && self.size.is_empty() {

@@ -175,7 +175,7 @@ pub enum Service {
     Echo,
     /// One text by HTTP/1.1.
     Http,
-    /// A cache.
+    /// A cache, by memcached's protocols.
     Memcached,
 }
 

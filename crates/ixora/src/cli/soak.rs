@@ -45,9 +45,9 @@ pub struct Soak {
 pub enum Plant {
     /// An open descriptor.
     Descriptor,
-    /// A thread.
+    /// A thread that still runs.
     Thread,
-    /// A file.
+    /// A file that nobody removes.
     File,
     /// A child process.
     Process,

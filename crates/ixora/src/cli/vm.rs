@@ -28,7 +28,7 @@ pub enum Vm {
     Shell(Shell),
 }
 
-/// The machine.
+/// What the virtual machine is made of.
 #[derive(Args, Debug, Clone)]
 pub struct Machine {
     /// The kind of NIC. virtio, virtio-packed, igb and ixgbe-model are driven by

@@ -17,7 +17,7 @@ pub struct Dropped {
     pub element: String,
     /// The reason, as its class has it.
     pub reason: String,
-    /// How many.
+    /// Packets that the element dropped for it.
     pub packets: u64,
 }
 
@@ -26,7 +26,7 @@ pub struct Dropped {
 pub struct Part {
     /// The element's name.
     pub element: String,
-    /// How many.
+    /// Packets that it made or ended.
     pub packets: u64,
 }
 
@@ -57,9 +57,9 @@ pub struct Account {
 /// What a router with ports counted.
 #[derive(Debug, Clone, Serialize)]
 pub struct Counted {
-    /// Its ports.
+    /// What each port counted, with its losses.
     pub ports: Vec<PortSummary>,
-    /// Its packets.
+    /// Where the packets went.
     pub account: Account,
 }
 

@@ -112,7 +112,7 @@ pub enum Asked {
 /// What `click-flatten` prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Shown {
-    /// The configuration.
+    /// The configuration, flat: without compound elements.
     #[default]
     Configuration,
     /// The classes it uses.

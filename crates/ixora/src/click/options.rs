@@ -64,7 +64,7 @@ pub struct Click {
     /// Print how long it ran.
     #[arg(long, short = 't')]
     pub time: bool,
-    /// No warnings.
+    /// Print no warnings.
     #[arg(long, short = 'w')]
     pub no_warnings: bool,
     /// Where libraries are looked for, folders separated by colons.
@@ -128,7 +128,7 @@ pub struct Click {
     /// The packet ports that numbers stand for.
     #[arg(skip)]
     pub(super) numbers: PortNumbers,
-    /// Print this.
+    /// Print this help.
     #[arg(long, action = ArgAction::Help)]
     pub(super) help: Option<bool>,
 }

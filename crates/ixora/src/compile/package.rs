@@ -15,7 +15,7 @@ pub struct Package {
     name: String,
     /// The configuration's file.
     file: String,
-    /// Ixora's source.
+    /// The folder of Ixora's source.
     source: PathBuf,
 }
 

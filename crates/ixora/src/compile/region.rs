@@ -19,11 +19,11 @@ const LARGEST: usize = 512;
 /// An element that can be part of a program.
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// Its class.
+    /// The element's class.
     pub class: &'static Class,
     /// How elements of the class are.
     pub kernel: Inside,
-    /// Its code.
+    /// How its code is written into the program.
     pub code: Code,
 }
 
@@ -49,7 +49,7 @@ pub struct Graph<'a> {
 /// Elements that become one program.
 #[derive(Debug, Clone, Default)]
 pub struct Region {
-    /// Their numbers.
+    /// Numbers of the elements.
     pub elements: BTreeSet<usize>,
     /// Where packets come in from elsewhere, in order of elements.
     pub entries: Vec<Port>,

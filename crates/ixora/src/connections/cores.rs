@@ -35,7 +35,7 @@ pub struct Cores {
     pub control: PathBuf,
     /// Serve by the hosts of so many queues from now on; without it nothing is changed.
     pub cores: Option<usize>,
-    /// As JSON.
+    /// Print how they are spread as JSON.
     #[arg(long)]
     pub json: bool,
 }

@@ -44,7 +44,7 @@ struct Row {
     resent: f64,
 }
 
-/// A look.
+/// What was told of the connections at one time.
 struct Sample {
     listing: Listing,
     taken: Instant,
@@ -120,7 +120,7 @@ fn as_json(rows: &[Row], listing: &Listing) -> Value {
     json!({ "connections": rows, "more": listing.more, "kept_packets": listing.kept_packets })
 }
 
-/// The table.
+/// The lines of the table for a terminal.
 fn lines(rows: &[Row], listing: &Listing) -> Vec<Line> {
     let line = |style, text| Line { style, text };
     let open = rows.len().saturating_add(listing.more);

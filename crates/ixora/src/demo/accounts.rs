@@ -30,9 +30,9 @@ pub struct Account {
 /// One way through the forwarder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Direction {
-    /// In words.
+    /// From where to where, in words.
     pub(super) name: &'static str,
-    /// Its account.
+    /// What became of the packets that were offered in this direction.
     #[serde(flatten)]
     pub(super) account: Account,
 }
@@ -43,7 +43,7 @@ pub struct Accounts {
     /// The sum; balanced when both directions are.
     #[serde(flatten)]
     total: Account,
-    /// Both ways.
+    /// Both directions of the forwarder.
     pub(super) directions: [Direction; 2],
 }
 

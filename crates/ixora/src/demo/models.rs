@@ -106,7 +106,7 @@ impl Models {
         }
     }
 
-    /// The process.
+    /// The id of the models' process.
     pub fn process(&self) -> Option<Pid> {
         Pid::from_raw(self.child.id() as i32)
     }

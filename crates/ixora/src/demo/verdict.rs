@@ -66,7 +66,7 @@ impl Verdict {
         Verdict { passed: reasons.is_empty(), reasons, too_short }
     }
 
-    /// Prints it.
+    /// Prints the verdict, with its reasons and where to look.
     pub fn print(&self) {
         println!("\nverdict: {}", if self.passed { "passed" } else { "FAILED" });
         for reason in &self.reasons {

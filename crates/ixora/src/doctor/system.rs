@@ -30,7 +30,7 @@ pub struct System {
 }
 
 impl System {
-    /// This machine.
+    /// The root of this machine's file system.
     pub fn root() -> System {
         System { root: PathBuf::from("/") }
     }

@@ -61,7 +61,7 @@ impl Accounts {
         Accounts { networks, underlay, requests, drops, balanced: (!queues.is_empty()).then_some(balanced) }
     }
 
-    /// Prints them.
+    /// Prints the accounts as a table.
     pub fn print(&self) {
         let head = ["received", "forwarded", "copies", "answered", "dropped"];
         println!("\n{:<24}{}", "overlay", head.map(|word| format!("{word:>12}")).concat());

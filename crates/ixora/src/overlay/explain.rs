@@ -34,7 +34,7 @@ pub struct Explain {
     /// Packets to explain, at most.
     #[arg(long, default_value_t = 100)]
     pub count: usize,
-    /// As JSON.
+    /// Print the explanations as JSON.
     #[arg(long)]
     pub json: bool,
 }

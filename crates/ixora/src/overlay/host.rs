@@ -9,7 +9,7 @@ use wire::MacAddress;
 use crate::Failure;
 use crate::open::Ports;
 
-/// An endpoint.
+/// A tunnel endpoint on its ports, with all that its threads need.
 pub struct Host {
     pub config: Config,
     /// Ethernet addresses of the networks' ports.

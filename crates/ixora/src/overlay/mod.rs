@@ -36,7 +36,7 @@ pub enum Overlay {
     Reconcile(reconcile::Reconcile),
 }
 
-/// Does it.
+/// Does what the command line asks for.
 pub fn run(what: &Overlay) -> Result<(), Failure> {
     match what {
         Overlay::Run(arguments) => run::run(arguments),

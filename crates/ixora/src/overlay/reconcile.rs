@@ -27,7 +27,7 @@ pub struct Reconcile {
     /// Have the running endpoint take over what the kernel has.
     #[arg(long, conflicts_with = "config")]
     pub fix: bool,
-    /// As JSON.
+    /// Print the differences as JSON.
     #[arg(long)]
     pub json: bool,
 }

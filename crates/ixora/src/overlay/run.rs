@@ -55,7 +55,7 @@ pub fn read(path: &Path) -> Result<Config, Failure> {
     })
 }
 
-/// Runs it.
+/// Runs the endpoint until it is stopped.
 pub fn run(arguments: &Run) -> Result<(), Failure> {
     let config = read(&arguments.file)?;
     let mut options = arguments.port.clone();

@@ -13,7 +13,7 @@ use super::host::{Host, now_ns};
 use crate::Failure;
 use crate::control_socket::{self, Show};
 
-/// An entry.
+/// An entry of the table, as the endpoint tells of it.
 #[derive(Debug, Serialize, Deserialize)]
 struct Entry {
     network: u32,

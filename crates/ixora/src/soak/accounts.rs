@@ -78,7 +78,7 @@ impl Totals {
 /// What the program counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
-    /// Frames received.
+    /// Frames that the program received.
     pub rx: i64,
     /// Frames that the driver refused to receive.
     pub bad: i64,

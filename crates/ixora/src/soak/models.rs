@@ -168,7 +168,7 @@ impl Models {
         }
     }
 
-    /// The process.
+    /// The models' process, to be paused or killed.
     pub fn process(&mut self) -> &mut Process {
         &mut self.process
     }

@@ -98,7 +98,7 @@ pub enum End {
 pub enum Output {
     /// To no file, or an ordinary one.
     File,
-    /// To `/dev/full`.
+    /// To `/dev/full`, which has room for nothing.
     Full,
     /// To a FIFO whose reader goes away.
     Fifo,
@@ -109,7 +109,7 @@ pub enum Output {
 pub enum Limit {
     /// Address space, in KiB.
     Memory(u64),
-    /// Open files.
+    /// How many files may be open.
     Files(u64),
 }
 
@@ -135,7 +135,7 @@ pub struct Round {
     pub command: Vec<String>,
     /// What happens meanwhile.
     pub steps: Vec<Step>,
-    /// The end.
+    /// How the program ends, and with what status.
     pub end: End,
     /// Where a capture goes.
     pub output: Output,

@@ -77,7 +77,7 @@ impl Process {
         &self.name
     }
 
-    /// Its id.
+    /// The id of the process.
     pub fn id(&self) -> u32 {
         self.child.id()
     }

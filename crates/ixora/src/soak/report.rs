@@ -60,7 +60,7 @@ impl Activity {
 /// An episode in which a check failed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Failed {
-    /// Its number.
+    /// The episode's number in the plan.
     pub episode: u64,
     /// The checks, in words.
     pub failures: Vec<String>,
@@ -114,7 +114,7 @@ impl Summary {
         )
     }
 
-    /// Prints it.
+    /// Prints the report, in lines or as JSON.
     pub fn print(&self, json: bool) {
         if json {
             // Our own types serialise; a closed pipe is the reader's choice.

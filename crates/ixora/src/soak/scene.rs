@@ -33,7 +33,7 @@ pub struct Played {
     pub activity: Activity,
     /// Checks that failed, in words.
     pub failures: Vec<String>,
-    /// Ctrl-C came.
+    /// Whether a signal, such as that of Ctrl-C, ended it early.
     pub interrupted: bool,
 }
 

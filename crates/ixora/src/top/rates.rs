@@ -10,7 +10,7 @@ const TIMINGS: u64 = 8;
 /// Packets dropped for a reason.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dropped {
-    /// The reason.
+    /// The name of the reason.
     pub reason: String,
     /// Packets per second between the last two samples.
     pub per_second: f64,
@@ -21,11 +21,11 @@ pub struct Dropped {
 /// What an element did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rate {
-    /// Its name.
+    /// The element's name.
     pub name: String,
-    /// Its class.
+    /// The name of the element's class.
     pub class: String,
-    /// Packets ever.
+    /// Packets since the router started.
     pub packets: u64,
     /// Packets per second.
     pub per_second: f64,
@@ -51,7 +51,7 @@ impl Rate {
 /// What a port did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PortRate {
-    /// Its name.
+    /// The port's name.
     pub name: String,
     /// Its link; `None` where that is not told.
     pub link: Option<port::Link>,
@@ -73,7 +73,7 @@ impl PortRate {
 /// What a far end of tunnels got.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TunnelRate {
-    /// The network.
+    /// The number of the network.
     pub network: String,
     /// The far end.
     pub far_end: String,
@@ -94,13 +94,13 @@ pub struct Rates {
     pub seconds: f64,
     /// How fast the router's time stamp counter ticks.
     pub tsc_hz: f64,
-    /// Its threads.
+    /// How many threads the router has.
     pub threads: usize,
     /// Whether packets and cycles are counted.
     pub measured: bool,
     /// Its elements, in the configuration's order.
     pub elements: Vec<Rate>,
-    /// Its ports.
+    /// The router's ports.
     pub ports: Vec<PortRate>,
     /// Far ends of tunnels, where it is an overlay.
     pub tunnels: Option<Vec<TunnelRate>>,

@@ -7,9 +7,9 @@ use std::time::Instant;
 /// What was counted for one element.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Row {
-    /// Its name.
+    /// The element's name.
     pub name: String,
-    /// Its class.
+    /// The name of the element's class.
     pub class: String,
     /// Packets that came in.
     pub packets: u64,
@@ -26,7 +26,7 @@ pub struct Row {
 /// What was counted for a port.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PortRow {
-    /// Its name.
+    /// The port's name.
     pub name: String,
     /// Whether its link is up; `None` where that is not told.
     pub up: Option<bool>,
@@ -53,7 +53,7 @@ impl PortRow {
 /// What was counted of a far end of a network's tunnels.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TunnelRow {
-    /// The network.
+    /// The number of the network.
     pub network: String,
     /// The far end's address.
     pub far_end: String,
@@ -72,13 +72,13 @@ pub struct Sample {
     pub taken: Instant,
     /// The router's time stamp counter then.
     pub tsc: u64,
-    /// Its threads.
+    /// How many threads the router has.
     pub threads: usize,
     /// Whether packets and cycles are counted.
     pub measured: bool,
-    /// Its elements.
+    /// What each element counted.
     pub rows: Vec<Row>,
-    /// Its ports.
+    /// What each port counted.
     pub ports: Vec<PortRow>,
     /// Far ends of tunnels, where it is an overlay.
     pub tunnels: Option<Vec<TunnelRow>>,

@@ -29,7 +29,7 @@ pub struct Row {
     pub reordered: u64,
     /// Came more than once.
     pub repeated: u64,
-    /// Never came.
+    /// Frames that never came.
     pub lost: u64,
     /// From the first to the last.
     pub seconds: f64,

@@ -47,7 +47,7 @@ pub struct Printed {
 }
 
 impl Printed {
-    /// Its statistics.
+    /// The statistics that the program printed as JSON, if it did.
     pub fn statistics(&self) -> Option<Value> {
         serde_json::from_str(&self.out).ok()
     }

@@ -35,10 +35,10 @@ pub struct Demo {
     /// The tunnel's protocol.
     #[arg(long, default_value = "vxlan", value_parser = protocols())]
     protocol: String,
-    /// IPv6 outside.
+    /// Tunnel over IPv6 instead of IPv4.
     #[arg(long)]
     ipv6: bool,
-    /// How long.
+    /// How long generators send.
     #[arg(long, default_value = "10s", value_parser = duration)]
     duration: Duration,
     /// Packets per second offered to each endpoint.

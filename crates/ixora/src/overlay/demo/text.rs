@@ -4,7 +4,7 @@ use overlay::{Payload, Protocol};
 
 use super::Demo;
 
-/// An endpoint.
+/// One of the demo's two endpoints.
 #[derive(Clone, Copy)]
 pub enum Side {
     A,

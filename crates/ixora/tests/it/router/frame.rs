@@ -40,7 +40,7 @@ impl Ip4 {
         Ip4 { src, dst, protocol, ttl: 64, fragment: 0, options: vec![], payload: payload.to_vec() }
     }
 
-    /// Its bytes.
+    /// The packet's bytes, from the IP header on.
     pub fn bytes(&self) -> Vec<u8> {
         let header = 20 + self.options.len();
         let mut bytes = vec![0x40 | (header / 4) as u8, 0];

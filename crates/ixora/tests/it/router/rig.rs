@@ -253,7 +253,7 @@ impl Hosts {
         self.hear(5000).expect("a frame")
     }
 
-    /// Nothing comes.
+    /// No frame comes for some time.
     pub fn silent(&self) {
         let heard = self.hear(150);
         assert!(heard.is_none(), "{:02x?}", heard.unwrap_or_default());
