@@ -6,7 +6,7 @@
 //! chosen, by the variable `IXORA_PLANTED_FAULT`; without it the copy does what the source
 //! does. `cargo xtask fuzz --check` chooses one after the other.
 
-/// One fault.
+/// A fault, and how it is planted.
 pub struct Fault {
     /// The target that must find it.
     pub target: &'static str,

@@ -3,7 +3,7 @@
 
 use arbitrary::Arbitrary;
 
-/// One message.
+/// A message, or bytes that are none.
 #[derive(Arbitrary, Debug)]
 pub enum Message {
     Raw(Vec<u8>),

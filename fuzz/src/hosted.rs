@@ -34,7 +34,7 @@ pub enum Act {
     /// A message of a kind that there is, in the form that it has, with numbers near those that it
     /// may have; and with some bytes too few.
     Formed { kind: u8, other: bool, numbers: [u16; 6], long: u64, count: u8, short: u8 },
-    /// Any message.
+    /// A message of any kind, with any bytes.
     Any { kind: u32, len: u16, bytes: [u8; 24] },
     /// A command to the firmware.
     Command { opcode: u16, cookie: u64, params: [u8; 16] },
@@ -88,7 +88,7 @@ impl Hosted {
         Hosted { host, _port: port, raws, vfs, card, vsi: 0 }
     }
 
-    /// One run.
+    /// Does these acts, and checks that both functions are served.
     pub fn run(&mut self, acts: &[Act]) {
         for n in [HOSTILE, HONEST] {
             self.host.reset(n).unwrap_or_else(|error| panic!("{error}"));

@@ -47,7 +47,7 @@ pub enum Act {
     Ask { kind: u8, info: u8, words: [u32; 3], fill: u32 },
     /// A message about an address that somebody has.
     Address { more: bool, info: u8, of: u8, last: u8 },
-    /// Any message.
+    /// A message of any words.
     Any { words: [u32; 6] },
     /// A write of a register.
     Write { register: u8, n: u8, value: u32 },

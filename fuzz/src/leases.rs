@@ -56,7 +56,7 @@ impl Default for Host {
 }
 
 impl Host {
-    /// One run.
+    /// Does these acts, the host's turn behind each.
     pub fn run(mut self, acts: &[Act]) {
         self.turn();
         for act in acts {

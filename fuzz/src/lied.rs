@@ -33,11 +33,11 @@ const COUNT: u8 = 5;
 #[derive(Arbitrary, Debug, Clone)]
 pub enum Lie {
     None,
-    /// Another status.
+    /// The honest answer with another status.
     Status(i32),
     /// The honest answer with so many bytes.
     Length(u16),
-    /// Other bytes.
+    /// An answer of other bytes than the honest one's.
     Bytes {
         len: u8,
         bytes: [u8; 24],

@@ -224,7 +224,7 @@ const PF: Registers = {
 pub struct Raw {
     /// The device's registers.
     pub bar: Bar,
-    /// The device.
+    /// The device's configuration space and BARs.
     pub pci: Pci,
     observed: Arc<Observed>,
     registers: Registers,

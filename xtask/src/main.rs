@@ -99,10 +99,10 @@ enum Chore {
     /// which load, want ports or variables, or lack an element. Fails where one is wrong
     /// otherwise.
     Configurations {
-        /// The folders.
+        /// The folders whose configurations are sorted.
         #[arg(required = true)]
         folders: Vec<std::path::PathBuf>,
-        /// As JSON.
+        /// Print what was found as JSON.
         #[arg(long)]
         json: bool,
     },

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::limit;
 use crate::step::{Failure, LIMIT};
 
-/// A program.
+/// A program that cargo built, or found built.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Program {
     /// Its target's name.

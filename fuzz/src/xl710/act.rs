@@ -46,7 +46,7 @@ pub enum Act {
         value: u32,
     },
     Read(Place),
-    /// A doorbell.
+    /// A write of a queue's tail register.
     Tail {
         receive: bool,
         n: u8,

@@ -37,13 +37,13 @@ const LINK: u8 = 2;
 pub enum Lie {
     /// It is refused.
     Error(u16),
-    /// Other flags.
+    /// Other flags than it has.
     Flags(u16),
     /// It is another command's.
     Opcode(u16),
     /// Another number of bytes, few of them mostly.
     Length { low: u8, high: u8 },
-    /// Other parameters.
+    /// Other bytes among its parameters.
     Params { at: u8, bytes: [u8; 4] },
     /// Other bytes in the buffer.
     Bytes { at: u16, bytes: [u8; 8] },
