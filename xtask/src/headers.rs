@@ -23,7 +23,6 @@ const ALLOWED: &[(&str, &str)] = &[
     ("sim/model/src/ixgbe/i2c/module.rs", "the memory of an SFP+ module"),
     ("graph/src/annotation.rs", "places of annotations, which Click numbers"),
     ("analysis/src/link.rs", "link layers that only capture files have"),
-    ("bench/src/peers/sysfs.rs", "PCI configuration space"),
     ("/netlink.rs", "messages of the kernel's, not of the network"),
     ("/pcap/", "blocks of capture files"),
 ];

@@ -11,9 +11,15 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use bus::Ids;
+use bus::config_space::ConfigSpace;
 use tempfile::TempDir;
 
 use super::Nic;
+
+/// What the driver finds of each device, which is an Ethernet controller, beside its device id.
+const INTEL: Ids =
+    Ids { vendor: 0x8086, device: 0, revision: 0, class: 0x02_0000, subsystem_vendor: 0x8086, subsystem: 3 };
 
 /// A shell's command: makes devices and mounts, then becomes the driver. `$0`
 /// is the tree, the arguments are the driver's command line.
@@ -79,7 +85,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Where it is.
+    /// The directory that the tree is in.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
@@ -105,16 +111,16 @@ impl Tree {
         let first = format!("0x{BAR0:016x} 0x{:016x} 0x200\n", BAR0 + len - 1);
         let none = format!("0x{0:016x} 0x{0:016x} 0x{0:016x}\n", 0);
         fs::write(place.join("resource"), first + &none.repeat(6))?;
-        let mut config = vec![0; 256];
-        config[..4].copy_from_slice(&[0x86, 0x80, device.to_le_bytes()[0], device.to_le_bytes()[1]]);
-        config[9..12].copy_from_slice(&[0, 0, 2]);
+        let ids = Ids { device, ..INTEL };
+        let mut config = [0; 256];
+        ConfigSpace::new(ids).read(0, &mut config);
         fs::write(place.join("config"), config)?;
         let facts = [
-            ("vendor", "0x8086".to_owned()),
-            ("device", format!("0x{device:04x}")),
-            ("subsystem_vendor", "0x8086".to_owned()),
-            ("subsystem_device", "0x0003".to_owned()),
-            ("class", "0x020000".to_owned()),
+            ("vendor", format!("0x{:04x}", ids.vendor)),
+            ("device", format!("0x{:04x}", ids.device)),
+            ("subsystem_vendor", format!("0x{:04x}", ids.subsystem_vendor)),
+            ("subsystem_device", format!("0x{:04x}", ids.subsystem)),
+            ("class", format!("0x{:06x}", ids.class)),
             ("max_vfs", "0".to_owned()),
             ("numa_node", "0".to_owned()),
         ];
