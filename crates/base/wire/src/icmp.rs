@@ -119,7 +119,7 @@ macro_rules! icmp {
         pub struct Repr<'a> {
             /// An answer, else a question.
             pub reply: bool,
-            /// Whose it is.
+            /// The number by which whoever asks knows its own echoes.
             pub identifier: u16,
             /// The echo's sequence number among those of its identifier.
             pub sequence: u16,
