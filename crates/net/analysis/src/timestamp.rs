@@ -36,7 +36,6 @@ pub static SET: Class = Class {
     ..Class::BASE
 };
 
-/// By so much.
 pub static ADJUST: Class = Class {
     name: "AdjustTimestamp",
     brief: "moves packets' timestamps",

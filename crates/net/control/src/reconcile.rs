@@ -15,7 +15,7 @@ use crate::state::{Change, Far, Key, Value};
 /// Something that is here and not there, there and not here, or not the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// Where it is.
+    /// The place at which both differ.
     pub key: Key,
     /// What is wanted here.
     pub here: Option<Value>,

@@ -136,7 +136,7 @@ pub enum Held {
 pub struct Learned<A> {
     /// The protocol address that was answered for.
     pub address: A,
-    /// Who has it.
+    /// The Ethernet address of who has it.
     pub mac: MacAddress,
     /// The packets that waited for it, the first first.
     pub released: VecDeque<Packet>,

@@ -64,7 +64,7 @@ pub enum Error {
         network: u32,
         /// The identifier of the entry in the network.
         key: u128,
-        /// Whose it is.
+        /// Who asked for the entry.
         owner: Owner,
     },
     /// As [`Error::Owned`], of a prefix.
@@ -74,7 +74,7 @@ pub enum Error {
         network: u32,
         /// The prefix of the entry.
         prefix: Prefix,
-        /// Whose it is.
+        /// Who asked for the prefix.
         owner: Owner,
     },
     /// An identifier where entries are prefixes, a prefix where they are not, or prefixes

@@ -58,7 +58,7 @@ pub(crate) struct Network {
     pub on_link: Vec<OnLink>,
     /// The longest IP packet of the link, if somebody has said so.
     pub mtu: Option<u16>,
-    /// What was told.
+    /// All addresses that it was told to have, by whom and for how long.
     pub assigned: Vec<Assigned>,
 }
 

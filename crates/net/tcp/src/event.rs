@@ -55,21 +55,21 @@ pub enum Event {
     /// opens again by [`Stack::consume`]; an application that frees the packet earlier tells
     /// so by [`Stack::release`].
     Received {
-        /// On which one.
+        /// The connection that they came on.
         connection: Id,
         /// The bytes, where the device put them.
         packet: Packet,
     },
     /// The other side has so many more bytes, for which there is room again.
     Sent {
-        /// On which one.
+        /// The connection that it acknowledged them on.
         connection: Id,
         /// How many bytes more were acknowledged.
         bytes: u32,
     },
     /// The other side has sent all that it had to send.
     PeerFinished {
-        /// On which one.
+        /// The connection whose end came.
         connection: Id,
     },
     /// It is no more; the last event of each connection that the application did not abort.
@@ -81,7 +81,7 @@ pub enum Event {
     },
     /// The time is over that [`Stack::set_timer`] was given.
     Timer {
-        /// On which one.
+        /// The connection whose timer was set.
         connection: Id,
     },
 }

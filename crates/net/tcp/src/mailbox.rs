@@ -15,7 +15,7 @@ use crate::moved::Moved;
 /// Segments that a mailbox holds.
 pub const SEGMENTS: usize = 1024;
 
-/// What is told.
+/// What one core tells another.
 #[derive(Debug)]
 pub enum Mail {
     /// A segment that came to the sender, of a group that is the receiver's.

@@ -23,7 +23,7 @@ pub enum Stop {
 
 /// How far the windows let a node go.
 pub enum May {
-    /// All of it.
+    /// All bytes of the node may be sent.
     Send,
     /// So many bytes of it.
     SendPart(u32),

@@ -47,7 +47,7 @@ impl SourceError {
     }
 }
 
-/// All of them.
+/// All who change the table beside the file, and where they are heard.
 #[derive(Debug)]
 pub struct Sources {
     learn: Learn,

@@ -33,7 +33,7 @@ pub struct Link {
     pub mtu: u32,
     /// The bridge or VRF of which it is a part.
     pub master: Option<u32>,
-    /// What it is.
+    /// What kind of device it is, as far as overlays need it.
     pub kind: Kind,
 }
 

@@ -47,7 +47,7 @@ struct ClientCounters {
     strangers: u64,
 }
 
-/// One of them.
+/// A client that is connected.
 #[derive(Debug)]
 pub(super) struct Client {
     file: Arc<OwnedFd>,
@@ -70,7 +70,7 @@ pub(super) struct Client {
     waits: bool,
     /// When it last did anything.
     moved_ns: i64,
-    /// When it came.
+    /// When it connected, in nanoseconds.
     came_ns: i64,
 }
 

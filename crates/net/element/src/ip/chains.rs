@@ -15,7 +15,7 @@ use super::{address, check_header, dec_ttl, drop_broadcasts, fix_src, gw_options
 use crate::ethernet::{self, EtherEncap};
 use crate::standard::{self, Strip};
 
-/// All of them.
+/// All chains of IP's elements.
 pub(crate) static CHAINS: &[&Chain] = &[&INPUT, &OUTPUT];
 
 /// From a port to the routing table.

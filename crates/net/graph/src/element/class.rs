@@ -146,7 +146,7 @@ impl SystemUse {
 /// What one element asks of the system.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SystemNeed {
-    /// What it is.
+    /// What it will do that a confined process may not.
     pub what: SystemUse,
     /// The file that is read, or written; or the folder in which files are made.
     pub path: Option<PathBuf>,

@@ -33,7 +33,7 @@ pub struct Handler {
     /// and two that are not listed: `-`, it is not for those outside the configuration to
     /// read; `/`, a file is written whose name is what is written to it.
     pub marks: &'static str,
-    /// What it is.
+    /// What it tells or does, in a few words for the documentation.
     pub about: &'static str,
 }
 

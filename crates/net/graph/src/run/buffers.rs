@@ -28,7 +28,7 @@ pub struct Buffers {
     full: bool,
     /// Packets that were wanted and not had, and those that were not let wait.
     pub(crate) missing: u64,
-    /// That was told.
+    /// Whether the lack of buffers was told.
     told: bool,
 }
 

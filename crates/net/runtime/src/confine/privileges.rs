@@ -16,7 +16,7 @@ const NOBODY: u32 = 65534;
 
 /// Who a thread is from now on.
 pub enum User {
-    /// Who it was.
+    /// The user that it was before.
     Same,
     /// Root no more.
     Other(u32),

@@ -26,7 +26,7 @@ pub enum Error {
     /// The files are more than there is room for.
     #[error("the files of {root} are larger than {limit} bytes in all")]
     TooLarge {
-        /// Where they are.
+        /// The directory that the files are in.
         root: PathBuf,
         /// What they may have.
         limit: usize,
@@ -34,7 +34,7 @@ pub enum Error {
     /// There are too many files.
     #[error("{root} has more than {MAX_ENTRIES} files")]
     TooMany {
-        /// Where they are.
+        /// The directory that the files are in.
         root: PathBuf,
     },
 }

@@ -88,7 +88,7 @@ pub struct Counted {
 pub struct Arithmetic {
     /// Whether the key goes to clients in base64.
     pub is_binary: bool,
-    /// By how much.
+    /// By how much the number grows or shrinks.
     pub delta: u64,
     /// Down, not up.
     pub is_decrement: bool,

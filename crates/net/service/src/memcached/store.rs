@@ -240,7 +240,7 @@ pub struct Shard {
     sequence: u64,
     /// Items before this number are gone.
     flushed: u64,
-    /// When all are.
+    /// When all items go that there are then, if that was asked for.
     flush_s: Option<i64>,
 }
 
