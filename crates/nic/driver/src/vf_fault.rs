@@ -80,7 +80,7 @@ pub enum Fault {
         device: String,
         /// What is asked for.
         what: &'static str,
-        /// What to do.
+        /// What to do about it.
         fix: &'static str,
     },
 }

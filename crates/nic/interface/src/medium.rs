@@ -46,7 +46,7 @@ pub enum Allowed {
 }
 
 impl Medium {
-    /// All of them.
+    /// All media, in the order of help texts.
     pub const ALL: [Medium; 3] = [Medium::AfXdp, Medium::AfPacket, Medium::Tap];
 
     /// What stands before the colon in a port's name.

@@ -19,7 +19,7 @@ pub struct Form {
     pub prefix: Option<&'static str>,
     /// What is written behind that.
     operand: &'static str,
-    /// What it is.
+    /// What ports of this form are, for help texts.
     pub about: &'static str,
     /// Reads what is written behind the prefix and its colon, which is not empty.
     parse: fn(&str) -> Option<Name>,

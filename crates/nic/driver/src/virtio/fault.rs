@@ -222,7 +222,7 @@ pub enum Fault {
         device: String,
         /// What was asked for.
         wanted: usize,
-        /// What there are.
+        /// How many pairs the device has.
         pairs: u16,
     },
 }

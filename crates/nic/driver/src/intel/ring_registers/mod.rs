@@ -49,7 +49,7 @@ pub struct Registers {
 
 /// A chip with these registers.
 pub trait RingRegisters: Deref<Target = Device> {
-    /// Where they are.
+    /// Where the chip has its registers of rings, interrupts and counters.
     const REGISTERS: &'static Registers;
 
     /// What its counters come to so far.
