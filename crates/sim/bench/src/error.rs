@@ -8,7 +8,7 @@ pub enum Error {
     /// What was asked for does not exist.
     #[error("{cause}")]
     Usage {
-        /// What does not.
+        /// What it is that does not exist.
         cause: String,
         /// What there is instead.
         fix: String,
@@ -16,7 +16,7 @@ pub enum Error {
     /// What is needed is not on this machine.
     #[error("{cause}")]
     Missing {
-        /// What is not.
+        /// What it is that is missing.
         cause: String,
         /// How to get it.
         fix: String,

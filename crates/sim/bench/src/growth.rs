@@ -43,7 +43,7 @@ pub enum Axis {
 }
 
 impl Axis {
-    /// All of them.
+    /// All axes, with their names on the command line.
     pub const ALL: &[Choice<Axis>] = &[
         (Axis::Flows, "flows", "Flows among which packets are drawn"),
         (Axis::Prefixes, "prefixes", "Prefixes of a table of routes"),

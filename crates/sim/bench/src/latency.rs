@@ -32,7 +32,7 @@ pub enum Work {
 }
 
 impl Work {
-    /// All of them.
+    /// All choices, with their names on the command line.
     pub const ALL: &[Choice<Work>] = &[
         (Work::Wire, "wire", "Nothing: what the tester and its models take"),
         (Work::Forward, "forward", "A forwarder, from one port to the other"),
@@ -56,7 +56,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// All of them.
+    /// All choices, with their names on the command line.
     pub const ALL: &[Choice<Mode>] = &[
         (Mode::Poll, "poll", "The thread asks for packets all the time"),
         (Mode::Interrupt, "interrupt", "It sleeps when nothing comes, until an interrupt"),

@@ -27,7 +27,7 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// All of them.
+    /// All choices, with their names on the command line.
     pub const ALL: &[Choice<Workload>] = &[
         (Workload::Rx, "rx", "Receive and free"),
         (Workload::Tx, "tx", "Allocate and send"),
@@ -74,7 +74,7 @@ pub enum DeviceName {
 }
 
 impl DeviceName {
-    /// All of them.
+    /// All choices, with their names on the command line.
     pub const ALL: &[Choice<DeviceName>] = &[
         (
             DeviceName::Minimal,
@@ -109,7 +109,7 @@ pub enum CompletionName {
 }
 
 impl CompletionName {
-    /// All of them.
+    /// All choices, with their names on the command line.
     pub const ALL: &[Choice<CompletionName>] = &[
         (CompletionName::Report, "report", "By a bit in some descriptors"),
         (CompletionName::Head, "head", "By head write-back"),

@@ -47,7 +47,7 @@ pub enum Nic {
 }
 
 impl Nic {
-    /// All of them.
+    /// All NICs that guests can have.
     pub const ALL: [Nic; 6] = [
         Nic::Virtio,
         Nic::VirtioPacked,

@@ -114,7 +114,7 @@ impl Choices {
 /// A socket of the script, whatever became of it.
 #[derive(Debug)]
 pub struct Socket {
-    /// What it is.
+    /// What the socket does: it listens, is connected, or does neither yet.
     pub role: Role,
     /// The secret of its cookies of fast open.
     pub fast_open_key: Option<[u8; 16]>,

@@ -59,7 +59,7 @@ pub struct Stepper {
 /// Rounds of a stepping thread over its devices.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rounds {
-    /// All of them.
+    /// All rounds that were made.
     pub all: u64,
     /// Those in which no device moved a packet.
     pub empty: u64,

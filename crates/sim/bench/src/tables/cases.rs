@@ -57,7 +57,7 @@ const ANY: Case = Case {
 
 const NEIGHBORS: Case = Case { entries: "count", counters: &["evictions", "suppressed"], bound: 4096, ..ANY };
 
-/// All of them.
+/// All cases, in the order in which they are measured.
 pub const CASES: &[Case] = &[
     Case {
         name: "nat",

@@ -36,7 +36,7 @@ pub enum Message {
     Ended(i32),
     /// A file that it has written.
     File(Vec<u8>),
-    /// That was all.
+    /// The guest has told all.
     Done,
 }
 

@@ -15,7 +15,7 @@ pub fn virtio(bench: &Bench, name: &str) -> Result<Outcome> {
     run(bench, name, "virtio-net-pci,disable-legacy=on,iommu_platform=on", "virtio_pci virtio_net")
 }
 
-/// On the 82576.
+/// The applications on QEMU's 82576.
 pub fn igb(bench: &Bench, name: &str) -> Result<Outcome> {
     run(bench, name, "igb", "igb")
 }
