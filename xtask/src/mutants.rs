@@ -27,7 +27,7 @@ const TESTS: &str = "it";
 /// Of a hundred bugs of a chip, how many the linter reports with the right section.
 const REPORTED_OF_100: usize = 95;
 
-/// What to do.
+/// Which seeded bugs are tried.
 #[derive(clap::Args, Default)]
 pub struct Arguments {
     /// Bugs, by a part of their names; all if left out.

@@ -9,7 +9,7 @@ use crate::Failure;
 
 /// The crate of a program.
 pub struct Package {
-    /// Where it is.
+    /// The folder of the crate.
     pub folder: PathBuf,
     /// What the program is called.
     name: String,

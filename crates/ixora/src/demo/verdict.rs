@@ -45,7 +45,7 @@ pub struct Reason {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Verdict {
     pub passed: bool,
-    /// All there are.
+    /// All reasons why it does not pass; none if it does.
     pub reasons: Vec<Reason>,
     /// Too short a run, or too busy a machine, to tell whether delivery goes on.
     pub too_short: bool,

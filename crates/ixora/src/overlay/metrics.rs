@@ -46,7 +46,7 @@ const COUNTED: [Series; 6] = [
     ("ixora_overlay_taken_total", "Answers of neighbours that were taken.", |t| t.taken),
 ];
 
-/// All of them.
+/// All metrics of an endpoint, as Prometheus reads them.
 pub fn text(host: &Host, sources: Option<&Sources>) -> String {
     let mut out = String::new();
     let (inner, underlay) = (&host.config.inner, &host.config.underlay);

@@ -19,7 +19,7 @@ const IDLE: Duration = Duration::from_millis(600);
 
 /// The models of one scene.
 pub struct Models {
-    /// What they are.
+    /// Which devices they are, on which wires and with which faults.
     pub plan: plan::Models,
     /// Where they listen.
     pub sockets: Vec<PathBuf>,

@@ -165,7 +165,7 @@ pub enum Device {
 /// A process of device models.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Models {
-    /// What they are.
+    /// Which NIC they model, and how they are served.
     pub device: Device,
     /// A wire for each.
     pub wires: Vec<String>,

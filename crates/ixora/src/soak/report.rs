@@ -68,7 +68,7 @@ pub struct Failed {
     pub repeat: String,
     /// Where the logs of its processes are.
     pub logs: PathBuf,
-    /// What it was.
+    /// The episode as it was planned.
     pub plan: String,
 }
 

@@ -47,7 +47,7 @@ impl Place {
         Ok(Place { path, _directory: Some(directory), _janitor })
     }
 
-    /// Where it is.
+    /// The directory of the machine's files.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -66,7 +66,7 @@ impl Row {
     }
 }
 
-/// All of it.
+/// All that came of a machine.
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
     pub command: &'static str,
