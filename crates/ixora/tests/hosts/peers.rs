@@ -14,11 +14,12 @@ fn dpdks_drivers_forward_on_minimal_devices() {
     }
     let Some(tree) = Packages::of_test(DPDK, Suite::BOOKWORM) else { return };
     let place = tempfile::tempdir().expect("a directory");
-    let dpdk = tree.root().display();
-    let bench = start(place.path(), &format!("bench peers --windows 1 --json peers.json --dpdk {dpdk}"));
+    let (dpdk, json) = (tree.root().display(), place.path().join("peers.json"));
+    let words = format!("bench peers --windows 1 --dpdk {dpdk} --json {}", json.display());
+    let bench = start(place.path(), &words);
     let done = bench.wait(300);
     assert!(done.status.success(), "{done:#?}");
-    let report = std::fs::read_to_string(place.path().join("peers.json")).expect("written");
+    let report = std::fs::read_to_string(json).expect("written");
     let report: Value = serde_json::from_str(&report).expect("JSON");
     let rows = report["rows"].as_array().expect("rows");
     let devices: Vec<&str> = rows.iter().filter_map(|row| row["nic"].as_str()).collect();
