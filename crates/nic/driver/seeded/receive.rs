@@ -154,8 +154,8 @@ pub(super) const BUGS: &[Bug] = &[
         demo: false,
         edits: &[edit(
             "intel/rx.rs",
-            "(L::EOP | L::SUSPECT, self.scatter.is_open())",
-            "(L::EOP, self.scatter.is_open())",
+            "(L::EOP | L::SUSPECT, self.scatter.takes_all())",
+            "(L::EOP, self.scatter.takes_all())",
         )],
     },
     Bug {
