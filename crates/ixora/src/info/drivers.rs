@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::all_limits;
 
-/// Prints it.
+/// Prints the table, as text or as JSON.
 pub fn print(json: bool) {
     let all: Vec<(&Driver, Offers)> = DRIVERS.iter().map(|driver| (driver, (driver.offers)())).collect();
     match json {

@@ -171,7 +171,7 @@ pub enum ModelError {
     /// The model has no firmware.
     #[error("{} has no firmware", model.name)]
     NoFirmware {
-        /// The model.
+        /// The model that was asked for it.
         model: &'static Model,
     },
     /// None of the device faults asked for can be injected into this model.

@@ -77,7 +77,7 @@ pub trait Chip: Deref<Target = Device> + Queues + FilterTables + Sized + 'static
     }
     /// The device's own counters, since it was opened.
     fn counters(&self) -> Vec<Counter>;
-    /// Their names.
+    /// The names of these counters, in their order.
     fn counter_names() -> Vec<&'static str>;
     /// Receives all unicast frames, all multicast frames, or only what the filters
     /// let through.
