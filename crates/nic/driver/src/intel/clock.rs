@@ -1,14 +1,15 @@
 //! The clock by which a device stamps what it receives, in relation to the system's.
 //!
 //! A device counts from its reset on, so its clock is read beside the system's: with the first
-//! stamp, and with each that is a tenth of a second past the last reading. A stamp is then as
-//! exact as a register is read, which takes about a microsecond over PCIe (over the socket of a
-//! model some tens): half of that, and up to 10 us more for clocks that drift by 100 ppm within
-//! the tenth of a second. Readings are not averaged, nor is the device's clock steered.
+//! stamp, and with each that is a tenth of a second past the last reading. A stamp is off by at
+//! most what the quickest of four reads of a register took, and by what the clocks drift (100 ppm)
+//! between it and the reading: 10 us for one up to a tenth of a second later, more for a frame that
+//! waited longer in its ring. Readings are not averaged, nor is the device's clock steered.
 //!
 //! Where the system's time is set, stamps follow with the next reading.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bus::Register;
 
@@ -19,19 +20,26 @@ const PERIOD_NS: i64 = SECOND_NS / 10;
 const DRIFT: i64 = 10_000;
 /// Readings of which the quickest is taken.
 const READINGS: usize = 4;
+/// How long the clock is left alone after it was read, whatever stamps say: a device whose stamps are
+/// in the future would have it read for each frame.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// The clock of a device that has seconds and nanoseconds in a register each.
 #[derive(Debug)]
 pub struct Clock {
     nanoseconds: Register,
     seconds: Register,
+    /// Held from the one register to the other: the device holds the seconds for one reader.
+    turn: Arc<Mutex<()>>,
     relation: Option<Relation>,
+    /// When it was read last.
+    looked: Option<Instant>,
 }
 
 impl Clock {
-    /// A clock with these registers.
-    pub fn new(nanoseconds: Register, seconds: Register) -> Clock {
-        Clock { nanoseconds, seconds, relation: None }
+    /// A clock with these registers; `turn` is the device's, for all queues that read it.
+    pub fn new(nanoseconds: Register, seconds: Register, turn: Arc<Mutex<()>>) -> Clock {
+        Clock { nanoseconds, seconds, turn, relation: None, looked: None }
     }
 
     /// The system's time at a stamp, in nanoseconds since 1970, as an annotation has it: zero when
@@ -41,22 +49,25 @@ impl Clock {
         if let Some(known) = self.relation.as_ref().and_then(|relation| relation.system_ns(device)) {
             return known;
         }
+        if self.looked.is_some_and(|at| at.elapsed() < PAUSE) {
+            return 0;
+        }
         let readings = (0..READINGS).filter_map(|_| self.read());
         if let Some(reading) = readings.min_by_key(|reading| reading.after - reading.before) {
             self.relation = Some(Relation::of(reading, self.relation.as_ref()));
         }
+        self.looked = Some(Instant::now());
         self.relation.as_ref().and_then(|relation| relation.system_ns(device)).unwrap_or(0)
     }
 
     /// Nanoseconds first: with them the device holds the seconds (X550 datasheet 7.7.4).
     fn read(&self) -> Option<Reading> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let before = now_ns();
         let nanoseconds = self.nanoseconds.read();
         let after = now_ns();
         let device = device_ns(self.seconds.read(), nanoseconds)?;
-        // It may be another second's if that began meanwhile, where two threads read.
-        let ends = i64::from(nanoseconds) + (now_ns() - before) >= SECOND_NS;
-        (!ends && before <= after).then_some(Reading { device, before, after })
+        (before <= after).then_some(Reading { device, before, after })
     }
 }
 

@@ -2,7 +2,7 @@
 //! back from the device when queues go.
 
 use std::ops::Deref;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bus::Bar;
 use port::{Counter, FlowTable, Link};
@@ -21,6 +21,8 @@ pub struct Chip {
     pub(super) sums: Mutex<Sums>,
     /// Held while receive is halted to change filters or queues.
     rx_halt: Mutex<()>,
+    /// Held while a queue reads the clock of timestamps.
+    pub(super) systime: Arc<Mutex<()>>,
 }
 
 impl Deref for Chip {
@@ -38,7 +40,12 @@ impl intel::Chip for Chip {
     const INFO: &'static ChipInfo = &INFO;
 
     fn new(device: Device) -> Chip {
-        Chip { device, sums: Mutex::new(Sums::new(REGISTERS.counters)), rx_halt: Mutex::default() }
+        Chip {
+            device,
+            sums: Mutex::new(Sums::new(REGISTERS.counters)),
+            rx_halt: Mutex::default(),
+            systime: Arc::default(),
+        }
     }
 
     fn set_receiving(&self, on: bool) -> Result<()> {

@@ -15,7 +15,7 @@ impl Chip {
     pub(super) fn system_time(&self) -> Option<Clock> {
         let stamps = device(self.id).is_some_and(|device| device.stamps_each_frame());
         let register = |offset| self.bar.register(offset);
-        stamps.then(|| Clock::new(register(SYSTIML::AT), register(SYSTIMH::AT)))
+        stamps.then(|| Clock::new(register(SYSTIML::AT), register(SYSTIMH::AT), self.systime.clone()))
     }
 
     /// Has each frame stamped, untagged or of any priority (7.1.6.2). The CRC must be stripped, or

@@ -78,8 +78,9 @@ impl Host {
         chip.has_vfs(policies.len())?;
         chip.reset()?;
         let mac = chip.mac()?;
-        // What is received is a matter of pools.
-        chip.init_rx(mac, &Options { promiscuous: false, rx_queues: 1, ..options.clone() })?;
+        // What is received is a matter of pools, and their drivers know of no timestamps behind frames.
+        let own = Options { promiscuous: false, rx_queues: 1, timestamps: false, ..options.clone() };
+        chip.init_rx(mac, &own)?;
         chip.init_tx()?;
         let queues = if policies.len() < 32 { 4 } else { 2 };
         chip.make_pools(queues, policies.len(), &options)?;
