@@ -21,6 +21,8 @@ pub fn numbered(text: &str) -> Option<(u32, &str)> {
 struct Environment {
     /// Ports in the order of their numbers.
     ports: Vec<String>,
+    /// The token of virtual functions.
+    token: Option<VfToken>,
     /// The cores that threads run on.
     cores: Option<Vec<usize>>,
     /// Options that were read and mean nothing here.
@@ -33,7 +35,7 @@ impl Environment {
     /// # Errors
     /// An option without its value, cores that are none, and a core that is named twice.
     fn read(words: &[String]) -> Result<Environment, String> {
-        let (mut pci, mut others, mut token) = (vec![], vec![], String::new());
+        let (mut pci, mut others) = (vec![], vec![]);
         let mut environment = Environment::default();
         let mut words = words.iter();
         while let Some(word) = words.next() {
@@ -54,7 +56,7 @@ impl Environment {
                 "--vdev" => others.push(value()?.to_string()),
                 "--vfio-vf-token" => {
                     let given = value()?.parse::<VfToken>().map_err(|error| format!("--dpdk: {error}"))?;
-                    token = format!(",vf_token={given}");
+                    environment.token = Some(given);
                 }
                 "-l" | "--lcores" => environment.cores = Some(list(value()?)?),
                 "-c" => environment.cores = Some(mask(value()?)?),
@@ -65,9 +67,18 @@ impl Environment {
         }
         // DPDK numbers them by their addresses, and then its virtual devices.
         pci.sort_unstable();
-        let pci = pci.iter().map(|address| format!("{address}{token}"));
-        environment.ports = pci.chain(others).collect();
+        environment.ports = pci.iter().map(bus::Address::to_string).chain(others).collect();
         Ok(environment)
+    }
+
+    /// Gives the token to the ports that `take` one: DPDK opens the others without it.
+    fn give_token(&mut self, take: impl Fn(bus::Address) -> bool) {
+        let Some(token) = &self.token else { return };
+        for port in &mut self.ports {
+            if bus::Address::from_str(port).is_ok_and(&take) {
+                *port = format!("{port},vf_token={token}");
+            }
+        }
     }
 }
 
@@ -121,7 +132,9 @@ impl Click {
     /// What makes no sense.
     pub fn with_ports_numbered(&self) -> Result<Click, Failure> {
         let mut click = self.clone();
-        let Environment { ports, cores, ignored } = Environment::read(&self.dpdk).map_err(Failure::usage)?;
+        let mut environment = Environment::read(&self.dpdk).map_err(Failure::usage)?;
+        environment.give_token(bus::Pci::takes_token);
+        let Environment { ports, cores, ignored, .. } = environment;
         let mut numbers: BTreeMap<u32, String> = (0..).zip(ports).collect();
         for (number, name) in self.port.iter().filter_map(|port| numbered(port)) {
             if numbers.insert(number, name.to_string()).is_some() {
@@ -172,11 +185,13 @@ mod tests {
     }
 
     #[test]
-    fn the_token_of_virtual_functions_is_each_pci_ports() {
+    fn the_token_of_virtual_functions_is_given_to_ports_that_take_one() {
         let token = "14d63f20-8445-11ea-8900-1f9ce7d5650d";
-        let found =
-            read(&format!("-a 03:02.0 --vdev tap:x --vfio-vf-token={token}")).expect("it makes sense");
-        assert_eq!(found.ports, [format!("0000:03:02.0,vf_token={token}"), "tap:x".to_owned()]);
+        let words = format!("-a 03:02.0 -a 04:00.0 --vdev tap:x --vfio-vf-token={token}");
+        let mut found = read(&words).expect("it makes sense");
+        found.give_token(|address| address.to_string() == "0000:03:02.0");
+        let wanted = [format!("0000:03:02.0,vf_token={token}"), "0000:04:00.0".into(), "tap:x".into()];
+        assert_eq!(found.ports, wanted);
     }
 
     #[test]

@@ -58,6 +58,11 @@ impl Pci {
         Ok(Pci(Arc::new(Sysfs::open(address)?)))
     }
 
+    /// Whether a local device can be opened with a token, as far as sysfs tells.
+    pub fn takes_token(address: Address) -> bool {
+        Vfio::takes_token(address)
+    }
+
     /// Whether a local device is there; it is not touched.
     ///
     /// # Errors

@@ -61,8 +61,13 @@ struct VfioBar {
 impl Vfio {
     /// Whether the device's kernel driver is vfio-pci.
     pub fn is_bound(address: Address) -> bool {
-        let directory = Path::new("/sys/bus/pci/devices").join(address.to_string());
-        link_name(&directory, "driver").as_deref() == Some("vfio-pci")
+        is_bound(&directory(Path::new("/sys"), address))
+    }
+
+    /// Whether VFIO takes a token for the device: it is bound to vfio-pci, and is the virtual function
+    /// of one that is, too, or can have virtual ones.
+    pub fn takes_token(address: Address) -> bool {
+        takes_token(&directory(Path::new("/sys"), address))
     }
 
     /// Opens the device at `address`, which must be bound to vfio-pci. The `token` of a physical
@@ -153,7 +158,10 @@ fn not_opened(address: Address, group: u32, physical: Option<&str>, token: bool,
     );
     let (what, fix) = match (errno, token) {
         (Errno::ACCESS, false) => (
-            format!("{whose} may be another process's, and asks for a token"),
+            match physical {
+                Some(_) => format!("{whose} may be another process's, and asks for a token"),
+                None => format!("{whose} are in use, and VFIO asks for the token that they opened with"),
+            },
             format!("write {address},vf_token=UUID, with the token that {whose} opened with"),
         ),
         (Errno::ACCESS, true) => (
@@ -167,6 +175,24 @@ fn not_opened(address: Address, group: u32, physical: Option<&str>, token: bool,
         _ => return Error::os(format!("{address}: opening the device of VFIO group {group}"), errno),
     };
     Error::Setup { device: address.to_string(), what, fix }
+}
+
+/// Where sysfs describes a device, if it is there.
+fn directory(sys: &Path, address: Address) -> PathBuf {
+    sys.join("bus/pci/devices").join(address.to_string())
+}
+
+fn is_bound(directory: &Path) -> bool {
+    link_name(directory, "driver").as_deref() == Some("vfio-pci")
+}
+
+fn takes_token(directory: &Path) -> bool {
+    let physical = directory.join("physfn");
+    is_bound(directory)
+        && match physical.exists() {
+            true => is_bound(&physical),
+            false => directory.join("sriov_totalvfs").exists(),
+        }
 }
 
 /// Asks for a region's description, again if it needs more room.
@@ -267,6 +293,26 @@ impl Backend for Vfio {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_token_is_for_functions_of_one_card_that_vfio_has() {
+        use std::os::unix::fs::symlink;
+        let sys = tempfile::tempdir().unwrap();
+        let make = |name: &str, driver: &str| {
+            let directory = sys.path().join(name);
+            std::fs::create_dir(&directory).unwrap();
+            symlink(sys.path().join("drivers").join(driver), directory.join("driver")).unwrap();
+            directory
+        };
+        let (plain, ours, kernels) = (make("a", "vfio-pci"), make("b", "vfio-pci"), make("c", "ixgbe"));
+        let virtuals = [make("b.0", "vfio-pci"), make("c.0", "vfio-pci")];
+        for (virtual_function, physical) in virtuals.iter().zip([&ours, &kernels]) {
+            std::fs::write(physical.join("sriov_totalvfs"), "7\n").unwrap();
+            symlink(physical, virtual_function.join("physfn")).unwrap();
+        }
+        let found = [&plain, &ours, &kernels, &virtuals[0], &virtuals[1]].map(|one| takes_token(one));
+        assert_eq!(found, [false, true, false, true, false]);
+    }
 
     #[test]
     fn a_token_that_is_missing_wrong_or_of_no_use_is_named_with_what_to_do() {
