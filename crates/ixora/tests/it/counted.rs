@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -19,6 +20,16 @@ const OVERLOADED: &str = "FromDevice(\"model:82599,wire=gen:rate=20M,flows=64\")
 fn router(place: &Path, text: &str, more: &[&str]) -> Done {
     let mut command = Command::new(IXORA);
     start_command(command.args(["click", "-e", text]).args(more), place).wait(30)
+}
+
+/// A connection to a control socket, which is there a moment before it is listened at.
+fn control(socket: &Path) -> UnixStream {
+    let mut stream = None;
+    until("control socket", || {
+        stream = UnixStream::connect(socket).ok();
+        stream.is_some()
+    });
+    stream.expect("it was waited for")
 }
 
 fn number(value: &Value) -> u64 {
@@ -113,8 +124,7 @@ fn an_account_has_what_routers_before_counted() {
     let mut command = Command::new(IXORA);
     command.args(["click", "-R", "--json", "-w", "-e", &first, "-u"]).arg(&socket);
     let running = start_command(&mut command, place.path());
-    until("socket", || socket.exists());
-    let mut control = std::os::unix::net::UnixStream::connect(&socket).expect("a control socket");
+    let mut control = control(&socket);
     control.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit");
     let mut answer = BufReader::new(control.try_clone().expect("a socket"));
     let mut count = |handler: &str| {
@@ -134,7 +144,7 @@ fn an_account_has_what_routers_before_counted() {
         }
     };
     until("packets that wait and are dropped", || count("q.drops") > 0);
-    let mut writer = std::os::unix::net::UnixStream::connect(&socket).expect("a control socket");
+    let mut writer = UnixStream::connect(&socket).expect("a control socket");
     writer.write_all(format!("WRITE hotconfig {next}\r\n").as_bytes()).expect("sent");
     until("packets of the next configuration", || count("f.count") > 0);
     running.signal(Signal::INT);
@@ -177,9 +187,8 @@ fn losses_of_a_port_are_in_metrics_and_in_top() {
     let mut command = Command::new(IXORA);
     command.args(["click", "-w", "-j", "2", "--metrics=0", "-e", OVERLOADED, "-u"]).arg(&socket);
     let _router = start_command(&mut command, place.path());
-    until("socket", || socket.exists());
+    let mut handler = control(&socket);
     let socket = socket.to_string_lossy().into_owned();
-    let mut handler = std::os::unix::net::UnixStream::connect(&socket).expect("a control socket");
     handler.write_all(b"READ click_driver@@Metrics.port\r\nQUIT\r\n").expect("sent");
     let mut answer = String::new();
     handler.read_to_string(&mut answer).expect("an answer");

@@ -82,8 +82,7 @@ pub struct Setup {
 /// # Errors
 /// When the system has no more.
 pub fn reserve() -> Result<Reserve> {
-    Reserve::new(testpmd::MEMORY / 2 + 8)
-        .map_err(|error| Error::new(format!("cannot reserve hugepages: {error}")))
+    Reserve::new(testpmd::HUGEPAGES).map_err(|error| Error::new(format!("cannot reserve hugepages: {error}")))
 }
 
 /// What both are made to do.

@@ -72,19 +72,27 @@ pub struct Reserve {
 impl Reserve {
     /// Sees to it that `wanted` are free.
     pub fn new(wanted: u64) -> io::Result<Reserve> {
-        let read = |path| -> io::Result<u64> {
-            fs::read_to_string(path)?.trim().parse().map_err(|_| io::Error::other("no number"))
-        };
-        let (before, free) = (read(TOTAL)?, read(FREE)?);
-        if free < wanted {
-            fs::write(TOTAL, (before + wanted - free).to_string())?;
-        }
-        let free = read(FREE)?;
-        match free < wanted {
-            true => Err(io::Error::other(format!("{free} hugepages are free, {wanted} are needed"))),
-            false => Ok(Reserve { before }),
-        }
+        let reserve = Reserve { before: read(TOTAL)? };
+        reserve_more(wanted)?;
+        Ok(reserve)
     }
+}
+
+/// Reserves as many more as `wanted` free ones lack, for other programs take those that they find.
+pub fn reserve_more(wanted: u64) -> io::Result<()> {
+    let missing = wanted.saturating_sub(read(FREE)?);
+    if missing > 0 {
+        fs::write(TOTAL, (read(TOTAL)? + missing).to_string())?;
+    }
+    let free = read(FREE)?;
+    match free < wanted {
+        true => Err(io::Error::other(format!("{free} hugepages are free, {wanted} are needed"))),
+        false => Ok(()),
+    }
+}
+
+fn read(path: &str) -> io::Result<u64> {
+    fs::read_to_string(path)?.trim().parse().map_err(|_| io::Error::other("no number"))
 }
 
 impl Drop for Reserve {

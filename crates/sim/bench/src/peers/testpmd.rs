@@ -10,15 +10,17 @@ use testbed::external::ExternalDriver;
 use testbed::inprocess::Handle;
 use testbed::testpmd::Dpdk;
 
-use super::memory::hugepages;
+use super::memory::{hugepages, reserve_more};
 use super::sysfs::{ENTER, Function, Tree, address};
 use super::{Nic, Setup, Work};
 use crate::{Error, Result};
 
 /// MiB of hugepages that it is given.
 pub const MEMORY: u64 = 256;
+/// Hugepages of 2 MiB that must be free for that.
+pub const HUGEPAGES: u64 = MEMORY / 2 + 8;
 /// How long it may take to come up, and how often it may fail to.
-const START: Duration = Duration::from_secs(10);
+const START: Duration = Duration::from_secs(20);
 const TRIES: usize = 4;
 
 /// How DPDK's driver is made to work.
@@ -49,6 +51,7 @@ impl Testpmd {
     }
 
     fn launch(setup: &Setup, path: Path, work: Work) -> Result<Testpmd> {
+        reserve_more(HUGEPAGES).map_err(|error| Error::new(format!("cannot reserve hugepages: {error}")))?;
         let (mut outsides, mut handles) = (Vec::new(), Vec::new());
         for n in 0..2 {
             let (outside, handle) =
