@@ -35,7 +35,7 @@ pub enum Feature {
     HeadWriteback,
     /// The device leads chosen flows to a queue, or drops them.
     FlowFilter,
-    /// The device tells the time at which each frame arrived. Of Intel's NICs the X550 does; the
+    /// The device tells the time at which each frame arrived. Of the NICs driven here the X550 and the X553 do; the
     /// 82599, X540 and 82576 keep the time of one packet in a register until it is read, and these
     /// and the XL710 of PTP's packets alone, so that none of them has this.
     Timestamps,

@@ -84,42 +84,42 @@ pub struct Link {
     /// Speed in Mbit/s; zero when the link is down or the port has none.
     pub speed_mbps: u32,
     /// What keeps it down, where the device knows.
-    pub obstacle: Option<Obstacle>,
+    pub down_reason: Option<LinkDownReason>,
 }
 
 /// What keeps a link down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Obstacle {
+pub enum LinkDownReason {
     /// Nothing is plugged in: no module, or no cable where there is no cage.
     NoMedium,
     /// What is in the cage is nothing that the card's firmware takes.
     UnqualifiedModule,
 }
 
-impl fmt::Display for Obstacle {
+impl fmt::Display for LinkDownReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Obstacle::NoMedium => "nothing is plugged in",
-            Obstacle::UnqualifiedModule => "the module is not qualified",
+            LinkDownReason::NoMedium => "nothing is plugged in",
+            LinkDownReason::UnqualifiedModule => "the module is not qualified",
         })
     }
 }
 
 impl Link {
     /// No frame can pass.
-    pub const DOWN: Link = Link { up: false, speed_mbps: 0, obstacle: None };
+    pub const DOWN: Link = Link { up: false, speed_mbps: 0, down_reason: None };
 
     /// Frames can pass at this speed, in Mbit/s; zero where it is not known.
     pub fn up(speed_mbps: u32) -> Link {
-        Link { up: true, speed_mbps, obstacle: None }
+        Link { up: true, speed_mbps, down_reason: None }
     }
 
     /// What can be done about one that is down.
     pub fn advice(self) -> &'static str {
-        match self.obstacle {
+        match self.down_reason {
             None => "check cable and peer",
-            Some(Obstacle::NoMedium) => "nothing is plugged in: plug a module in, or a cable",
-            Some(Obstacle::UnqualifiedModule) => {
+            Some(LinkDownReason::NoMedium) => "nothing is plugged in: plug a module in, or a cable",
+            Some(LinkDownReason::UnqualifiedModule) => {
                 "the card's firmware does not take the module: use one that the card's vendor lists"
             }
         }
@@ -129,9 +129,9 @@ impl Link {
 impl fmt::Display for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.up, self.speed_mbps) {
-            (false, _) => match self.obstacle {
+            (false, _) => match self.down_reason {
                 None => f.write_str("down"),
-                Some(obstacle) => write!(f, "down, {obstacle}"),
+                Some(down_reason) => write!(f, "down, {down_reason}"),
             },
             (true, 0) => f.write_str("up"),
             (true, mbps) if mbps % 1000 == 0 => write!(f, "up, {} Gbit/s", mbps / 1000),

@@ -10,7 +10,7 @@ use bus::Ids;
 use bus::config_space::{BarType, ConfigSpace};
 use model::Dma;
 use model::chip::WriteBackFormat;
-pub use model::i40e::{FIRMWARE_WORDS, FirmwareSetup, MOST_VFS, Module};
+pub use model::i40e::{FIRMWARE_WORDS, FirmwareSetup, MOST_VFS};
 use model::i40e::{I40e, POLLED, SharedSlot, VECTORS, VF_POLLED, VF_VECTORS, Vf, write_back};
 use regs::i40e::{BAR0_LEN, VENDOR_INTEL, device};
 

@@ -227,7 +227,7 @@ pub mod error {
     pub const EINVAL: u16 = 14;
     /// No space left.
     pub const ENOSPC: u16 = 16;
-    /// The firmware does not know the command.
+    /// The firmware has not implemented what the command asks.
     pub const ENOSYS: u16 = 17;
     /// Bad pointer in the descriptor.
     pub const BAD_ADDR: u16 = 20;

@@ -77,7 +77,7 @@ impl Wanted {
     }
 }
 
-/// A `FTPPortMapper` element; [`CLASS`] says what it does.
+/// An `FTPPortMapper` element; [`CLASS`] says what it does.
 #[derive(Debug, Clone)]
 pub struct FtpPortMapper {
     names: [String; 2],

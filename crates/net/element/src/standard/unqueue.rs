@@ -71,7 +71,7 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// A `Unqueue` element; [`CLASS`] says what it does.
+/// An `Unqueue` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct Unqueue {
     active: bool,

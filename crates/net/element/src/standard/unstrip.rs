@@ -115,7 +115,7 @@ fn signed(text: Option<String>, name: &str) -> Result<i32, String> {
     text.map_or(Ok(0), parse)
 }
 
-/// A `Unstrip` element; [`UNSTRIP`] says what it does.
+/// An `Unstrip` element; [`UNSTRIP`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Unstrip(usize);
 

@@ -121,7 +121,7 @@ fn advice(error: &str) -> &'static str {
         "EPERM" | "EACCES" | "EMODE" => {
             "another function of the card, or the firmware's own set-up, does not let this one: look at what else drives the card, and at the firmware's menu at boot"
         }
-        "EBUSY" | "EAGAIN" | "EINTR" | "EFLUSHED" => "another function of the card is at it: try again",
+        "EBUSY" | "EAGAIN" | "EINTR" => "another function of the card is at it: try again",
         "ENOMEM" | "ENOSPC" => {
             "the card's functions have it all: ask for fewer queues, addresses or VLANs, or close other ports of it"
         }

@@ -2,7 +2,7 @@
 //! are looked at whenever somebody asks for the link. It tells one change only, and no other
 //! until it was asked for the link again.
 
-use port::{Link, Obstacle};
+use port::{Link, LinkDownReason};
 use regs::i40e::admin::{Descriptor, link, opcode};
 
 use super::device::Chip;
@@ -13,12 +13,12 @@ use crate::Result;
 fn link_of(descriptor: &Descriptor) -> Link {
     let (info, negotiation) = (descriptor.params[link::INFO], descriptor.params[link::AN_INFO]);
     if info & link::UP == 0 {
-        let obstacle = match (info & link::MEDIA, negotiation & link::QUALIFIED) {
-            (0, _) => Some(Obstacle::NoMedium),
-            (_, 0) => Some(Obstacle::UnqualifiedModule),
+        let down_reason = match (info & link::MEDIA, negotiation & link::QUALIFIED) {
+            (0, _) => Some(LinkDownReason::NoMedium),
+            (_, 0) => Some(LinkDownReason::UnqualifiedModule),
             _ => None,
         };
-        return Link { obstacle, ..Link::DOWN };
+        return Link { down_reason, ..Link::DOWN };
     }
     let speed = descriptor.params[link::SPEED];
     let known = link::SPEEDS.iter().find(|(bit, _)| *bit == speed);

@@ -35,6 +35,8 @@ pub(super) struct Ring<W> {
     pub head: u32,
     /// One past the last that the driver has given, as last seen.
     tail: u32,
+    /// Whether the driver has given any since the queue was enabled.
+    was_given: bool,
 }
 
 /// A ring that a driver has handed over, for a device that moves packets in its own way.
@@ -80,7 +82,19 @@ pub(super) fn check_shape(place: Location, iova: u64, size: u64, counters: &mut 
 impl<W> Ring<W> {
     pub fn new(place: Location, tail_at: u32) -> Ring<W> {
         let (enabled, awaited, window) = (false, None, None);
-        Ring { place, tail_at, enabled, awaited, window, iova: 0, bytes: 16, size: 0, head: 0, tail: 0 }
+        Ring {
+            place,
+            tail_at,
+            enabled,
+            awaited,
+            window,
+            iova: 0,
+            bytes: 16,
+            size: 0,
+            head: 0,
+            tail: 0,
+            was_given: false,
+        }
     }
 
     /// The queue was enabled; `false` when it cannot be with such a ring.
@@ -91,7 +105,7 @@ impl<W> Ring<W> {
         }
         (self.iova, self.size, self.bytes) = (iova, size as u32, bytes);
         self.head = if head < size { head as u32 } else { 0 };
-        self.tail = self.head;
+        (self.tail, self.was_given) = (self.head, false);
         self.enabled = true;
         self.find_memory(host);
         if self.window.is_none() && !host.counters.dma_off {
@@ -162,7 +176,7 @@ impl<W> Ring<W> {
             return;
         }
         let before = self.given();
-        self.tail = tail;
+        (self.tail, self.was_given) = (tail, true);
         // A tail only gives: with fewer than before it has passed the head or gone back.
         if self.given() < before {
             host.counters.report(Rule::TailPassedHead, self.place, tail.into());
@@ -176,6 +190,12 @@ impl<W> Ring<W> {
             return 0;
         }
         if self.tail >= self.head { self.tail - self.head } else { self.tail + self.size - self.head }
+    }
+
+    /// Whether the driver has given descriptors since the queue was enabled, though all may be used.
+    #[inline]
+    pub fn was_given(&self) -> bool {
+        self.was_given
     }
 
     /// How many descriptors it has.

@@ -210,7 +210,7 @@ impl<W: Window> Rx<W> {
             queue.ring.poll(host);
             enabled += 1;
             // The function may host virtual ones alone and receive nothing: they do not wait for it.
-            if sriov.is_some() && queue.ring.given() == 0 && queue.ring.tail() == 0 {
+            if sriov.is_some() && !queue.ring.was_given() {
                 continue;
             }
             room = room.min(queue.ring.given() as usize / MOST_RX_BUFFERS);

@@ -53,9 +53,8 @@ impl Polled {
 
     /// Shows what the chip says, unless the driver has written something that was not taken yet.
     fn show(&mut self, value: u32, pages: &BarPages) {
-        if value != self.seen && pages.load(self.at) == self.seen {
+        if value != self.seen && pages.replace(self.at, self.seen, value) {
             self.seen = value;
-            pages.store(self.at, value);
         }
     }
 }

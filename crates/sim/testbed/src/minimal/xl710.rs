@@ -78,11 +78,13 @@ pub fn open(mac: [u8; 6], frames: Vec<Vec<u8>>, cable: Cable) -> io::Result<Devi
 }
 
 /// Whether a register is one that is looked at: those of queues that there are not are none, and
-/// tails belong to the rings.
+/// heads and tails belong to the rings.
 fn is_polled(at: u32) -> bool {
     let is_tail = POLLED.iter().any(|&(first, len)| at.wrapping_sub(first) < len);
-    let is_of_queue = |(id, n): (regs::i40e::Id, usize)| id.len() == QTX_HEAD::COUNT && n >= QUEUES.into();
-    !is_tail && !lookup(at).is_some_and(is_of_queue)
+    let is_none = |(id, n): (regs::i40e::Id, usize)| {
+        id == QTX_HEAD::ID || id.len() == QTX_HEAD::COUNT && n >= QUEUES.into()
+    };
+    !is_tail && !lookup(at).is_some_and(is_none)
 }
 
 /// How the driver has set a ring up.
@@ -95,7 +97,7 @@ fn setup(ring: HandedRing, tail_at: u32) -> Setup {
 impl Minimal {
     /// Takes over the rings that run, and lets go of those that do not.
     fn follow(&mut self) {
-        let Minimal { chip, rings, .. } = self;
+        let Minimal { chip, pages, rings, .. } = self;
         let (rx, tx): (Vec<_>, Vec<_>) = (chip.rx_rings().collect(), chip.tx_rings().collect());
         rings.rx.retain(|ring| rx.iter().any(|handed| handed.queue == ring.queue));
         rings.tx.retain(|ring| tx.iter().any(|handed| handed.queue == ring.queue));
@@ -103,6 +105,11 @@ impl Minimal {
         let tx = tx.into_iter().map(|ring| setup(ring, QTX_TAIL::at(ring.queue)));
         rx.for_each(|setup| rings.add_rx(setup));
         tx.for_each(|setup| rings.add_tx(setup));
+        // How far a queue has come is known here alone.
+        for ring in rings.tx.iter_mut().filter(|ring| ring.published != ring.head) {
+            ring.published = ring.head;
+            pages.store(QTX_HEAD::at(ring.queue), ring.head);
+        }
     }
 
     /// Hands what the driver wrote to the chip, and shows what that says. What rings run the chip
@@ -118,14 +125,8 @@ impl Minimal {
     }
 
     fn show(&mut self) {
-        let Minimal { chip, registers, rings, .. } = self;
-        registers.show(|at| match lookup(at) {
-            // How far a queue has come is known here alone.
-            Some((QTX_HEAD::ID, n)) => {
-                rings.tx.iter().find(|ring| ring.queue == n).map_or(0, |ring| ring.head)
-            }
-            _ => chip.read(at),
-        });
+        let Minimal { chip, registers, .. } = self;
+        registers.show(|at| chip.read(at));
     }
 
     #[inline]

@@ -51,6 +51,14 @@ impl BarPages {
         }
     }
 
+    /// Stores a value where another one stands, unless somebody has changed that; whether it did.
+    pub fn replace(&self, offset: u32, from: u32, to: u32) -> bool {
+        let replaced = |word: &AtomicU32| {
+            word.compare_exchange(from.to_le(), to.to_le(), Ordering::AcqRel, Ordering::Acquire).is_ok()
+        };
+        self.word(offset).is_some_and(replaced)
+    }
+
     #[inline(always)]
     fn word(&self, offset: u32) -> Option<&AtomicU32> {
         let index = offset as usize / 4;

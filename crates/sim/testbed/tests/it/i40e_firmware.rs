@@ -5,7 +5,7 @@ use crate::common::frames::{self, Sums, payload};
 use crate::common::i40e::{Bench, model};
 use driver::i40e::{Fault, I40e};
 use memory::TxOffload;
-use port::{Feature, Link, Obstacle, Options, Port as _};
+use port::{Feature, Link, LinkDownReason, Options, Port as _};
 use testbed::i40e::{self, DEVICE_QSFP, DEVICE_X722};
 use testbed::inprocess::{Handle, InProcess, while_stepping};
 use testbed::wire::{Plug, plug};
@@ -74,13 +74,14 @@ fn firmware_with_another_interface_is_refused_with_its_version() {
 
 #[test]
 fn a_link_that_is_down_for_want_of_a_module_says_so() {
-    for (words, obstacle) in
-        [("module=none", Obstacle::NoMedium), ("module=unqualified,ddp", Obstacle::UnqualifiedModule)]
-    {
+    for (words, down_reason) in [
+        ("module=none", LinkDownReason::NoMedium),
+        ("module=unqualified,ddp", LinkDownReason::UnqualifiedModule),
+    ] {
         let options = Options { link_wait_ms: 0, ..Options::default() };
         let bench = Bench::over(cards(DEVICE_QSFP, words), &options);
         let link = bench.sides[0].device.link();
-        assert_eq!(link, Link { obstacle: Some(obstacle), ..Link::DOWN });
+        assert_eq!(link, Link { down_reason: Some(down_reason), ..Link::DOWN });
         assert!(link.to_string().starts_with("down, ") && link.advice().contains("module"), "{link}");
         bench.finish();
     }

@@ -10,8 +10,6 @@ pub const LEN: usize = 48;
 pub const TRACK_ID: usize = 0;
 /// Where it has its version: major, minor, update, draft, a byte each.
 pub const VERSION: usize = 4;
-/// Where it has the function that has loaded it, a byte.
-pub const OWNER: usize = 8;
 /// Where it has its name, and the name's bytes, zeroes behind it.
 pub const NAME: usize = 16;
 /// Bytes of the name.
