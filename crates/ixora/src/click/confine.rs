@@ -164,7 +164,12 @@ pub fn begin(click: &Click, router: &Router, ground: &Ground) -> Result<Confined
     let uses = uses(click, &shared.plan.elements);
     let exceptions = exceptions(click, &uses);
     if !exceptions.is_empty() && !click.no_warnings {
-        eprintln!("not confined as far as others are: {}", exceptions.join("; "));
+        let told = format!("not confined as far as others are: {}", exceptions.join("; "));
+        // Who has Click's own command line expects what Click says on standard error, and no more.
+        match click.compat {
+            true => tracing::info!("{told}"),
+            false => eprintln!("{told}"),
+        }
     }
     if click.no_confine {
         return Ok(Confined { confinement: Confinement::none(), janitor: None });

@@ -63,6 +63,15 @@ fn a_class_used_as_an_elements_name_is_one_error() {
     }
 }
 
+/// What Click's tests compare is all that is on standard error.
+#[test]
+fn click_says_nothing_there_of_what_is_not_confined() {
+    let words = ["-R", "-e", COUNTED];
+    let said = text(&ixora(&words).stderr);
+    assert!(said.contains("not confined as far as others are: -R"), "{said}");
+    assert_eq!(text(&click(&words).stderr), "");
+}
+
 #[test]
 fn a_wrong_configuration_is_told_with_its_place() {
     let out = ixora(&["-e", "Idle -> Cuonter -> Discard"]);
