@@ -177,6 +177,8 @@ fn what_waits_and_is_not_taken_over_by_the_new_configuration_is_told_of() {
         let said = text(&out.stderr);
         let told = format!("w :: {element}: not taken over by the new configuration, drops {packets} packet");
         assert!(said.contains(&told), "{told} is not in\n{said}");
+        let said = text(&click(&["-R", "-e", &config]).stderr);
+        assert!(!said.contains(&told), "Click says nothing of it:\n{said}");
     }
 }
 

@@ -60,8 +60,8 @@ impl Cx<'_> {
     }
 
     /// Ends packets that still wait here when the router ends. Where another one took its place and
-    /// did not take them over, they are dropped ([`NOT_TAKEN_OVER`]), and that is told: what is
-    /// counted here ends with the router.
+    /// did not take them over, they are dropped ([`NOT_TAKEN_OVER`]), and that is told, unless only what
+    /// Click tells is to be: what is counted here ends with the router.
     pub fn end_waiting(&mut self, packets: impl IntoIterator<Item = Packet>) {
         let reasons = self.lane.shared.plan.elements[self.me].kind.drops;
         let reason = reasons.iter().position(|reason| *reason == NOT_TAKEN_OVER);
@@ -73,7 +73,7 @@ impl Cx<'_> {
             count += 1;
             self.drop(reason, packet);
         }
-        if count > 0 {
+        if count > 0 && self.lane.shared.thorough {
             let (name, class, plural) = (self.name(), self.class(), if count == 1 { "" } else { "s" });
             self.say(&format!("{name} :: {class}: {NOT_TAKEN_OVER}, drops {count} packet{plural}\n"));
         }

@@ -74,6 +74,7 @@ impl Router {
             ports: options.ports,
             names: results.names,
             dma: options.dma.clone(),
+            thorough: options.thorough,
         };
         let shared = Arc::new(Shared::new(plan, parts));
         let (cores, mut lanes) = (options.cores, vec![]);

@@ -39,6 +39,7 @@ pub(crate) struct Parts {
     pub(crate) ports: Option<PortSeries>,
     pub(crate) names: Names,
     pub(crate) dma: memory::Dma,
+    pub(crate) thorough: bool,
 }
 
 /// What all lanes share.
@@ -51,6 +52,8 @@ pub struct Shared {
     pub(crate) simulation: Simulation,
     shares: Shares,
     console: Console,
+    /// Whether more is told than Click tells.
+    pub(crate) thorough: bool,
     /// How many more must want the router to stop.
     runs: AtomicI32,
     /// All lanes end.
@@ -102,8 +105,19 @@ pub const CONTINUED: &str = "@@continued";
 
 impl Shared {
     pub(crate) fn new(plan: Plan, options: Parts) -> Shared {
-        let Parts { clock, mailboxes, shares, console, classes, tickets, hotswap, ports, names, dma } =
-            options;
+        let Parts {
+            clock,
+            mailboxes,
+            shares,
+            console,
+            classes,
+            tickets,
+            hotswap,
+            ports,
+            names,
+            dma,
+            thorough,
+        } = options;
         Shared {
             plan,
             clock,
@@ -125,6 +139,7 @@ impl Shared {
             parked: Mutex::default(),
             names,
             dma,
+            thorough,
             listeners: Mutex::default(),
             is_heard: AtomicBool::new(false),
         }
