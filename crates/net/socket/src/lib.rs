@@ -6,14 +6,14 @@
 //! which implement the traits of `futures-io` and depend on no runtime.
 //!
 //! ```no_run
-//! # // A port needs a NIC, a model or root: the example is compiled and not run.
-//! # fn open() -> (Box<dyn port::Port>, port::Options, memory::Dma) { unimplemented!() }
 //! use std::io::{Read, Write};
 //! use socket::blocking::TcpListener;
 //! use socket::{Limits, Node, Setup};
 //!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let (port, options, dma) = open();
+//! # // Compiled and not run: whoever calls it has opened a port, which needs a NIC, a model or root.
+//! # fn answer_once(
+//! #     (port, options, dma): (Box<dyn port::Port>, port::Options, memory::Dma),
+//! # ) -> Result<(), Box<dyn std::error::Error>> {
 //! let own = [10, 0, 0, 2].into();
 //! let (network, engine) = socket::network(&[own], Limits::default())?;
 //! let node = Node::start(port, &options, &dma, &Setup::at(own, 24), Box::new(engine))?;
