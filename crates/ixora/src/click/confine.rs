@@ -162,7 +162,12 @@ pub fn provide(click: &Click, router: &mut Router, ground: &Ground) {
 pub fn begin(click: &Click, router: &Router, ground: &Ground) -> Result<Confined, Failure> {
     let shared = router.shared();
     let uses = uses(click, &shared.plan.elements);
-    let exceptions = exceptions(click, &uses);
+    let mut needs = needs(click, &uses);
+    needs.roots_files = !click.no_confine && stays_root(&needs, &uses)?;
+    let mut exceptions = exceptions(click, &uses);
+    if needs.roots_files {
+        exceptions.push("root's own files are named: the user stays root, without capabilities".to_string());
+    }
     if !exceptions.is_empty() && !click.no_warnings {
         let told = format!("not confined as far as others are: {}", exceptions.join("; "));
         // Who has Click's own command line expects what Click says on standard error, and no more.
@@ -182,15 +187,10 @@ pub fn begin(click: &Click, router: &Router, ground: &Ground) -> Result<Confined
     let mut clean_up = ground.clean_up();
     clean_up.sockets.extend(sockets);
     let janitor = Janitor::call(&clean_up)?;
-    let was_root = rustix::process::geteuid().is_root();
-    let mut needs = needs(click, &uses);
     ground.add_needs(&mut needs);
     let given_up = GivenUp { programs: !needs.programs };
     let confinement = ground.with_models_paused(|| Ok(Confinement::begin(needs)?))?;
     ground.set_given_up(given_up);
-    if was_root && !rustix::process::geteuid().is_root() {
-        uses.iter().try_for_each(check_access)?;
-    }
     Ok(Confined { confinement, janitor })
 }
 
@@ -200,7 +200,33 @@ fn sockets(uses: &[Use]) -> Vec<PathBuf> {
     uses.iter().filter(makes).filter_map(|one| one.need.path.clone()).collect()
 }
 
-/// Whether the user that root became may do what an element will do later: that it may not
+/// The first version of landlock that refuses shortening files, too.
+const REFUSES_SHORTENING: i32 = 3;
+
+/// Whether root has to stay root for the files that elements name, which nobody else may use, and
+/// can be let to: without capabilities it is the owner of root's files and no more, and of those
+/// landlock refuses all that are not named.
+///
+/// # Errors
+/// The element whose file it is, where root must not stay.
+fn stays_root(needs: &Needs, uses: &[Use]) -> Result<bool, Failure> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(false);
+    }
+    let asked = confine::ask_as_other(|| {
+        let is_other = !rustix::process::geteuid().is_root();
+        is_other.then(|| uses.iter().try_for_each(check_access))
+    });
+    let Some(Some(Err(refused))) = asked else { return Ok(false) };
+    let only_named = !needs.files.any && !needs.unknown && !needs.programs && !needs.signals;
+    let landlocked = confine::landlock_version().is_some_and(|version| version >= REFUSES_SHORTENING);
+    match only_named && landlocked && confine::caller().is_none() {
+        true => Ok(true),
+        false => Err(refused),
+    }
+}
+
+/// Whether the user that root becomes may do what an element will do later: that it may not
 /// is told now, not in the middle of the night.
 fn check_access(one: &Use) -> Result<(), Failure> {
     let Some(path) = &one.need.path else { return Ok(()) };

@@ -253,20 +253,45 @@ fn who_called_sudo_has_the_socket() {
     end(running, place.path());
 }
 
-/// What would fail in the middle of the night is refused in the beginning.
+/// What would fail in the middle of the night is refused in the beginning: with the privileges of
+/// who may open any file, root's own are not written to.
 #[test]
 fn files_that_root_alone_may_write_are_refused_at_the_start() {
     if !is_root() {
         return println!("passed over: only root becomes somebody else");
     }
     let place = tempfile::tempdir().expect("a folder of root's");
-    let config = format!("s :: Script(wait 1000s, print >{}/said hello)", place.path().display());
+    let config = format!("s :: Script(wait 1000s, print >{}/said $(cat $(s.name)))", place.path().display());
     let mut command = Command::new(IXORA);
     let done = start_command(command.args(["click", "-e", &config]), place.path()).wait(20);
     assert_eq!(done.code(), Some(1), "{done:#?}");
     for words in ["s :: Script", "writes files", "--no-confine"] {
         assert!(done.stderr.contains(words), "{words}: {}", done.stderr);
     }
+}
+
+/// Where the files are named it stays root for them, who is let to no others and may do nothing
+/// that an ordinary user may not.
+#[test]
+fn root_stays_the_owner_of_files_that_are_named() {
+    if !is_root() || runtime::confine::landlock_version().is_none_or(|version| version < 3) {
+        return println!("passed over: only root, and only landlock tells its files from others");
+    }
+    let place = tempfile::tempdir().expect("a folder of root's");
+    let file = place.path().join("said");
+    let config =
+        format!("s :: Script(TYPE PASSIVE, print >{} \"hello\"); RatedSource -> Discard", file.display());
+    let running = router(place.path(), &format!("-e|{config}"));
+    assert_confined(running.id(), None);
+    assert_eq!(status(running.id(), running.id())["Uid"], ["0"; 4].join("\t"));
+    assert_answer(running.id(), "open a file", EACCES);
+    for what in ["make a TCP socket", "run a program", "make a process"] {
+        assert_answer(running.id(), what, EPERM);
+    }
+    ask(place.path(), "READ s.run");
+    assert_eq!(std::fs::read_to_string(&file).expect("it was written"), "hello\n");
+    let done = end(running, place.path());
+    assert!(done.stderr.contains("stays root, without capabilities"), "{}", done.stderr);
 }
 
 /// A port that is taken at first is had later, although sockets are given up.

@@ -19,7 +19,7 @@ use rustix::process::Pid;
 use crate::Error;
 
 pub use files::{existing_ancestor, landlock_version};
-pub use privileges::{caller, keep_files};
+pub use privileges::{ask_as_other, caller, keep_files};
 
 /// What a process still needs when all is open.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +43,9 @@ pub struct Needs {
     pub captures: bool,
     /// To open files.
     pub files: Files,
+    /// To stay root, without capabilities: the files that are named are root's own, and whoever
+    /// asks for this has seen to it that landlock refuses all others.
+    pub roots_files: bool,
     /// To make sockets that listen.
     pub listening: bool,
     /// To send signals to any process.

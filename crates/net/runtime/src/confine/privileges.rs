@@ -68,12 +68,19 @@ pub fn caller() -> Option<(u32, u32)> {
     caller.filter(|_| rustix::process::geteuid().is_root())
 }
 
+/// Asks something as the user whom root becomes, in a thread of its own that is that user;
+/// `None` where no such thread can be had.
+pub fn ask_as_other<T: Send>(ask: impl FnOnce() -> T + Send) -> Option<T> {
+    let asked = || drop_all(&Needs::default()).ok().map(|_| ask());
+    std::thread::scope(|scope| scope.spawn(asked).join().ok().flatten())
+}
+
 fn become_other(needs: &Needs) -> Result<User> {
     let (user, group) = match caller() {
         Some(caller) => caller,
         // The sockets at the other ends of `unix:` wires are root's own: nobody
         // could not send to them.
-        None if needs.datagrams => return Ok(User::Same),
+        None if needs.datagrams || needs.roots_files => return Ok(User::Same),
         None => (NOBODY, NOBODY),
     };
     let (uid, gid) = (Uid::from_raw(user), Gid::from_raw(group));
