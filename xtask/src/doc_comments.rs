@@ -2,25 +2,12 @@
 //! refuses a `///` comment of one or two words, which says hardly more than the name of its
 //! item. What a longer comment is worth is left to the reader.
 
-use std::collections::BTreeSet;
 use std::fs;
 
 use crate::step::{Failure, root, rust_files};
 
 /// The words that a doc comment has at least.
 const LEAST: usize = 3;
-/// The words that it has at least in the folders of [`SHORT`].
-const LEAST_IN_SHORT: usize = 2;
-/// Folders that have comments of two words.
-const SHORT: &[&str] = &[
-    "crates/net/graph/src/lang/",
-    "crates/net/graph/src/plan/",
-    "crates/nic/bus/",
-    "crates/nic/driver/src/i40e/",
-    "crates/sim/model/src/i40e/",
-    "crates/sim/model/src/ixgbe/",
-];
-
 /// Checks the source of all crates, of the chores and of the fuzz targets.
 pub fn check() -> Result<(), Failure> {
     println!("==> doc comments");
@@ -28,29 +15,21 @@ pub fn check() -> Result<(), Failure> {
     for folder in ["crates", "xtask", "fuzz"] {
         rust_files(&root().join(folder), &mut files)?;
     }
-    let (mut wrong, mut used) = (vec![], BTreeSet::new());
+    let mut wrong = vec![];
     for file in files {
         let text = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
         let shown = file.strip_prefix(root()).unwrap_or(&file).display().to_string();
-        let folder = SHORT.iter().find(|folder| shown.starts_with(**folder));
-        for (line, words) in short(&text) {
-            match folder {
-                Some(folder) if words.len() >= LEAST_IN_SHORT => drop(used.insert(folder)),
-                _ => wrong.push(format!("{shown}:{line}: {}", words.join(" "))),
-            }
-        }
+        let found = short(&text).into_iter();
+        wrong.extend(found.map(|(line, words)| format!("{shown}:{line}: {}", words.join(" "))));
     }
-    if !wrong.is_empty() {
-        return Err(format!(
-            "{}\n{} doc comments have fewer than {LEAST} words: say more, or nothing",
-            wrong.join("\n"),
-            wrong.len()
-        ));
+    if wrong.is_empty() {
+        return Ok(());
     }
-    match SHORT.iter().find(|folder| !used.contains(folder)) {
-        Some(folder) => Err(format!("xtask/src/doc_comments.rs allows {folder} what it has not: remove it")),
-        None => Ok(()),
-    }
+    Err(format!(
+        "{}\n{} doc comments have fewer than {LEAST} words: say more, or nothing",
+        wrong.join("\n"),
+        wrong.len()
+    ))
 }
 
 /// The doc comments of fewer words than [`LEAST`], each with its line, counted from one.

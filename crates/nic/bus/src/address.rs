@@ -11,7 +11,7 @@ use crate::{Error, Result};
 pub struct Address {
     /// Segment group, 0 on most machines.
     pub domain: u16,
-    /// Bus number.
+    /// Bus number, 0 to 255.
     pub bus: u8,
     /// Device on the bus, 0 to 31.
     pub device: u8,

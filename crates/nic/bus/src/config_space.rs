@@ -44,7 +44,7 @@ const PCIE_FLR: u16 = 1 << 15;
 /// What a BAR of a model is (6.2.5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BarType {
-    /// I/O ports.
+    /// A range of I/O ports.
     Io,
     /// Memory below 4 GiB.
     Memory32,

@@ -37,7 +37,7 @@ pub enum Error {
     /// The system refused a file.
     #[error("permission denied opening {path}: {fix}")]
     Denied {
-        /// The file.
+        /// The path of the file.
         path: String,
         /// What to do about it.
         fix: String,
@@ -53,7 +53,7 @@ pub enum Error {
     /// A set-up step failed, and we know why.
     #[error("{device}: {what}: {fix}")]
     Setup {
-        /// The device.
+        /// The name of the device.
         device: String,
         /// What is wrong.
         what: String,
@@ -63,7 +63,7 @@ pub enum Error {
     /// The device has no such BAR.
     #[error("{device} has no BAR {index}")]
     NoBar {
-        /// The device.
+        /// The name of the device.
         device: String,
         /// The BAR asked for.
         index: usize,
@@ -71,7 +71,7 @@ pub enum Error {
     /// An access beyond the end.
     #[error("{device}: {len} bytes at offset {offset:#x} lie outside of {region}")]
     OutOfRange {
-        /// The device.
+        /// The name of the device.
         device: String,
         /// BAR or configuration space.
         region: String,
@@ -83,7 +83,7 @@ pub enum Error {
     /// The way to the device cannot do this.
     #[error("{device} cannot {what} this way: {fix}")]
     Unsupported {
-        /// The device.
+        /// The name of the device.
         device: String,
         /// What was asked.
         what: &'static str,
@@ -95,7 +95,7 @@ pub enum Error {
         "cannot connect to {path}: {errno}: start the model first, e.g. `ixora model 82599 --socket {path}`"
     )]
     Connect {
-        /// The socket.
+        /// The path of the socket.
         path: String,
         /// The system's answer.
         errno: Errno,

@@ -64,7 +64,7 @@ pub enum Addressing {
 /// Memory space or I/O ports (PCI 3.0, section 6.2.5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Memory-mapped registers.
+    /// Registers that can be mapped into memory.
     Memory,
     /// I/O ports: never mapped, each access is a system call.
     Io,

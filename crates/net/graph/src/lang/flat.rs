@@ -28,7 +28,7 @@ pub struct Flat {
     pub sources: Sources,
 }
 
-/// An element.
+/// An element of the flattened configuration.
 #[derive(Clone, Debug)]
 pub struct Declared {
     /// Its full name: `q`, `Queue@3`, `outer/inner/q`.

@@ -17,7 +17,7 @@ use super::problem::{Problem, Problems};
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A name.
+    /// The name of an element, a class or a compound port.
     Name,
     /// A variable, `$name`.
     Variable,
@@ -45,7 +45,7 @@ pub enum Kind {
     End,
 }
 
-/// A token.
+/// A token, and where it stands in the source.
 #[derive(Clone, Debug)]
 pub struct Token<'a> {
     /// What it is.
@@ -109,7 +109,7 @@ fn mend(bytes: &[u8]) -> (String, Vec<(usize, u8)>) {
     (text, broken)
 }
 
-/// The lexer.
+/// Cuts the text of a configuration into tokens.
 pub struct Lexer<'a> {
     text: &'a str,
     broken: &'a [(usize, u8)],

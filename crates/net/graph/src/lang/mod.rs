@@ -89,7 +89,7 @@ impl Default for Options<'_> {
 pub struct Limits {
     /// Elements, in all scopes and after expansion together.
     pub elements: usize,
-    /// Connections, likewise.
+    /// Connections of the flattened configuration.
     pub connections: usize,
     /// Bytes of names and configuration strings that expansion makes, and of work to
     /// replace variables.

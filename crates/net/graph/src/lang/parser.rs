@@ -15,7 +15,7 @@ use super::place::Place;
 use super::problem::{Problem, Problems};
 use super::tree::*;
 
-/// The parser.
+/// Makes statements of tokens.
 pub struct Parser<'a> {
     lexer: Lexer<'a>,
     /// Tokens read ahead, the next one last; at most two.

@@ -88,7 +88,7 @@ impl Place {
     }
 }
 
-/// Writes `file:line:column`.
+/// Writes the place as `file:line:column`.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.landmark())?;

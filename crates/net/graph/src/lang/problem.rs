@@ -16,7 +16,7 @@ pub enum Severity {
     Error,
     /// It can, but it is not what it seems.
     Warning,
-    /// Merely said.
+    /// Said beside another problem, or for information.
     Note,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for Severity {
 pub struct Note {
     /// What it is about; none for the problem's own place.
     pub place: Option<Place>,
-    /// The text.
+    /// What is wrong, in words.
     pub message: String,
     /// Whether Click says it too, so that it belongs in [`Problem::compat`].
     pub classic: bool,
@@ -50,7 +50,7 @@ pub struct Context {
     pub doing: &'static str,
 }
 
-/// One problem.
+/// One problem of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// How bad it is.
@@ -90,12 +90,12 @@ impl Problem {
         }
     }
 
-    /// An error.
+    /// An error, with which the configuration cannot run.
     pub fn error(place: &Place, message: impl Into<String>) -> Problem {
         Problem::new(Severity::Error, place, message)
     }
 
-    /// A warning.
+    /// A warning, with which the configuration runs all the same.
     pub fn warning(place: &Place, message: impl Into<String>) -> Problem {
         Problem::new(Severity::Warning, place, message)
     }

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::lexer::Config;
 use super::place::Place;
 
-/// A statement.
+/// A statement of a configuration or of a compound element.
 #[derive(Clone, Debug)]
 pub enum Statement<'a> {
     /// Elements and the connections between them; one step declares or mentions.
@@ -58,9 +58,9 @@ pub enum Arrow {
 pub struct Item<'a> {
     /// The ports before it, `[1] x`; none for none.
     pub inputs: Option<Ports>,
-    /// The element.
+    /// The element that is declared or used.
     pub what: What<'a>,
-    /// `:: Class`.
+    /// Its class, where `:: Class` follows.
     pub class: Option<ClassUse<'a>>,
     /// The configuration string in parentheses, if there is one.
     pub config: Option<Config<'a>>,
@@ -139,7 +139,7 @@ pub struct CompoundClass<'a> {
     pub extends: Option<Place>,
 }
 
-/// One overload.
+/// One of the bodies of an overloaded compound class.
 #[derive(Clone, Debug)]
 pub struct Overload<'a> {
     /// `$a, KEY $b, __REST__ $c |`.
@@ -150,7 +150,7 @@ pub struct Overload<'a> {
     pub place: Place,
 }
 
-/// A parameter.
+/// A parameter of a compound class.
 #[derive(Clone, Debug)]
 pub struct Formal<'a> {
     /// Its keyword, empty for a positional one.

@@ -120,7 +120,7 @@ type Came = Option<(Port, Option<At>)>;
 /// are.
 #[derive(Clone, Copy)]
 struct Step {
-    /// The output's.
+    /// The number of the output.
     output: NonZeroU32,
     /// Twice the input's, and one more where the header was known.
     before: Option<NonZeroU32>,

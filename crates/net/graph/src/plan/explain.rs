@@ -14,7 +14,7 @@ use crate::plan::{Plan, Planned};
 pub struct ElementReport {
     /// Its full name.
     pub name: String,
-    /// Its class.
+    /// The element's class.
     pub class: String,
     /// Which way packets go through: `push`, `pull`, `push to pull`, …; `-` for an
     /// element without ports.

@@ -54,7 +54,7 @@ pub struct Planned {
     /// The name of its class in the configuration, which may be another name of
     /// [`kind`](Self::kind).
     pub class: Arc<str>,
-    /// Its class.
+    /// The element's class.
     pub kind: &'static Class,
     /// Its configuration as written.
     pub config: String,
@@ -100,9 +100,9 @@ impl Planned {
 /// A connection: from an output to an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wire {
-    /// The output.
+    /// The output that packets leave by.
     pub from: Port,
-    /// The input.
+    /// The input that they enter by.
     pub to: Port,
 }
 
@@ -111,7 +111,7 @@ pub struct Wire {
 pub struct Plan {
     /// The elements, as in the flattened configuration.
     pub elements: Vec<Planned>,
-    /// The connections.
+    /// The connections between elements.
     pub wires: Vec<Wire>,
     /// The configuration, flattened.
     pub flat: Flat,

@@ -16,7 +16,7 @@ use crate::plan::{Planned, Wire};
 pub(crate) struct Wiring {
     /// The elements whose classes there are.
     pub(crate) elements: Vec<Planned>,
-    /// The connections.
+    /// The connections between elements.
     pub(crate) wires: Vec<Wire>,
     /// What is wrong.
     pub(crate) problems: Vec<Problem>,

@@ -84,7 +84,7 @@ commands! {
     RegionIoFds = 6 "DEVICE_GET_REGION_IO_FDS";
     /// How many interrupts of a kind.
     IrqInfo = 7 "DEVICE_GET_IRQ_INFO";
-    /// Wires interrupts.
+    /// Wires interrupts to event descriptors.
     SetIrqs = 8 "DEVICE_SET_IRQS";
     /// Reads a region.
     RegionRead = 9 "REGION_READ";
@@ -248,7 +248,7 @@ pub fn decode_header(bytes: &[u8]) -> Result<Header, Malformed> {
 /// Where in which region, and how many bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// First byte.
+    /// Offset of the first byte in the region.
     pub offset: u64,
     /// Index of the region.
     pub region: u32,
@@ -267,7 +267,7 @@ pub enum Request<'a> {
     Version(Version),
     /// Memory `iova..iova + len` begins at `offset` of the file that comes along.
     DmaMap {
-        /// [`flags::DMA_READ`], [`flags::DMA_WRITE`].
+        /// What a device may do: [`flags::DMA_READ`], [`flags::DMA_WRITE`].
         flags: u32,
         /// Offset in the file.
         offset: u64,
@@ -309,18 +309,18 @@ pub enum Request<'a> {
     RegionWrite(Access, &'a [u8]),
     /// Writes of up to 8 bytes each.
     RegionWriteMulti(Writes<'a>),
-    /// Reads memory.
+    /// Reads the client's memory.
     DmaRead {
-        /// First byte.
+        /// Address of the first byte.
         iova: u64,
         /// Length in bytes.
         count: u64,
     },
-    /// Writes memory.
+    /// Writes the client's memory.
     DmaWrite {
-        /// First byte.
+        /// Address of the first byte.
         iova: u64,
-        /// The bytes.
+        /// The bytes to write.
         data: &'a [u8],
     },
     /// Resets the device.
@@ -336,7 +336,7 @@ pub struct SetIrqs {
     pub index: u32,
     /// First of them.
     pub start: u32,
-    /// How many.
+    /// How many interrupts are meant.
     pub count: u32,
 }
 

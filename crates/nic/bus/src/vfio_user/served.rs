@@ -81,7 +81,7 @@ pub trait Served {
     /// Wires a vector to an eventfd, or unwires it. It is an eventfd indeed; the client
     /// has it, too, so that only [`eventfd::signal`](crate::eventfd::signal) never waits.
     fn set_interrupt(&mut self, vector: u16, event: Option<OwnedFd>);
-    /// Function-level reset.
+    /// Does a function-level reset.
     fn reset(&mut self);
     /// The client is gone: drop its memory and interrupts.
     fn disconnected(&mut self);

@@ -14,7 +14,7 @@ use crate::{DmaRange, Error, Result, Trust};
 /// (`SET_MEM_TABLE`).
 pub const MAX_REGIONS: usize = super::message::MAX_FDS;
 
-/// One region.
+/// One region of the front end's memory.
 #[derive(Debug)]
 pub(super) struct Region {
     file: OwnedFd,

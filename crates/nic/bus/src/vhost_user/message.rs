@@ -11,7 +11,7 @@ pub const MAX_BODY: usize = 4096;
 /// Most memory regions in one message, one file descriptor each.
 pub const MAX_FDS: usize = 8;
 
-/// Header flags.
+/// Bits of a message's header.
 pub mod flags {
     /// The protocol's version, in bits 0 and 1.
     pub const VERSION: u32 = 1;
@@ -26,7 +26,7 @@ pub mod flags {
 /// The feature bit that says: there are protocol features.
 pub const F_PROTOCOL_FEATURES: u64 = 1 << 30;
 
-/// Protocol features.
+/// Features of the protocol, negotiated apart from those of virtio.
 pub mod protocol {
     /// Several queues, counted by `GET_QUEUE_NUM`.
     pub const MQ: u64 = 1 << 0;
@@ -115,7 +115,7 @@ requests! {
 pub struct Header {
     /// The request's number.
     pub request: u32,
-    /// See [`flags`].
+    /// The header's bits, see [`flags`].
     pub flags: u32,
     /// Bytes that follow.
     pub size: u32,
@@ -159,7 +159,7 @@ impl Message {
         self
     }
 
-    /// Appends bytes.
+    /// Appends bytes as they are.
     pub fn bytes(mut self, bytes: &[u8]) -> Message {
         self.0.extend_from_slice(bytes);
         self

@@ -30,7 +30,7 @@ const RX_SETTLED: Duration = Duration::from_millis(50);
 /// The chip, as its port and queues share it. Whoever locks several does so in their order here.
 pub struct Chip {
     device: Device,
-    /// Its generation.
+    /// The generation that it is of.
     pub(super) kind: &'static Kind,
     /// What programs filters for flows, from the first one on.
     director: Mutex<Option<Director>>,

@@ -15,9 +15,9 @@ pub enum Fault {
     Refused {
         /// The device's name.
         device: String,
-        /// The command.
+        /// The name of the command.
         command: &'static str,
-        /// Its opcode.
+        /// The command's opcode.
         opcode: u16,
         /// The firmware's error.
         error: &'static str,
@@ -33,9 +33,9 @@ pub enum Fault {
     NoAnswer {
         /// The device's name.
         device: String,
-        /// The command.
+        /// The name of the command.
         command: &'static str,
-        /// Its opcode.
+        /// The command's opcode.
         opcode: u16,
         /// How long was waited.
         waited_ms: u64,
@@ -59,7 +59,7 @@ pub enum Fault {
     Stuck {
         /// The device's name.
         device: String,
-        /// The command.
+        /// The name of the command.
         command: &'static str,
     },
     /// An answer is not what the command asked for.
@@ -67,7 +67,7 @@ pub enum Fault {
     Nonsense {
         /// The device's name.
         device: String,
-        /// The command.
+        /// The name of the command.
         command: &'static str,
         /// What is wrong with it.
         why: &'static str,

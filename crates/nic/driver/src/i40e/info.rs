@@ -11,7 +11,7 @@ pub(super) const RSS_TABLE: usize = 512;
 /// Addresses that are received beside the port's own, and VLANs each: pairs of them.
 pub(super) const FILTERS: usize = 1536;
 
-/// The XL710.
+/// What is known of the XL710 before one is opened.
 pub(super) static INFO: ChipInfo = ChipInfo {
     knows: super::knows,
     known: super::DRIVES,

@@ -319,7 +319,7 @@ impl Chip {
         Ok(self.with_admin(|admin| admin.command(command))?.param32(12))
     }
 
-    /// Writes one.
+    /// Writes a register that belongs to the receive unit, by a command where the firmware wants that.
     pub(super) fn write_receive_register(&self, offset: u32, value: u32) -> Result<()> {
         if !self.receives_by_commands() {
             self.bar.write32(offset, value);

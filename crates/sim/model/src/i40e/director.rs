@@ -28,7 +28,7 @@ use program::{Change, Program};
 pub(super) const GUARANTEED: u32 = 512;
 pub(super) const BEST_EFFORT: u32 = 7680;
 
-/// Packet classes.
+/// Packet classes (PCTYPE) that there are.
 const CLASSES: usize = 64;
 /// Failures that wait to be told, at most; what is told later is lost.
 const STATUSES: usize = 256;

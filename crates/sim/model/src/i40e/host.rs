@@ -44,7 +44,7 @@ crate::counters::drops! {
     tx_control,
 }
 
-/// The host.
+/// The host as the data path sees it.
 #[derive(Debug)]
 pub(super) struct Host<D, P> {
     /// The view of its memory.

@@ -16,12 +16,12 @@ const NO_ITR: u32 = 3;
 /// Unit of an interval.
 const UNIT_NS: u64 = 2_000;
 
-/// One vector.
+/// One vector, and what it waits for.
 #[derive(Debug, Clone, Copy, Default)]
 struct Vector {
     enabled: bool,
     pending: bool,
-    /// Not before.
+    /// When it may interrupt again, in nanoseconds.
     due_ns: u64,
     /// Intervals of the three indices, in units.
     intervals: [u16; 3],

@@ -9,7 +9,7 @@ use super::family::{default_inset, directed_class};
 pub(super) trait RegisterFile {
     /// What is kept; 0 where there is no register.
     fn read(&self, offset: u32) -> u32;
-    /// Keeps `value`.
+    /// Keeps `value` in the register at `offset`.
     fn write(&mut self, offset: u32, value: u32);
 }
 
@@ -88,7 +88,7 @@ impl Registers {
         lookup(offset).map_or(0, |(id, n)| self.values[id.index()][n])
     }
 
-    /// Keeps `value`.
+    /// Keeps `value` in the register at `offset`.
     pub fn write(&mut self, offset: u32, value: u32) {
         if let Some((id, n)) = lookup(offset) {
             self.values[id.index()][n] = value;

@@ -17,7 +17,7 @@ pub(super) enum Awaited {
     Stop,
 }
 
-/// One ring.
+/// One ring of descriptors, as its context describes it.
 #[derive(Debug)]
 pub(super) struct Ring<W> {
     pub place: Location,

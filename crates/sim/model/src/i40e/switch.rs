@@ -121,7 +121,7 @@ impl Properties {
 /// Which of the function's VSIs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Vsi {
-    /// Its own.
+    /// The function's own VSI.
     Main,
     /// The one that programs filters.
     Director,

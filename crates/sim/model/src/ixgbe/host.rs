@@ -54,7 +54,7 @@ crate::counters::drops! {
     tx_spoofed,
 }
 
-/// The host.
+/// The host as the data path sees it.
 #[derive(Debug)]
 pub(super) struct Host<D, P> {
     /// The view of its memory.

@@ -63,13 +63,13 @@ pub type Finding = crate::lint::Finding<Rule, Register>;
 /// What the driver has seen of the device since the reset.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Seen {
-    /// EEC.AUTO_RD set.
+    /// EEC.AUTO_RD was read as set.
     pub eeprom: bool,
-    /// RDRXCTL.DMAIDONE set.
+    /// RDRXCTL.DMAIDONE was read as set.
     pub dma_init: bool,
     /// The statistics registers, or one of them.
     pub counters: bool,
-    /// STATUS.PCIE_MASTER_ENABLE clear.
+    /// STATUS.PCIE_MASTER_ENABLE was read as clear.
     pub master_off: bool,
     /// SECRXSTAT.SECRX_RDY set, while SECRXCTRL.RX_DIS is.
     pub rx_halted: bool,
@@ -98,7 +98,7 @@ impl Lint {
         self.findings.report(rule, register, value)
     }
 
-    /// The findings.
+    /// What was found so far.
     pub fn findings(&self) -> &Findings<Rule, Register> {
         &self.findings
     }
@@ -113,7 +113,7 @@ impl Lint {
         self.findings.count(rule)
     }
 
-    /// Forgets everything.
+    /// Forgets all that was found and seen.
     pub fn clear(&mut self) {
         *self = Lint::default();
     }

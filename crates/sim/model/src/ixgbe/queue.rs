@@ -40,7 +40,7 @@ const _: () = {
 pub(super) struct RingRegisters {
     /// `RDT` or `TDT`.
     pub tail: Id,
-    /// Queue number.
+    /// The number of the queue.
     pub number: u16,
     /// Offset of the first, RDBAL or TDBAL. The others follow in one line of
     /// 64 bytes.
@@ -74,7 +74,7 @@ impl RingRegisters {
     }
 }
 
-/// One ring.
+/// One ring of descriptors, as its registers describe it.
 #[derive(Debug)]
 pub(super) struct Ring<W> {
     pub place: RingRegisters,

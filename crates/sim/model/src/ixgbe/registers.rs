@@ -73,7 +73,7 @@ impl Registers {
         self.written.get(offset as usize / 128).is_some_and(|bits| bits >> (offset / 4 % 32) & 1 != 0)
     }
 
-    /// Keeps `value`.
+    /// Keeps `value` in the register at `offset`.
     pub fn write(&mut self, offset: u32, value: u32) {
         if let Some(place) = self.values.get_mut(offset as usize / 4) {
             *place = value;

@@ -222,7 +222,7 @@ impl<W: Window> Rx<W> {
         self.arrive_any(host, frame, fault, backpressure);
     }
 
-    /// Any frame.
+    /// Takes any frame that comes from the wire.
     #[inline(never)]
     fn arrive_any<D, P>(&mut self, host: &mut Host<D, P>, frame: &[u8], fault: FrameError, backpressure: bool)
     where

@@ -21,7 +21,7 @@ const X540_BITS: u32 = 0x0000_3C00;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Resource {
-    /// The EEPROM.
+    /// The EEPROM with its shadow.
     Eeprom = SW_FW_SYNC::SW_EEP_SM,
     /// The PHY (and the SFP+ module's I2C bus) of port 0.
     Phy0 = SW_FW_SYNC::SW_PHY0_SM,
@@ -29,7 +29,7 @@ pub enum Resource {
     Phy1 = SW_FW_SYNC::SW_PHY1_SM,
     /// Shared MAC registers, among them AUTOC.
     MacCsr = SW_FW_SYNC::SW_MAC_CSR_SM,
-    /// The flash.
+    /// The flash memory's interface.
     Flash = SW_FW_SYNC::SW_FLASH_SM,
 }
 

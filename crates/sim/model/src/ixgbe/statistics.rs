@@ -50,7 +50,7 @@ pub fn size_bucket(len: usize) -> usize {
 pub struct RxBurst {
     /// Queue the frames went to.
     pub queue: u16,
-    /// Frames delivered.
+    /// Frames that were delivered.
     pub packets: u32,
     /// Their bytes, without the CRC.
     pub bytes: u64,
@@ -92,12 +92,12 @@ pub enum RxLoss {
     },
     /// The queue had no descriptor and its drop bit was set.
     NoDescriptor {
-        /// The queue.
+        /// The number of the queue.
         queue: u16,
     },
     /// No filter wanted it.
     Filtered,
-    /// Bad CRC.
+    /// Of any length with a bad CRC.
     Crc,
     /// Shorter than 64 bytes with a good CRC.
     Undersize,

@@ -316,7 +316,7 @@ impl<W: Window> TxQueue<W> {
         }
     }
 
-    /// One descriptor.
+    /// Takes one descriptor from the ring.
     #[inline(always)]
     fn take<D, P, O>(
         &mut self,

@@ -46,7 +46,7 @@ impl Element {
     }
 }
 
-/// A connection.
+/// A connection within a body that is being flattened.
 #[derive(Clone, Debug)]
 pub struct Link {
     pub from: Port,

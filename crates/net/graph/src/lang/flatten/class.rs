@@ -26,7 +26,7 @@ impl ClassId {
 /// What a class is.
 #[derive(Clone, Debug)]
 pub enum Class {
-    /// See [`ClassId::TUNNEL`].
+    /// The class of `connectiontunnel`, see [`ClassId::TUNNEL`].
     Tunnel,
     /// One the program knows; also `Error`.
     Plain(Arc<str>),
@@ -48,7 +48,7 @@ pub struct Overloads {
 /// All classes, and the scopes their names are in.
 pub struct Classes<'o> {
     list: Vec<Class>,
-    /// Innermost last.
+    /// The classes that are visible, the innermost scope last.
     scopes: Vec<FxHashMap<Arc<str>, ClassId>>,
     /// Those of the program, as they turn up.
     plain: FxHashMap<Arc<str>, ClassId>,

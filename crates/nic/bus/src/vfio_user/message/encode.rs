@@ -46,7 +46,7 @@ impl Encoder {
         self.bytes(&value.to_le_bytes())
     }
 
-    /// Appends bytes.
+    /// Appends bytes as they are.
     pub fn bytes(mut self, bytes: &[u8]) -> Encoder {
         self.0.extend_from_slice(bytes);
         self

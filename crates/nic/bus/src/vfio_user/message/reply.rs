@@ -10,7 +10,7 @@ use super::{Fields, MAX_FDS, MAX_TRANSFER, Malformed, access};
 pub struct Version {
     /// Major number: 0.
     pub major: u16,
-    /// Minor number.
+    /// Minor number of the protocol's version.
     pub minor: u16,
     /// Most file descriptors with one message.
     pub max_fds: usize,
@@ -56,7 +56,7 @@ pub fn capabilities() -> Vec<u8> {
 /// The reply to `DEVICE_GET_INFO`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
-    /// Bits `VFIO_DEVICE_FLAGS_*`.
+    /// What the device is and can: bits `VFIO_DEVICE_FLAGS_*`.
     pub flags: u32,
     /// Number of regions.
     pub regions: u32,
@@ -76,7 +76,7 @@ pub fn decode_device_info(body: &[u8]) -> Result<DeviceInfo, Malformed> {
 pub struct Region {
     /// Bytes the whole answer needs.
     pub argsz: u32,
-    /// Bits `VFIO_REGION_INFO_FLAG_*`.
+    /// What the region allows: bits `VFIO_REGION_INFO_FLAG_*`.
     pub flags: u32,
     /// Index of the region.
     pub index: u32,
@@ -154,11 +154,11 @@ impl<'a> Iterator for Capabilities<'a> {
 /// The reply to `DEVICE_GET_IRQ_INFO`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IrqInfo {
-    /// Bits `VFIO_IRQ_INFO_*`.
+    /// What the interrupts allow: bits `VFIO_IRQ_INFO_*`.
     pub flags: u32,
     /// Kind of interrupt.
     pub index: u32,
-    /// How many.
+    /// How many interrupts of this kind there are.
     pub count: u32,
 }
 

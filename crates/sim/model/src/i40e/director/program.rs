@@ -34,7 +34,7 @@ pub struct Filter {
     pub tells_id: bool,
 }
 
-/// A descriptor.
+/// A descriptor that programs a filter.
 #[derive(Debug, Clone, Copy)]
 pub struct Program {
     pub change: Change,

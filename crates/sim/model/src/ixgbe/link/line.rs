@@ -47,11 +47,11 @@ impl Default for Config {
 /// Speed of a link that is up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speed {
-    /// 100 Mbit/s.
+    /// Fast Ethernet, 100 Mbit/s.
     Fast,
-    /// 1 Gbit/s.
+    /// Gigabit Ethernet, 1 Gbit/s.
     Gigabit,
-    /// 10 Gbit/s.
+    /// Ten gigabit Ethernet, 10 Gbit/s.
     TenGigabit,
 }
 

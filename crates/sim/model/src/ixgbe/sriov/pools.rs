@@ -13,7 +13,7 @@ pub const POOLS: usize = 64;
 
 const ADDRESS: u64 = (1 << 48) - 1;
 
-/// The pools.
+/// The pools of queues, one for each virtual function.
 #[derive(Debug)]
 pub struct Pools {
     /// Queues of each; none while there are no pools.

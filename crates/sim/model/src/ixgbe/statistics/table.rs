@@ -152,11 +152,11 @@ impl Counter {
     pub const GORC: Counter = Counter::of(GORCL::ID);
     /// Good octets sent.
     pub const GOTC: Counter = Counter::of(GOTCL::ID);
-    /// Undersized frames.
+    /// Frames that are too short, and sound.
     pub const RUC: Counter = Counter::of(RUC::ID);
     /// Frames that are too short and damaged.
     pub const RFC: Counter = Counter::of(RFC::ID);
-    /// Oversized frames.
+    /// Frames that are too long, and sound.
     pub const ROC: Counter = Counter::of(ROC::ID);
     /// Frames that are too long and damaged.
     pub const RJC: Counter = Counter::of(RJC::ID);
@@ -164,7 +164,7 @@ impl Counter {
     pub const TOR: Counter = Counter::of(TORL::ID);
     /// Frames received, good or bad.
     pub const TPR: Counter = Counter::of(TPR::ID);
-    /// Frames sent.
+    /// Frames sent, of any kind.
     pub const TPT: Counter = Counter::of(TPT::ID);
     /// Multicast frames sent.
     pub const MPTC: Counter = Counter::of(MPTC::ID);
