@@ -5,7 +5,7 @@ use crate::table::registers;
 
 registers! {
     #![ids]
-    PFQF_CTL_1 @ 0x245D80, RW, "10", "Filters of a function: forget those of Flow Director" {
+    PFQF_CTL_1 @ 0x245D80, RW reserved 0xFFFF_FFFE, "10", "Filters of a function: forget those of Flow Director" {
         CLEARFDTABLE = 1 << 0;
     }
     PFQF_FDALLOC @ 0x246280, RO, "10", "Filters of Flow Director that a function may have, in 32" {
@@ -28,7 +28,7 @@ registers! {
     PRTQF_FD_MSK[128; 32] @ 0x252000, RW, "10", "Which bits it leaves out of a word of the payload, two for each packet class" {
         OFFSET_SHIFT = 16;
     }
-    PRTQF_FD_FLXINSET[64; 32] @ 0x253800, RW, "10", "Which words of the payload it compares of each packet class" {}
+    PRTQF_FD_FLXINSET[64; 32] @ 0x253800, RW reserved 0xFFFF_FF00, "10", "Which words of the payload it compares of each packet class" {}
     GLQF_FD_MSK[128; 4] @ 0x267200, RW, "10", "Which bits it leaves out of a word, two for each packet class" {
         MASK_MASK = 0xFFFF;
         OFFSET_SHIFT = 16;

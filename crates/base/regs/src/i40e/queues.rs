@@ -10,51 +10,51 @@ registers! {
         LASTQ_MASK = 0x7FF << 16;
         VALID = 1 << 31;
     }
-    GLLAN_TXPRE_QDIS[12; 4] @ 0x0E6500, RW, "10", "Before a transmit queue is disabled: 128 queues each" {
+    GLLAN_TXPRE_QDIS[12; 4] @ 0x0E6500, RW reserved 0x3FFE_F800, "10", "Before a transmit queue is disabled: 128 queues each" {
         QINDX_MASK = 0x7FF;
         SET_QDIS = 1 << 30;
         CLEAR_QDIS = 1 << 31;
     }
-    QTX_ENA[1536; 4] @ 0x100000, RW, "10", "Transmit queue: enable" {
+    QTX_ENA[1536; 4] @ 0x100000, RW reserved 0xFFFF_FFF8, "10", "Transmit queue: enable" {
         QENA_REQ = 1 << 0;
         QENA_STAT = 1 << 2;
     }
-    QTX_CTL[1536; 4] @ 0x104000, RW, "10", "Transmit queue: whose it is" {
+    QTX_CTL[1536; 4] @ 0x104000, RW reserved 0xFFFF_0040, "10", "Transmit queue: whose it is" {
         PFVF_Q_VF = 0;
         PFVF_Q_PF = 2;
         PF_INDX_SHIFT = 2;
         VFVM_INDX_SHIFT = 7;
         VFVM_INDX_MASK = 0x1FF << 7;
     }
-    QTX_HEAD[1536; 4] @ 0x0E4000, RW, "10", "Transmit queue: head" {}
+    QTX_HEAD[1536; 4] @ 0x0E4000, RW reserved 0xFFFE_E000, "10", "Transmit queue: head" {}
     QTX_TAIL[1536; 4] @ 0x108000, RW, "10", "Transmit queue: tail" {}
-    QRX_ENA[1536; 4] @ 0x120000, RW, "10", "Receive queue: enable" {
+    QRX_ENA[1536; 4] @ 0x120000, RW reserved 0xFFFF_FFF8, "10", "Receive queue: enable" {
         QENA_REQ = 1 << 0;
         QENA_STAT = 1 << 2;
     }
     QRX_TAIL[1536; 4] @ 0x128000, RW, "10", "Receive queue: tail" {}
 
-    GLLAN_TSOMSK_F @ 0x0442D8, RW, "10", "Flags of TCP that the first segment loses" {}
-    GLLAN_TSOMSK_M @ 0x0442DC, RW, "10", "Flags of TCP that segments in the middle lose" {}
-    GLLAN_TSOMSK_L @ 0x0442E0, RW, "10", "Flags of TCP that the last segment loses" {}
-    GLLAN_RCTL_0 @ 0x12A500, RW, "10", "Receive control" {
+    GLLAN_TSOMSK_F @ 0x0442D8, RW reserved 0xFFFF_F000, "10", "Flags of TCP that the first segment loses" {}
+    GLLAN_TSOMSK_M @ 0x0442DC, RW reserved 0xFFFF_F000, "10", "Flags of TCP that segments in the middle lose" {}
+    GLLAN_TSOMSK_L @ 0x0442E0, RW reserved 0xFFFF_F000, "10", "Flags of TCP that the last segment loses" {}
+    GLLAN_RCTL_0 @ 0x12A500, RW reserved 0xFFFF_FFFE, "10", "Receive control" {
         PXE_MODE = 1 << 0;
     }
 
-    PRTTSYN_CTL0 @ 0x1E4200, RW, "10", "Timestamps: which function has their clock" {
+    PRTTSYN_CTL0 @ 0x1E4200, RW reserved 0x7FFF_C0F0, "10", "Timestamps: which function has their clock" {
         PF_ID_SHIFT = 8;
         PF_ID_MASK = 0xF << 8;
     }
-    PFQF_CTL_0 @ 0x1C0AC0, RW, "10", "Filters of a function" {
+    PFQF_CTL_0 @ 0x1C0AC0, RW reserved 0xFC00_0000, "10", "Filters of a function" {
         HASHLUTSIZE_512 = 1 << 16;
         FD_ENA = 1 << 17;
     }
     PFQF_HENA[2; 128] @ 0x245900, RW, "10", "Which packet classes are hashed" {}
     PFQF_HKEY[13; 128] @ 0x244800, RW, "10", "Key of the hash" {}
-    PFQF_HLUT[128; 128] @ 0x240000, RW, "10", "Table of the hash's queues, four in each" {}
-    PRTTSYN_AUX_0[2; 32] @ 0x1E42A0, RW, "10", "Timestamps: what their pins do" {}
+    PFQF_HLUT[128; 128] @ 0x240000, RW reserved 0xC0C0_C0C0, "10", "Table of the hash's queues, four in each" {}
+    PRTTSYN_AUX_0[2; 32] @ 0x1E42A0, RW reserved 0xFFFC_F0F0, "10", "Timestamps: what their pins do" {}
     GLQF_HKEY[13; 4] @ 0x270140, RW, "10", "Key of the hash of Flow Director, for all functions of the card" {}
-    GLQF_FD_PCTYPES[64; 4] @ 0x268000, RW, "10", "Which packet class Flow Director takes each class for (X722)" {
+    GLQF_FD_PCTYPES[64; 4] @ 0x268000, RW reserved 0xFFFF_FFC0, "10", "Which packet class Flow Director takes each class for (X722)" {
         FD_PCTYPE_MASK = 0x3F;
     }
     GLQF_FDEVICTENA[2; 4] @ 0x270384, RW, "10", "Packet classes whose last packet removes a filter of Flow Director (X722)" {}

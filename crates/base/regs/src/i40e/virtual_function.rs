@@ -34,23 +34,23 @@ pub mod reset_state {
 
 registers! {
     #![ids]
-    VPGEN_VFRTRIG[128; 4] @ 0x091800, RW, "10", "Resets a virtual function" {
+    VPGEN_VFRTRIG[128; 4] @ 0x091800, RW reserved 0xFFFF_FFFE, "10", "Resets a virtual function" {
         VFSWR = 1 << 0;
     }
     VPGEN_VFRSTAT[128; 4] @ 0x091C00, RO, "10", "Whether a virtual function's reset is done" {
         VFRD = 1 << 0;
     }
-    VFGEN_RSTAT1[128; 4] @ 0x074400, RW, "10", "What a virtual function is told of its reset" {
+    VFGEN_RSTAT1[128; 4] @ 0x074400, RW reserved 0xFFFF_FFFC, "10", "What a virtual function is told of its reset" {
         VFR_STATE_MASK = 3;
     }
     GLGEN_VFLRSTAT[4; 4] @ 0x092600, W1C, "10", "Virtual functions that were reset by their own driver (FLR), a bit each" {}
-    VPLAN_MAPENA[128; 4] @ 0x074000, RW, "10", "Whether a virtual function's queues are mapped" {
+    VPLAN_MAPENA[128; 4] @ 0x074000, RW reserved 0xFFFF_FFFE, "10", "Whether a virtual function's queues are mapped" {
         TXRX_ENA = 1 << 0;
     }
     VPLAN_QTABLE[3968; 4] @ 0x070000, RW, "10", "Which queues of the physical function a virtual one has: 16 rows" {
         QINDEX_MASK = 0x7FF;
     }
-    VSILAN_QBASE[384; 4] @ 0x20C800, RW, "10", "The queues of a VSI" {
+    VSILAN_QBASE[384; 4] @ 0x20C800, RW reserved 0xFFFF_F000, "10", "The queues of a VSI" {
         VSIBASE_MASK = 0x7FF;
         VSIQTABLE_ENA = 1 << 11;
     }
@@ -58,21 +58,21 @@ registers! {
         QINDEX_0_MASK = 0x7FF;
         QINDEX_1_SHIFT = 16;
     }
-    VPINT_LNKLST0[128; 4] @ 0x02A800, RW, "10", "First queue of a virtual function's vector 0" {
+    VPINT_LNKLST0[128; 4] @ 0x02A800, RW reserved 0xFFFF_E000, "10", "First queue of a virtual function's vector 0" {
         FIRSTQ_INDX_MASK = 0x7FF;
         FIRSTQ_TYPE_SHIFT = 11;
     }
-    VPINT_LNKLSTN[512; 4] @ 0x025000, RW, "10", "First queue of virtual functions' vectors from 1 on" {
+    VPINT_LNKLSTN[512; 4] @ 0x025000, RW reserved 0xFFFF_E000, "10", "First queue of virtual functions' vectors from 1 on" {
         FIRSTQ_INDX_MASK = 0x7FF;
         FIRSTQ_TYPE_SHIFT = 11;
     }
-    VFINT_DYN_CTL0[128; 4] @ 0x02A400, RW, "10", "A virtual function's vector 0: enable and clear" {
+    VFINT_DYN_CTL0[128; 4] @ 0x02A400, RW reserved 0x38FE_0000, "10", "A virtual function's vector 0: enable and clear" {
         CLEARPBA = 1 << 1;
     }
-    VFINT_DYN_CTLN[512; 4] @ 0x024800, RW, "10", "Virtual functions' vectors from 1 on: enable and clear" {
+    VFINT_DYN_CTLN[512; 4] @ 0x024800, RW reserved 0x38FE_0000, "10", "Virtual functions' vectors from 1 on: enable and clear" {
         CLEARPBA = 1 << 1;
     }
-    VFINT_ICR0_ENA[128; 4] @ 0x02C000, RW, "10", "Which causes raise a virtual function's vector 0" {
+    VFINT_ICR0_ENA[128; 4] @ 0x02C000, RW reserved 0x3DFF_FFFF, "10", "Which causes raise a virtual function's vector 0" {
         ADMINQ = 1 << 30;
     }
     VFQF_HENA1[384; 4] @ 0x230800, RW, "10", "Which packet classes are hashed for a virtual function: 2 rows" {}
@@ -84,7 +84,7 @@ registers! {
     VP_MDET_RX[128; 4] @ 0x12A000, W1C, "10", "Malicious driver detection: a receive queue of a virtual function" {
         VALID = 1 << 0;
     }
-    PF_PCI_CIAA @ 0x09C080, RW, "10", "Which word of whose configuration space is read" {
+    PF_PCI_CIAA @ 0x09C080, RW reserved 0xFFF8_0000, "10", "Which word of whose configuration space is read" {
         VF_NUM_SHIFT = 12;
     }
     PF_PCI_CIAD @ 0x09C100, RO, "10", "That word" {}

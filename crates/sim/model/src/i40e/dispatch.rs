@@ -98,6 +98,10 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             self.host.pages.store(offset, value);
             return;
         }
+        if value & id.reserved != 0 {
+            let place = Location::Register(id, n as u16);
+            self.host.counters.report(Rule::ReservedBitsWritten, place, value.into());
+        }
         self.act(id, n, offset, value);
     }
 

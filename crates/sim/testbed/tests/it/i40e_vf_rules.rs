@@ -293,3 +293,10 @@ fn a_reset_that_nobody_notices() {
     message(&scene);
     scene.finish(&["ResetUnnoticed"]);
 }
+
+#[test]
+fn reserved_bits_of_a_vector() {
+    let scene = Scene::new(Policy::default());
+    scene.raw.bar.write32(VFINT_DYN_CTL01::AT, VFINT_DYN_CTL01::ITR_INDX_NONE | 1 << 29);
+    scene.finish(&["ReservedBitsWritten"]);
+}

@@ -11,6 +11,9 @@ rules! {
     WriteToReadOnly, Warning, "10",
         "A register was written that can only be read.",
         "The write is ignored.";
+    ReservedBitsWritten, Warning, "10",
+        "Reserved bits of a register were written as one.",
+        "What they do nobody has promised: another stepping or firmware may take them for something.";
     OddAccess, Error, "10",
         "A register was accessed by another width than 32 bits, or across registers.",
         "A narrower write is ignored; other accesses are undefined.";

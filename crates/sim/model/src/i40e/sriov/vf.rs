@@ -378,6 +378,10 @@ where
         if POLLED.iter().any(|&(first, len)| offset.wrapping_sub(first) < len) {
             return self.host.pages.store(offset, value);
         }
+        if value & id.reserved != 0 {
+            let place = Location::VfRegister(id, n as u16);
+            self.host.counters.report(Rule::ReservedBitsWritten, place, value.into());
+        }
         self.act(offset, id, n, value);
     }
 

@@ -235,3 +235,26 @@ fn a_queue_of_commands_without_bus_mastering_is_named_as_such() {
     guest.chip.write(PF_ATQT::AT, 1);
     assert_eq!((guest.broke(Rule::BusMasterOff), guest.broke(Rule::AdminRingUnmapped)), (1, 0));
 }
+
+#[test]
+fn reserved_bits_are_found_by_the_table() {
+    // A queue's number where the field of the function ends; a vector whose interval begins a bit too
+    // high; an entry of the hash's table beyond 64 queues; the length of an admin queue in bytes.
+    for (offset, value) in [
+        (QTX_CTL::at(3), QTX_CTL::PFVF_Q_PF | 1 << 6),
+        (PFINT_DYN_CTLN::at(0), PFINT_DYN_CTLN::INTENA | 1 << 17),
+        (PFQF_HLUT::at(0), 0x40),
+        (PF_ATQLEN::AT, 32 * SIZE),
+    ] {
+        let mut guest = Guest::new();
+        guest.chip.write(offset, value & !reserved_at(offset));
+        assert_eq!(guest.broke(Rule::ReservedBitsWritten), 0, "{}", guest.chip.lint());
+        guest.chip.write(offset, value);
+        assert_eq!(guest.broke(Rule::ReservedBitsWritten), 1, "{offset:#x}: {}", guest.chip.lint());
+    }
+}
+
+/// The reserved bits of the register at `offset`.
+fn reserved_at(offset: u32) -> u32 {
+    lookup(offset).map_or(0, |(id, _)| id.reserved)
+}
