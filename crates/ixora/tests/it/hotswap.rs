@@ -332,6 +332,44 @@ fn a_running_program_takes_a_new_configuration() {
     assert_eq!(program.wait(60).code(), Some(0));
 }
 
+/// Rings that few packets go through hold buffers of the configuration before, and of many before
+/// that; their pools are handed on, so that those of all configurations are not kept.
+#[test]
+fn configurations_that_follow_one_another_keep_the_same_memory() {
+    let place = tempfile::tempdir().unwrap();
+    let socket = place.path().join("control");
+    let wire = "model:82599,wire=gen:rate=100+sink";
+    let text = |middle: &str| format!("f :: FromDevice(\"{wire}\") -> {middle} t :: ToDevice(\"{wire}\")");
+    let mut command = std::process::Command::new(crate::common::IXORA);
+    command
+        .args(["click", "-R", "--ring", "4096", "-u"])
+        .arg(&socket)
+        .args(["-e", &text("c0 :: Counter ->")]);
+    let program = crate::common::start_command(&mut command, place.path());
+    let mut control = Control::open(&socket);
+    let files = || {
+        let all = std::fs::read_dir(format!("/proc/{}/fd", program.id())).unwrap().flatten();
+        all.filter(|fd| fd.path().read_link().is_ok_and(|to| to.to_string_lossy().contains("ixora-dma")))
+            .count()
+    };
+    let before = files();
+    for swap in 1..=10 {
+        let (code, _) = control.write_data("hotconfig", &text(&format!("c{swap} :: Counter ->")));
+        assert!(code.starts_with("200"), "{code}");
+        // Buffers of this one go into the rings, which the last frames have not left yet in the end.
+        let mut count = || control.ask(&format!("READ c{swap}.count")).1.trim().parse().unwrap_or(0u64);
+        crate::common::until("some frames", || count() >= 40);
+    }
+    let end = Instant::now() + Duration::from_secs(20);
+    while files() > before && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(files() <= before, "{} files of memory, of which there were {before}", files());
+    drop(control);
+    program.signal(rustix::process::Signal::TERM);
+    assert_eq!(program.wait(20).code(), Some(0));
+}
+
 /// A client of the control socket.
 struct Control(std::io::BufReader<std::os::unix::net::UnixStream>);
 

@@ -131,6 +131,33 @@ impl Buffers {
         Ok(())
     }
 
+    /// Takes over the pools of a lane that has ended. Rings of ports still hold buffers of them, and
+    /// a pool lasts as long as any of its buffers is out: with pools of its own for each of many
+    /// configurations, a router whose ports move few packets would keep those of all. What is above
+    /// this lane's limit stays behind, as all does if receive queues were promised more than that.
+    pub fn inherit(&mut self, old: &mut Buffers) {
+        let mut have = 0;
+        let limit = self.limit;
+        let mut fits = |pool: &Pool| {
+            let fits = pool.capacity() <= limit - have;
+            have += if fits { pool.capacity() } else { 0 };
+            fits
+        };
+        let promised = self.reserved.max(FIRST.min(self.limit));
+        let is_enough = old.pools[0].capacity() >= promised && fits(&old.pools[0]);
+        if !is_enough || !self.dma.is_same(&old.dma) {
+            return;
+        }
+        let further = old.pools.split_off(1);
+        // The lane that has ended keeps the pools that this one began with.
+        std::mem::swap(&mut self.pools, &mut old.pools);
+        for pool in further {
+            let owner = if fits(&pool) { &mut self.pools } else { &mut old.pools };
+            owner.push(pool);
+        }
+        self.full = have >= self.limit;
+    }
+
     /// A buffer with an empty packet and nothing known of it.
     #[inline]
     pub fn alloc(&mut self) -> Option<Packet> {
@@ -254,5 +281,28 @@ mod tests {
         buffers.reserve(4096);
         buffers.provide().expect("memory");
         assert!(buffers.main().capacity() >= FIRST - 1 + 4096);
+    }
+    #[test]
+    fn pools_are_inherited_up_to_the_limit() {
+        let dma = Dma::new(memory::Options { backing: memory::Backing::Memfd, ..Default::default() });
+        let capacities = |buffers: &Buffers| buffers.pools.iter().map(Pool::capacity).collect::<Vec<_>>();
+        let mut old = Buffers::new(&dma, 1 << 16, 1).expect("memory");
+        let held: Vec<Packet> = (0..3 * FIRST).filter_map(|_| old.alloc()).collect();
+        assert_eq!(capacities(&old), [FIRST, FIRST, 2 * FIRST]);
+        let mut next = Buffers::new(&dma, 2 * FIRST, 1).expect("memory");
+        next.inherit(&mut old);
+        assert_eq!((capacities(&next), capacities(&old)), (vec![FIRST; 2], vec![FIRST, 2 * FIRST]));
+        assert!(next.alloc().is_none(), "all are out, and the limit is reached");
+        drop(held);
+        assert_eq!((next.usage(), old.usage()), ((0, 2 * FIRST), (0, 3 * FIRST)));
+        // One that has promised more keeps its own, and so does one in other memory.
+        let mut more = Buffers::new(&dma, 1 << 16, 1).expect("memory");
+        more.reserve(2 * FIRST);
+        more.provide().expect("memory");
+        more.inherit(&mut next);
+        assert_eq!(capacities(&next), [FIRST; 2]);
+        let other = Dma::new(memory::Options { backing: memory::Backing::Memfd, ..Default::default() });
+        Buffers::new(&other, 1 << 16, 1).expect("memory").inherit(&mut next);
+        assert_eq!(capacities(&next), [FIRST; 2]);
     }
 }

@@ -28,7 +28,7 @@ use crate::run::shared::{Parts, Shared};
 pub struct Router {
     pub(crate) lanes: Vec<Lane>,
     pub(crate) shared: Arc<Shared>,
-    cores: Vec<usize>,
+    pub(super) cores: Vec<usize>,
     begun: bool,
     warnings: Vec<Problem>,
     /// Dropped after the elements that use them.

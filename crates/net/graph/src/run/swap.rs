@@ -30,6 +30,12 @@ impl Router {
     pub fn take_over(&mut self, old: &mut Router) {
         old.finish();
         old.lanes.iter_mut().for_each(|lane| crate::run::fused::dissolve_all(&mut lane.slots));
+        for (lane, old_lane) in self.lanes.iter_mut().zip(&mut old.lanes) {
+            // Memory is near the core that it was made for.
+            if self.cores.get(lane.id) == old.cores.get(lane.id) {
+                lane.buffers.inherit(&mut old_lane.buffers);
+            }
+        }
         for index in in_phases(&self.shared.plan.elements) {
             let planned = &self.shared.plan.elements[index];
             let name = planned.name.strip_suffix(CONTINUED).unwrap_or(&planned.name);
