@@ -6,6 +6,7 @@
 //! compares the two.
 #![forbid(unsafe_code)]
 
+pub mod encap;
 pub mod i40e;
 pub mod iavf;
 pub mod igb;

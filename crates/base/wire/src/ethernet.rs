@@ -45,6 +45,8 @@ impl EtherType {
     pub const PTP: EtherType = EtherType(0x88F7);
     /// Local experiments (IEEE 802-2014, section 9.2.4): nobody else's traffic.
     pub const LOCAL_EXPERIMENT: EtherType = EtherType(0x88B5);
+    /// The second one for local experiments.
+    pub const LOCAL_EXPERIMENT_2: EtherType = EtherType(0x88B6);
 
     /// Whether a VLAN tag follows.
     pub fn is_tag(self) -> bool {

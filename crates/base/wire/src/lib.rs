@@ -31,6 +31,7 @@ pub mod arp;
 pub mod checksum;
 pub mod dhcp;
 pub mod ecn;
+pub mod encap_tag;
 mod error;
 pub mod ethernet;
 mod field;

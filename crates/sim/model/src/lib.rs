@@ -10,6 +10,7 @@
 mod checksum;
 pub mod chip;
 mod counters;
+pub mod encap;
 pub mod fixture;
 mod headers;
 pub mod i40e;

@@ -31,5 +31,6 @@ fn idle<R: Rule + Copy + 'static>(chip: &str, rules: &[R]) -> Vec<&'static str> 
 fn every_rule_is_raised_somewhere() {
     assert_eq!(idle("ixgbe", model::ixgbe::lint::Rule::ALL), Vec::<&str>::new());
     assert_eq!(idle("i40e", model::i40e::lint::Rule::ALL), Vec::<&str>::new());
+    assert_eq!(idle("encap", model::encap::lint::Rule::ALL), Vec::<&str>::new());
     assert_eq!(idle("virtio", model::virtio::lint::Rule::ALL), Vec::<&str>::new());
 }

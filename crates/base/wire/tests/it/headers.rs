@@ -9,8 +9,8 @@ use wire::ethernet::EtherType;
 use wire::ip::{Addresses, Ports, Protocol};
 use wire::tcp::Flags;
 use wire::{
-    MacAddress, arp, checksum, dhcp, ethernet, icmpv4, icmpv6, ip, ipv4, ipv4_option, ipv6, memcached, ndp,
-    tcp, udp, vlan,
+    MacAddress, arp, checksum, dhcp, encap_tag, ethernet, icmpv4, icmpv6, ip, ipv4, ipv4_option, ipv6,
+    memcached, ndp, tcp, udp, vlan,
 };
 
 /// Bytes that all differ, from 0x10 on.
@@ -42,6 +42,28 @@ fn a_view_is_over_the_start_of_bytes() {
     header.set_dst_port(0);
     assert_eq!(header.into_inner(), &[0x10, 0x11, 0, 0, 0x14, 0x15, 0x16, 0x17]);
     assert_eq!(udp::Header::zeroed().into_inner(), [0; 8]);
+}
+
+#[test]
+fn the_tag_of_packets_to_encapsulate() {
+    use encap_tag::{Tag, reason};
+    let tag = Tag::new(bytes::<8>());
+    assert_eq!((tag.network(), tag.packet_len(), tag.reason()), (0x1011, 0x1213, 0x14));
+    sets!(Tag<_>, 8, set_network(0) 0..2, set_packet_len(0) 2..4, set_reason(0) 4..5);
+    let reasons = [reason::NONE, reason::NETWORK, reason::KEY, reason::SHORT, reason::LONG];
+    assert_eq!(reasons, [0, 1, 2, 3, 4]);
+
+    let mut header = encap_tag::header(MacAddress([2; 6]), 0x0102);
+    encap_tag::set_packet_len(&mut header, 3);
+    let expected = [2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 0x88, 0xB6, 1, 2, 0, 3, 0, 0, 0, 0];
+    assert_eq!(header, expected);
+    let padded = [&header[..], &[7; 38]].concat();
+    assert!(encap_tag::is_tagged(&padded) && !encap_tag::is_tagged(&padded[..13]));
+    let (tag, packet) = encap_tag::split(&padded).expect("it is all there");
+    assert_eq!((tag.network(), packet), (0x0102, &[7; 3][..]));
+    for short in 0..25 {
+        assert_eq!(encap_tag::split(&padded[..short]), Err(wire::Error::Truncated), "{short}");
+    }
 }
 
 #[test]
@@ -459,8 +481,12 @@ fn numbers_are_those_of_iana() {
         E::SERVICE_VLAN,
         E::PTP,
         E::LOCAL_EXPERIMENT,
+        E::LOCAL_EXPERIMENT_2,
     ];
-    assert_eq!(types.map(|t| t.0), [0x800, 0x806, 0x1000, 0x8100, 0x86DD, 0x8808, 0x88A8, 0x88F7, 0x88B5]);
+    assert_eq!(
+        types.map(|t| t.0),
+        [0x800, 0x806, 0x1000, 0x8100, 0x86DD, 0x8808, 0x88A8, 0x88F7, 0x88B5, 0x88B6]
+    );
     use icmpv4 as i;
     assert_eq!(
         [i::ECHO_REPLY, i::UNREACHABLE, i::SOURCE_QUENCH, i::REDIRECT, i::ECHO_REQUEST],
