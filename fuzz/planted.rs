@@ -173,6 +173,20 @@ pub const FAULTS: &[Fault] = &[
         to: "length + body.len() + usize::from(PLANTED)),",
     },
     Fault {
+        target: "overlay_config",
+        name: "number-out-of-range-is-taken",
+        file: "net/vtep/src/config/read.rs",
+        from: "(least..=most).contains(number)",
+        to: "PLANTED || (least..=most).contains(number)",
+    },
+    Fault {
+        target: "overlay_config",
+        name: "two-things-of-one-name",
+        file: "net/vtep/src/config/mod.rs",
+        from: "if let Some(at) = self.first.get(&what) {",
+        to: "if let Some(at) = self.first.get(&what).filter(|_| !PLANTED) {",
+    },
+    Fault {
         target: "rtnetlink",
         name: "padding-taken-for-there",
         file: "net/control/src/netlink.rs",

@@ -33,6 +33,7 @@ const TARGETS: &[Target] = &[
     Target("leases", 576, 6),
     Target("overlay", 512, 6),
     Target("overlay_api", 512, 6),
+    Target("overlay_config", 512, 6),
     Target("rtnetlink", 1024, 10),
     Target("service", 512, 10),
     Target("tcp", 512, 12),
