@@ -224,10 +224,6 @@ impl Ports {
     }
 }
 
-fn join(model: &'static Model, cable: Cable, mac: [u8; 6]) -> Result<(bus::Pci, Handle), Failure> {
-    Ok(InProcess::new(model.open(&Setup { mac, ..Setup::default() }, cable)?))
-}
-
 /// Finds and starts the ports, until `stop` says that nobody wants them.
 pub fn ports(names: &[&str], options: &PortOptions, stop: &Arc<AtomicBool>) -> Result<Ports, Failure> {
     let each: Vec<(&str, &port::Options)> = names.iter().map(|name| (*name, &options.open.0)).collect();
@@ -383,17 +379,22 @@ fn await_links(ports: &[Box<dyn Port>], stop: &AtomicBool) -> Result<(), Failure
     Ok(())
 }
 
-/// A port's name, taken apart: a port of [`ports`], or a model in this process.
+/// A port's name, taken apart: a port of [`ports`], or a model in this process, with entries of its
+/// table of tunnels and its wire.
 enum Wanted {
     Port(Name),
-    Model(&'static Model, Box<wire::Spec>),
+    Model(&'static Model, Option<u32>, Box<wire::Spec>),
 }
 
 impl Wanted {
     fn parse(name: &str) -> Result<Wanted, Failure> {
         if let Some(model) = name.strip_prefix("model:") {
-            let (model, wire) = model.split_once(",wire=").unwrap_or((model, "loop"));
-            return Ok(Wanted::Model(Model::named(model)?, Box::new(wire.parse()?)));
+            let (named, wire) = model.split_once(",wire=").unwrap_or((model, "loop"));
+            let (model, entries) = named.split_once(",encap-offload=").unzip();
+            let entries = entries.map(|entries: &str| entries.parse()).transpose();
+            let entries = entries.map_err(|_| Failure::usage(format!("{name}: how many entries?")))?;
+            let model = Model::named(model.unwrap_or(named))?;
+            return Ok(Wanted::Model(model, entries, Box::new(wire.parse()?)));
         }
         let name = name.parse::<Name>();
         name.map(Wanted::Port).map_err(|error| Failure::usage(error.to_string()).fix(instead_of(&error.0)))
@@ -445,7 +446,7 @@ pub fn forms() -> String {
 pub fn model_form() -> (String, String) {
     let names: Vec<String> = MODELS.iter().map(|model| format!("model:{}", model.name)).collect();
     let about = format!("a device model in this process; {} likewise", names[1..].join(", "));
-    (format!("{}[,wire=WIRE]", names[0]), about)
+    (format!("{}[,encap-offload=ENTRIES][,wire=WIRE]", names[0]), about)
 }
 
 /// The devices, and what comes with them. Nothing is touched before all names
@@ -459,7 +460,7 @@ fn devices(names: &[&str], stop: &Arc<AtomicBool>) -> Result<(Vec<Found>, Extras
     }
     let mut plugs = Vec::new();
     for name in &parsed {
-        if let Wanted::Model(_, spec) = name {
+        if let Wanted::Model(.., spec) = name {
             plugs.push(Plug { spec: (**spec).clone(), mac: testbed::ixgbe::mac(plugs.len() as u8) });
         }
     }
@@ -484,9 +485,10 @@ fn devices(names: &[&str], stop: &Arc<AtomicBool>) -> Result<(Vec<Found>, Extras
                 }
                 found
             }
-            Wanted::Model(model, _) => {
+            Wanted::Model(model, encap, _) => {
                 let (cable, plug) = plugged.next().expect("a plug was made for each model");
-                let (pci, handle) = join(model, cable, plug.mac)?;
+                let setup = Setup { mac: plug.mac, encap, ..Setup::default() };
+                let (pci, handle) = InProcess::new(model.open(&setup, cable)?);
                 extras.models.push((devices.len(), handle));
                 Found::Pci(pci)
             }

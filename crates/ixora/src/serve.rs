@@ -23,6 +23,10 @@ use crate::janitor::{CleanUp, Janitor};
 use crate::rate::duration;
 use crate::{Failure, signal};
 
+/// Entries of a table of tunnels where no number is given, and at most.
+const USUAL_ENTRIES: &str = "4096";
+const MOST_ENTRIES: i64 = 1 << 20;
+
 #[derive(Args, Debug)]
 pub struct Arguments {
     #[arg(help = format!("The chip: {}", models::names("or")))]
@@ -44,6 +48,11 @@ pub struct Arguments {
     pub vfs: usize,
     #[arg(long, value_name = "WORDS", help = format!("What the firmware tells (xl710), where that is not the usual: {FIRMWARE_WORDS}"))]
     pub firmware: Option<FirmwareSetup>,
+    /// A table of tunnels' headers beside the chip, by which it puts packets into tunnels itself, with
+    /// room for so many entries (no real chip has it: decision 30).
+    #[arg(long, value_name = "ENTRIES", num_args = 0..=1, default_missing_value = USUAL_ENTRIES,
+        value_parser = clap::value_parser!(u32).range(1..=MOST_ENTRIES), conflicts_with = "vhost_user")]
+    pub encap_offload: Option<u32>,
     /// Let drivers map no registers: every access comes to the model, in order.
     /// Slower, but counters in the queues' registers clear when they are read.
     #[arg(long)]
@@ -211,7 +220,8 @@ fn endpoints(arguments: &Arguments, model: &'static Model) -> Result<(Vec<Endpoi
     for ((socket, plug), cable) in sockets.iter().zip(&plugs).zip(cables) {
         let trust = if arguments.allow_unsealed { Trust::Peer } else { Trust::Hostile };
         let (mac, device_id, vfs) = (plug.mac, arguments.device_id, arguments.vfs);
-        let setup = Setup { mac, device_id, trust, fault, vfs, firmware: arguments.firmware };
+        let (encap, firmware) = (arguments.encap_offload, arguments.firmware);
+        let setup = Setup { mac, device_id, trust, fault, vfs, encap, firmware };
         let (device, vfs) = model.open_with_vfs(&setup, cable)?;
         let sockets = std::iter::once(socket.clone()).chain(arguments.vf_sockets(socket));
         for (socket, mut device) in sockets.zip(std::iter::once(device).chain(vfs)) {

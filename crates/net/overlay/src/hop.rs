@@ -4,7 +4,7 @@
 use std::hash::{Hash, Hasher};
 
 use memory::Packet;
-use port::Reason;
+use port::{EncapHeaders, Reason};
 use wire::outer::PerPacket;
 use wire::tunnel::{gre, nsh};
 use wire::{Inner, checksum, ecn, ip, ipv4, ipv6, udp};
@@ -169,6 +169,21 @@ impl Ready {
     #[inline]
     pub(crate) fn header_len(&self, inner: &Inner) -> usize {
         self.headers(inner, self.layer).len()
+    }
+
+    /// The headers for a NIC that puts them in front of packets: of frames, IPv4 packets and packets
+    /// with a network service header, and of IPv6 packets. `None` of what a NIC does not do.
+    pub(crate) fn nic_headers(&self) -> Option<[EncapHeaders; 2]> {
+        if self.finish.gre.is_some() {
+            return None;
+        }
+        let mask = if self.inherits_dscp { u8::MAX } else { ecn::MASK };
+        let Finish { length, udp_checksum, .. } = self.finish;
+        let headers = |which: usize| {
+            let template = Template::new(&self.headers[which], self.shapes[which]);
+            template.for_nic(mask, length, udp_checksum, self.max_len)
+        };
+        Some([headers(0), headers(1)])
     }
 
     #[inline(always)]

@@ -78,6 +78,7 @@ pub struct Overlay {
     /// Ethernet segments behind networks' ports.
     pub(crate) segments: Rib<Exact, Segment>,
     rewritten: u64,
+    pub(crate) version: u64,
 }
 
 impl Default for Overlay {
@@ -108,6 +109,7 @@ impl Overlay {
             ends: Rib::new(),
             segments: Rib::new(),
             rewritten: 0,
+            version: 0,
         }
     }
 
@@ -149,6 +151,7 @@ impl Overlay {
         self.ports.publish();
         self.published_locals.publish();
         self.tunnels.free_released();
+        self.version += 1;
     }
 
     /// Adds a virtual network.

@@ -3,7 +3,7 @@
 //! header lies in headroom that nobody reads; and what differs between packets.
 
 use memory::Packet;
-use port::Reason;
+use port::{EncapHeaders, EncapPatch, Reason};
 use wire::ip::Addresses;
 use wire::outer::PerPacket;
 use wire::{flow, ipv4, ipv6, udp};
@@ -71,6 +71,51 @@ impl<'a> Template<'a> {
     #[inline(always)]
     pub(crate) fn len(&self) -> usize {
         usize::from(self.shape.len)
+    }
+
+    /// The headers as a NIC takes them that puts them in front of packets of `max_len` bytes at most.
+    /// `mask` has the bits of a packet's traffic class that it shows outside; a length of the
+    /// tunnel's own has a place, and bytes that it does not count.
+    pub(crate) fn for_nic(
+        &self,
+        mask: u8,
+        length: Option<(u8, u8)>,
+        udp_checksum: bool,
+        max_len: u16,
+    ) -> EncapHeaders {
+        let Shape { len, network, udp, is_v6 } = self.shape;
+        let (ip, udp_at) = (len - network, len - udp);
+        let at = |header: u8, field: usize| header + field as u8; // within the headers
+        let mut patches = match is_v6 {
+            true => vec![
+                EncapPatch::Length {
+                    at: at(ip, ipv6::offset::PAYLOAD_LEN),
+                    more: u16::from(network) - ipv6::HEADER_LEN as u16,
+                },
+                EncapPatch::ClassV6 { at: ip, mask },
+                EncapPatch::Label { at: ip },
+            ],
+            false => vec![
+                EncapPatch::Length { at: at(ip, ipv4::offset::TOTAL_LEN), more: network.into() },
+                EncapPatch::Number { at: at(ip, ipv4::offset::IDENTIFICATION) },
+                EncapPatch::Class { at: at(ip, ipv4::offset::TRAFFIC_CLASS), mask },
+            ],
+        };
+        if udp != 0 {
+            patches.push(EncapPatch::Length { at: at(udp_at, udp::offset::LEN), more: udp.into() });
+            patches.push(EncapPatch::Port { at: at(udp_at, udp::offset::SRC_PORT) });
+        }
+        let own = length.map(|(at, uncounted)| EncapPatch::Length { at, more: (len - uncounted).into() });
+        patches.extend(own);
+        if !is_v6 {
+            let (from, count) = (ip, ipv4::HEADER_LEN as u8);
+            patches.push(EncapPatch::Checksum { at: at(ip, ipv4::offset::CHECKSUM), from, count });
+        }
+        if let Some(addresses) = self.addresses().filter(|_| udp_checksum) {
+            let pseudo = addresses.pseudo_header(wire::ip::Protocol::UDP, 0);
+            patches.push(EncapPatch::UdpChecksum { at: at(udp_at, udp::offset::CHECKSUM), pseudo });
+        }
+        EncapHeaders { bytes: self.bytes[MAX_HEADERS - usize::from(len)..].to_vec(), patches, max_len }
     }
 
     /// Where the UDP header begins, in bytes from the start of the first header.

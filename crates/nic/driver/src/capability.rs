@@ -8,7 +8,7 @@ const FIRST: u16 = 0x34;
 
 /// The offset of the first capability for which `wanted(id, offset)` holds. A
 /// chain that loops ends after as many as there can be.
-pub(super) fn find(pci: &Pci, mut wanted: impl FnMut(u8, u16) -> bool) -> Option<u16> {
+pub(crate) fn find(pci: &Pci, mut wanted: impl FnMut(u8, u16) -> bool) -> Option<u16> {
     let mut status = [0; 2];
     pci.read_config(STATUS, &mut status).ok()?;
     if u16::from_le_bytes(status) & STATUS_CAPABILITIES == 0 {

@@ -98,6 +98,16 @@ pub enum Error {
         /// How many were asked for.
         wanted: usize,
     },
+    /// The table of tunnels beside a device model did not do what it should.
+    #[error("{device}: the table of tunnels: {what} {value:#x}: the device or its server is wrong")]
+    Encap {
+        /// The device's name.
+        device: String,
+        /// What it did, and what the value is.
+        what: &'static str,
+        /// What was read.
+        value: u32,
+    },
     /// A table of the device is full.
     #[error("{device}: all {capacity} entries of {table} are in use")]
     TableFull {

@@ -6,6 +6,8 @@
 //! shared: link, filters, statistics, shutdown. Every wait has a limit, and an error
 //! names the register and the last value read.
 
+mod capability;
+mod encap;
 mod error;
 pub mod igb;
 pub mod igbvf;

@@ -43,11 +43,14 @@ pub enum Feature {
     KernelTimestamps,
     /// The port's queues are joined into rings of fixed buffers.
     FixedBuffers,
+    /// The device puts packets into tunnels by a table of its own. Of device models that are told
+    /// to have one; no NIC has it.
+    EncapOffload,
 }
 
 impl Feature {
     /// All of them, in the order of the table.
-    pub const ALL: [Feature; 17] = [
+    pub const ALL: [Feature; 18] = [
         Feature::RxChecksum,
         Feature::TxChecksum,
         Feature::TunnelChecksum,
@@ -65,6 +68,7 @@ impl Feature {
         Feature::Timestamps,
         Feature::KernelTimestamps,
         Feature::FixedBuffers,
+        Feature::EncapOffload,
     ];
 
     /// Its stable name, as `ixora info --json` has it.
@@ -87,6 +91,7 @@ impl Feature {
             Feature::Timestamps => "timestamps",
             Feature::KernelTimestamps => "kernel-timestamps",
             Feature::FixedBuffers => "fixed-buffers",
+            Feature::EncapOffload => "encap-offload",
         }
     }
 
@@ -112,6 +117,7 @@ impl Feature {
             Feature::FlowFilter => "Filters::add_flow",
             Feature::Timestamps | Feature::KernelTimestamps => "pcap (Options::timestamps)",
             Feature::FixedBuffers => "fwd --fixed-buffers (Options::fixed_buffers)",
+            Feature::EncapOffload => "offload = \"nic\" of an overlay's underlay (Port::encap_offload)",
         }
     }
 }

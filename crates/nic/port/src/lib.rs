@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod capability;
+mod encap;
 mod error;
 mod filters;
 mod flow;
@@ -26,6 +27,7 @@ pub mod software;
 mod stats;
 
 pub use capability::{Capabilities, Feature, Features, Limits, Offers, Support};
+pub use encap::{EncapHeaders, EncapLayer, EncapLimits, EncapNetwork, EncapOffload, EncapPatch};
 pub use error::{Error, OptionError, Result};
 pub use filters::Filters;
 pub use flow::{Flow, FlowTarget, Transport};
@@ -177,6 +179,10 @@ pub trait Port: Send + Any {
     }
     /// Its filter tables, if it has some.
     fn filters(&mut self) -> Option<&mut dyn Filters> {
+        None
+    }
+    /// Its table of tunnels' headers, once, if it has one.
+    fn encap_offload(&mut self) -> Option<Box<dyn EncapOffload>> {
         None
     }
     /// An error once the device is lost (unplugged, its server gone), and as long as somebody has

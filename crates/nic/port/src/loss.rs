@@ -92,6 +92,9 @@ reasons! {
     RxBadDescriptor "rx_bad_descriptor" Driver "received packets with an error, or whose descriptor made no sense";
     TxUnsendable "tx_unsendable" Driver "packets the device cannot send: too short, too long, too many segments";
     TxSpoofed "tx_spoofed" Nic "frames from an address or of a VLAN that a virtual function may not send";
+    EncapNotGivenBack "encap_not_given_back" Nic "packets that a NIC's table of tunnels had no room to give back";
+    EncapMalformed "encap_malformed" Nic "frames for a NIC's table of tunnels that end before their packet does";
+    EncapForeign "encap_foreign" Nic "received frames with the tag of a NIC's table of tunnels, which are the driver's alone";
     TxUnsent "tx_unsent" Driver "packets the device still had when their queue was closed";
     RxOversize "rx_oversize" Nic, Interface "received frames longer than the port was opened for";
     RxMalformed "rx_malformed" Interface "received frames or ring entries that made no sense";
@@ -139,7 +142,7 @@ reasons! {
     TxRingFull "tx_ring_full" Application "packets an application gave up because a transmit ring was full";
     OverlayUnknownNetwork "overlay_unknown_network" Overlay "packets to send of a virtual network that does not exist";
     OverlayNoKey "overlay_no_key" Overlay "packets to send that end before the identifier of their network";
-    OverlayUnknownKey "overlay_unknown_key" Overlay "packets to send whose identifier no entry of their network has";
+    OverlayUnknownKey "overlay_unknown_key" Overlay, Nic "packets to send whose identifier no entry of their network has";
     OverlayNoIp "overlay_no_ip" Overlay "packets to send that are no IP packets, in a network of IP packets";
     OverlayNoRoute "overlay_no_route" Overlay "packets to a tunnel's end to which there is no route";
     OverlayNoNeighbor "overlay_no_neighbor" Overlay "packets to a tunnel's end whose next hop has no known Ethernet address";

@@ -62,6 +62,7 @@ pub static DRIVERS: &[Driver] = &[
         shown_elsewhere: &[
             (Feature::VlanFilter, "driver_filter::only_vlans_that_were_let_in_pass_the_filter"),
             (Feature::Interrupts, "driver_interrupt::a_sleeper_misses_nothing_whenever_packets_come"),
+            (Feature::EncapOffload, "encap_offload::frames_are_those_that_software_makes"),
             (Feature::FixedBuffers, "driver_fixed::frames_cross_both_ways_in_order_and_changed"),
             (
                 Feature::Timestamps,
@@ -119,6 +120,7 @@ pub static DRIVERS: &[Driver] = &[
         shown_elsewhere: &[
             (Feature::VlanFilter, "i40e_driver::vlans_are_filtered_for_each_address"),
             (Feature::Interrupts, "i40e_driver::a_queue_wakes_who_sleeps_on_it"),
+            (Feature::EncapOffload, "encap_offload::frames_are_those_that_software_makes"),
             (Feature::FlowFilter, "i40e_flow::a_flow_comes_to_the_queue_that_it_is_led_to"),
         ],
     },
@@ -154,6 +156,7 @@ pub static DRIVERS: &[Driver] = &[
             ),
             (Feature::Segmentation, "virtio_offload::large_packets_are_cut_into_right_segments"),
             (Feature::VlanFilter, "virtio_control::only_vlans_that_were_added_pass"),
+            (Feature::EncapOffload, "encap_offload::frames_are_those_that_software_makes"),
             (Feature::RssTable, "virtio_rss::flows_come_to_another_queue_while_the_port_runs"),
             (Feature::Scatter, "virtio_sizes::long_frames_go_through_short_queues"),
             (Feature::Interrupts, "virtio_interrupt::a_packet_after_arming_wakes_and_none_else_does"),

@@ -5,10 +5,12 @@
 //! same whether a driver reaches it in this process or over a socket.
 
 mod config_window;
+mod edge;
 mod report;
 mod vectors;
 
 pub use config_window::ConfigWindow;
+pub(crate) use edge::Edge;
 pub use report::{DeviceReport, Finding, FindingPlace};
 pub use vectors::Vectors;
 
@@ -24,8 +26,8 @@ use model::chip::{DeviceFault, Rings, copy_word};
 use crate::view::{BarPages, View};
 use crate::wire::Cable;
 
-/// A model of a chip with a cable in its port.
-pub(crate) type BoxedChip = Box<dyn Chip<Cable>>;
+/// A model of a chip with what is at its port.
+pub(crate) type BoxedChip = Box<dyn Chip<Edge>>;
 
 /// The shape of a PCI function.
 #[derive(Clone, Debug)]
@@ -63,6 +65,8 @@ pub enum BarContent {
     RegisterWindow,
     /// The table and pending bits of MSI-X.
     MsixTable,
+    /// The registers of the table of tunnels (decision 30).
+    Encap,
 }
 
 impl Bar {
@@ -127,7 +131,7 @@ pub(crate) struct Parts {
     pub view: View,
     pub polled: Option<PolledPages>,
     pub vectors: Vectors,
-    pub cable: Cable,
+    pub edge: Edge,
     pub faults: Option<Box<dyn FaultHandle>>,
 }
 
@@ -153,7 +157,7 @@ impl std::fmt::Debug for Device {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Device")
             .field("chip", &self.parts.chip.name())
-            .field("wire", &self.parts.cable)
+            .field("wire", &self.parts.edge.cable)
             .finish()
     }
 }
@@ -188,22 +192,22 @@ impl Device {
     /// past, at the time of the step before. Packets moved.
     #[inline]
     pub fn step(&mut self, now_ns: u64) -> usize {
-        self.step_with(now_ns, |chip, cable, now_ns| chip.step(cable, now_ns))
+        self.step_with(now_ns, |chip, edge, now_ns| chip.step(edge, now_ns))
     }
 
     #[inline]
     fn step_with(
         &mut self,
         now_ns: u64,
-        step: impl FnOnce(&mut BoxedChip, &mut Cable, u64) -> usize,
+        step: impl FnOnce(&mut BoxedChip, &mut Edge, u64) -> usize,
     ) -> usize {
         let now_ns = now_ns.max(self.now_ns);
         self.now_ns = now_ns;
         if let Some(faults) = &self.parts.faults {
             faults.step();
         }
-        self.parts.cable.advance(now_ns);
-        let moved = step(&mut self.parts.chip, &mut self.parts.cable, now_ns);
+        self.parts.edge.cable.advance(now_ns);
+        let moved = step(&mut self.parts.chip, &mut self.parts.edge, now_ns);
         self.report.steps += 1;
         self.report.busy_steps += u64::from(moved > 0);
         self.report.packets += moved as u64;
@@ -238,7 +242,7 @@ impl Device {
     pub(crate) fn step_queue_by_clock(&mut self, clock_ns: u64, queue: usize) -> usize {
         self.follow_clock(clock_ns);
         let now_ns = clock_ns + self.ahead_ns;
-        self.step_with(now_ns, |chip, cable, now_ns| chip.step_queue(cable, now_ns, queue))
+        self.step_with(now_ns, |chip, edge, now_ns| chip.step_queue(edge, now_ns, queue))
     }
 
     /// Whether it is stepped by the machine's clock.
@@ -254,14 +258,20 @@ impl Device {
 
     /// The cable in its port.
     pub fn cable(&mut self) -> &mut Cable {
-        &mut self.parts.cable
+        &mut self.parts.edge.cable
     }
 
     /// What it counted so far.
     pub fn report(&mut self) -> DeviceReport {
         let owned = |(name, count): (&str, u64)| (name.to_owned(), count);
-        let counters = self.parts.chip.counters().into_iter().map(owned).collect();
-        let drops = self.parts.chip.drops().into_iter().filter(|&(_, count)| count > 0);
+        let encap = self.parts.edge.encap();
+        let (of_encap, lost, found): (Vec<_>, Vec<_>, Vec<_>) = match encap {
+            Some(encap) => (encap.counters().collect(), encap.drops().collect(), encap.findings()),
+            None => (Vec::new(), Vec::new(), Vec::new()),
+        };
+        let counters = self.parts.chip.counters().into_iter().chain(of_encap).map(owned).collect();
+        let drops = self.parts.chip.drops().into_iter().chain(lost).filter(|&(_, count)| count > 0);
+        let findings = self.parts.chip.findings().into_iter().chain(found);
         let vectors = self.parts.vectors.state();
         DeviceReport {
             chip: self.parts.chip.name().to_owned(),
@@ -271,8 +281,8 @@ impl Device {
             counters,
             drops: drops.map(owned).collect(),
             faults: self.parts.faults.as_ref().map(|faults| faults.counts()).unwrap_or_default(),
-            wire: self.parts.cable.stats(),
-            findings: self.parts.chip.findings().into_iter().map(Finding::from).collect(),
+            wire: self.parts.edge.cable.stats(),
+            findings: findings.map(Finding::from).collect(),
             ..self.report.clone()
         }
     }
@@ -366,6 +376,13 @@ impl Device {
             BarContent::MsixTable => {
                 data.copy_from_slice(&self.msix_table[offset as usize..][..data.len()]);
             }
+            BarContent::Encap => {
+                let Some(encap) = self.parts.edge.encap() else { return };
+                match <&mut [u8; 4]>::try_from(&mut *data) {
+                    Ok(word) if offset.is_multiple_of(4) => *word = encap.read(offset).to_le_bytes(),
+                    _ => encap.odd(offset, data.len()),
+                }
+            }
         }
     }
 
@@ -385,6 +402,13 @@ impl Device {
             },
             BarContent::MsixTable => {
                 self.msix_table[offset as usize..][..data.len()].copy_from_slice(data);
+            }
+            BarContent::Encap => {
+                let Some(encap) = self.parts.edge.encap() else { return };
+                match <[u8; 4]>::try_from(data) {
+                    Ok(word) if offset.is_multiple_of(4) => encap.write(offset, u32::from_le_bytes(word)),
+                    _ => encap.odd(offset, data.len()),
+                }
             }
         }
     }
@@ -419,6 +443,9 @@ impl Device {
     /// configuration space stays: VFIO restores it after a reset.
     pub(crate) fn reset(&mut self) {
         self.parts.chip.reset();
+        if let Some(encap) = self.parts.edge.encap() {
+            encap.reset();
+        }
         self.follow_bus_master();
         self.msix_table.fill(0);
         self.window_address = 0;
@@ -445,7 +472,7 @@ impl Device {
         self.parts.view.clear();
         self.parts.shape.config.reset();
         self.reset();
-        self.parts.cable.flush();
+        self.parts.edge.cable.flush();
     }
 
     pub(crate) fn map(&self, range: &bus::DmaRange<'_>) -> io::Result<()> {

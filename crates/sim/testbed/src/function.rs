@@ -7,11 +7,14 @@ use std::io;
 use model::Dma;
 use model::chip::WriteBackFormat;
 
-use crate::device::{BoxedChip, Device, FaultHandle, Parts, PolledPages, Shape, Vectors};
+use crate::device::{BoxedChip, Device, Edge, FaultHandle, Parts, PolledPages, Shape, Vectors};
 use crate::fault;
 use crate::fault::dma::{self, FaultyDma};
 use crate::view::{BarPages, Trust, View};
 use crate::wire::{self, Cable};
+
+/// Where the capability of the table of tunnels is in the configuration space.
+const ENCAP_AT: usize = 0x50;
 
 /// Part of a BAR that drivers poll: where it begins, and its bytes.
 type Area = (u32, u32);
@@ -27,6 +30,8 @@ pub(crate) trait Family {
     const BAR0: [u32; 2];
     /// What drivers poll in it, of the function and of a virtual function.
     const POLLED: [&[Area]; 2];
+    /// A BAR that is free for the registers of the table of tunnels.
+    const ENCAP_BAR: usize;
     /// How it writes descriptors back.
     const WRITE_BACK: WriteBackFormat;
 
@@ -35,6 +40,9 @@ pub(crate) trait Family {
 
     /// Faults of the device; those of the cable are its own.
     fn fault(&self) -> Option<fault::Spec>;
+
+    /// Entries of its table of tunnels, if it has one.
+    fn encap(&self) -> Option<u32>;
 
     /// The function's identity and BARs.
     fn shape(&self) -> Shape;
@@ -66,7 +74,12 @@ pub(crate) fn open<F: Family>(options: &F, cable: Cable, vfs: &[F::Slot]) -> io:
         _ => (options.chip(dma, shared, vfs, vectors.clone()), None),
     };
     let polled = Some(PolledPages { pages, areas: F::POLLED[0].to_vec() });
-    Ok(Device::new(Parts { chip, shape: options.shape(), view, polled, vectors, cable, faults }))
+    let shape = match options.encap() {
+        Some(_) => options.shape().with_encap(F::ENCAP_BAR, ENCAP_AT),
+        None => options.shape(),
+    };
+    let edge = Edge::new(cable, options.encap());
+    Ok(Device::new(Parts { chip, shape, view, polled, vectors, edge, faults }))
 }
 
 /// The function with so many virtual functions, [`Family::MOST_VFS`] at most.
@@ -87,6 +100,6 @@ fn open_vf<F: Family>(options: &F, slot: F::Slot) -> io::Result<Device> {
     let vectors = Vectors::default();
     let chip = F::vf(view.clone(), pages.clone(), slot, vectors.clone());
     let polled = Some(PolledPages { pages, areas: F::POLLED[1].to_vec() });
-    let (shape, cable) = (options.vf_shape(), wire::nowhere()?);
-    Ok(Device::new(Parts { chip, shape, view, polled, vectors, cable, faults: None }))
+    let (shape, edge) = (options.vf_shape(), Edge::new(wire::nowhere()?, None));
+    Ok(Device::new(Parts { chip, shape, view, polled, vectors, edge, faults: None }))
 }

@@ -51,6 +51,8 @@ pub struct Options {
     pub trust: Trust,
     /// Faults of the device; those of the cable are its own.
     pub fault: Option<fault::Spec>,
+    /// Entries of a table of tunnels beside the chip (decision 30), if it has one.
+    pub encap: Option<u32>,
     /// What its firmware tells.
     pub firmware: FirmwareSetup,
     /// The number on the card of its first virtual function: another than zero on a card's second port.
@@ -61,7 +63,7 @@ impl Options {
     /// An XL710 with QSFP+ cages and this address.
     pub fn with_mac(mac: [u8; 6]) -> Options {
         let (trust, firmware) = (Trust::default(), FirmwareSetup::default());
-        Options { mac, device_id: DEVICE_QSFP, trust, fault: None, firmware, first_vf: 0 }
+        Options { mac, device_id: DEVICE_QSFP, trust, fault: None, encap: None, firmware, first_vf: 0 }
     }
 
     /// The generation of the chip that the device id is of.
@@ -93,6 +95,7 @@ impl Family for Options {
     const MOST_VFS: usize = MOST_VFS;
     const BAR0: [u32; 2] = [BAR0_LEN, regs::iavf::BAR0_LEN];
     const POLLED: [&[(u32, u32)]; 2] = [&POLLED, &VF_POLLED];
+    const ENCAP_BAR: usize = 2;
     const WRITE_BACK: WriteBackFormat = write_back;
 
     fn trust(&self) -> Trust {
@@ -101,6 +104,10 @@ impl Family for Options {
 
     fn fault(&self) -> Option<fault::Spec> {
         self.fault
+    }
+
+    fn encap(&self) -> Option<u32> {
+        self.encap
     }
 
     fn shape(&self) -> Shape {

@@ -51,6 +51,8 @@ pub struct Options {
     pub trust: Trust,
     /// Faults of the device; those of the cable are its own.
     pub fault: Option<fault::Spec>,
+    /// Entries of a table of tunnels beside the chip (decision 30), if it has one.
+    pub encap: Option<u32>,
 }
 
 impl Options {
@@ -104,6 +106,7 @@ impl Family for Options {
     const MOST_VFS: usize = MOST_VFS;
     const BAR0: [u32; 2] = [REGISTERS, regs::ixgbevf::BAR0_LEN];
     const POLLED: [&[(u32, u32)]; 2] = [&POLLED, &VF_POLLED];
+    const ENCAP_BAR: usize = 3;
     const WRITE_BACK: WriteBackFormat = write_back;
 
     fn trust(&self) -> Trust {
@@ -112,6 +115,10 @@ impl Family for Options {
 
     fn fault(&self) -> Option<fault::Spec> {
         self.fault
+    }
+
+    fn encap(&self) -> Option<u32> {
+        self.encap
     }
 
     fn shape(&self) -> Shape {

@@ -30,7 +30,7 @@ use regs::ixgbe::{
 use wire::MacAddress;
 use wire::ethernet::{self, EtherType};
 
-use crate::device::{Device, Parts, PolledPages, Vectors};
+use crate::device::{Device, Edge, Parts, PolledPages, Vectors};
 use crate::ixgbe;
 use crate::view::{BarPages, Trust, View};
 use crate::wire::Cable;
@@ -81,7 +81,8 @@ pub fn open(mac: [u8; 6], frames: Vec<Vec<u8>>, cable: Cable) -> io::Result<Devi
     let pages = BarPages::new(ixgbe::REGISTERS)?;
     let chip = Box::new(Minimal::new(view.clone(), pages.clone(), mac, frames));
     let polled = Some(PolledPages { pages, areas: vec![(0, ixgbe::REGISTERS)] });
-    Ok(Device::new(Parts { chip, shape, view, polled, vectors: Vectors::default(), cable, faults: None }))
+    let edge = Edge::new(cable, None);
+    Ok(Device::new(Parts { chip, shape, view, polled, vectors: Vectors::default(), edge, faults: None }))
 }
 
 impl Minimal {
@@ -222,7 +223,7 @@ pub fn outline(len: usize) -> Vec<u8> {
     frame
 }
 
-impl Chip<Cable> for Minimal {
+impl Chip<Edge> for Minimal {
     fn name(&self) -> &'static str {
         "82599-minimal"
     }
@@ -236,12 +237,12 @@ impl Chip<Cable> for Minimal {
     }
 
     #[inline]
-    fn step(&mut self, _cable: &mut Cable, now_ns: u64) -> usize {
+    fn step(&mut self, _edge: &mut Edge, now_ns: u64) -> usize {
         self.step_some(None, now_ns)
     }
 
     #[inline]
-    fn step_queue(&mut self, _cable: &mut Cable, now_ns: u64, queue: usize) -> usize {
+    fn step_queue(&mut self, _edge: &mut Edge, now_ns: u64, queue: usize) -> usize {
         self.step_some(Some(queue), now_ns)
     }
 

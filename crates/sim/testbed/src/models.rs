@@ -64,6 +64,8 @@ pub struct Setup {
     pub fault: Option<fault::Spec>,
     /// How many virtual functions it has.
     pub vfs: usize,
+    /// Entries of a table of tunnels beside the chip (decision 30), if it has one.
+    pub encap: Option<u32>,
     /// What its firmware tells, if not the usual.
     pub firmware: Option<i40e::FirmwareSetup>,
 }
@@ -87,8 +89,8 @@ pub const MODELS: &[Model] = &[
         has_firmware: false,
         most_vfs: ixgbe::MOST_VFS,
         open: |setup, cable| {
-            let Setup { fault, trust, .. } = *setup;
-            let mut options = ixgbe::Options { fault, trust, ..ixgbe::Options::with_mac(setup.mac) };
+            let Setup { fault, trust, encap, .. } = *setup;
+            let mut options = ixgbe::Options { fault, trust, encap, ..ixgbe::Options::with_mac(setup.mac) };
             setup.device_id.into_iter().for_each(|id| options.set_device_id(id));
             ixgbe::open_with_vfs(&options, cable, setup.vfs)
         },
@@ -106,8 +108,8 @@ pub const MODELS: &[Model] = &[
         has_firmware: false,
         most_vfs: 0,
         open: |setup, cable| {
-            let Setup { fault, trust, .. } = *setup;
-            let options = virtio::Options { fault, trust, ..virtio::Options::with_mac(setup.mac) };
+            let Setup { fault, trust, encap, .. } = *setup;
+            let options = virtio::Options { fault, trust, encap, ..virtio::Options::with_mac(setup.mac) };
             Ok((virtio::open(&options, cable), Vec::new()))
         },
     },
@@ -128,10 +130,11 @@ pub const MODELS: &[Model] = &[
         has_firmware: true,
         most_vfs: i40e::MOST_VFS,
         open: |setup, cable| {
-            let Setup { mac, trust, device_id, fault, vfs, firmware } = *setup;
+            let Setup { mac, trust, device_id, fault, vfs, encap, firmware } = *setup;
             let firmware = firmware.unwrap_or_default();
             let device_id = device_id.unwrap_or(i40e::DEVICE_QSFP);
-            let options = i40e::Options { device_id, trust, fault, firmware, ..i40e::Options::with_mac(mac) };
+            let options =
+                i40e::Options { device_id, trust, fault, encap, firmware, ..i40e::Options::with_mac(mac) };
             i40e::open_with_vfs(&options, cable, vfs)
         },
     },

@@ -341,7 +341,7 @@ mod tests {
     use model::Chip;
 
     use super::*;
-    use crate::device::{Device, Parts, Vectors};
+    use crate::device::{Device, Edge, Parts, Vectors};
     use crate::view::{Trust, View};
     use crate::wire::Cable;
 
@@ -377,7 +377,7 @@ mod tests {
         own: AtomicU64,
     }
 
-    impl Chip<Cable> for Slow {
+    impl Chip<Edge> for Slow {
         fn name(&self) -> &'static str {
             "slow"
         }
@@ -385,7 +385,7 @@ mod tests {
             0
         }
         fn write(&mut self, _: u32, _: u32) {}
-        fn step(&mut self, _: &mut Cable, _: u64) -> usize {
+        fn step(&mut self, _: &mut Edge, _: u64) -> usize {
             miss_a_page();
             thread::sleep(2 * LONG_TURN);
             let is_own = thread::current().name() == Some("stand-in");
@@ -409,7 +409,7 @@ mod tests {
             view: View::new(Trust::Hostile),
             polled: None,
             vectors: Vectors::default(),
-            cable: Cable::open(&"sink".parse().unwrap()).unwrap(),
+            edge: Edge::new(Cable::open(&"sink".parse().unwrap()).unwrap(), None),
             faults: None,
         }));
         shared.set_attached(true);

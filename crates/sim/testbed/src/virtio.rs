@@ -13,7 +13,9 @@ use model::virtio::pci::{BAR_BYTES, Function, NOTIFY_MULTIPLIER, STRUCTURES, Str
 use regs::virtio::device;
 use regs::virtio::pci::capability;
 
-use crate::device::{Bar, BarContent, BoxedChip, ConfigWindow, Device, FaultHandle, Parts, Shape, Vectors};
+use crate::device::{
+    Bar, BarContent, BoxedChip, ConfigWindow, Device, Edge, FaultHandle, Parts, Shape, Vectors,
+};
 use crate::fault;
 use crate::fault::rings::{self, FaultyRingDma};
 use crate::view::{Trust, View};
@@ -29,6 +31,9 @@ const POWER_AT: usize = 0xA4;
 const PCIE_AT: usize = 0xAC;
 const CAPABILITIES: [usize; 4] = [0x40, 0x50, 0x64, 0x74];
 const WINDOW_AT: usize = 0x84;
+/// Where the registers of the table of tunnels are, and the capability that names them.
+const ENCAP_BAR: usize = 2;
+const ENCAP_AT: usize = 0xE8;
 
 /// What distinguishes one served virtio device from another.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +44,8 @@ pub struct Options {
     pub trust: Trust,
     /// Faults of the device; those of the cable are its own.
     pub fault: Option<fault::Spec>,
+    /// Entries of a table of tunnels beside the device (decision 30), if it has one.
+    pub encap: Option<u32>,
 }
 
 impl Options {
@@ -61,7 +68,12 @@ pub fn open(options: &Options, cable: Cable) -> Device {
         }
         _ => (Box::new(new(dma, options, count, &vectors)), None),
     };
-    Device::new(Parts { chip, shape: shape(count), view, polled: None, vectors, cable, faults })
+    let shape = match options.encap {
+        Some(_) => shape(count).with_encap(ENCAP_BAR, ENCAP_AT),
+        None => shape(count),
+    };
+    let edge = Edge::new(cable, options.encap);
+    Device::new(Parts { chip, shape, view, polled: None, vectors, edge, faults })
 }
 
 fn new<D: Dma>(dma: D, options: &Options, count: u16, vectors: &Vectors) -> Function<D> {

@@ -101,6 +101,11 @@ impl Extractor {
         if bits > 128 { None } else { Some(Extractor { offset, bits }) }
     }
 
+    /// Where they begin, in bytes from the packet's start.
+    pub const fn offset(self) -> u16 {
+        self.offset
+    }
+
     /// How many bits a key has.
     pub const fn bits(self) -> u8 {
         self.bits

@@ -33,6 +33,7 @@ pub(super) static INFO: ChipInfo = ChipInfo {
         Feature::Interrupts,
         Feature::HeadWriteback,
         Feature::FlowFilter,
+        Feature::EncapOffload,
     ],
     vectors: 1..PFINT_DYN_CTLN::COUNT + 1,
     ring: (64, 4096),

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use bus::Pci;
 use memory::Dma;
 use port::{
-    Capabilities, Counter, Feature, Features, FlowTable, Limits, Link, Offers, Options, PortStats, Reason,
-    Support,
+    Capabilities, Counter, EncapOffload, Feature, Features, FlowTable, Limits, Link, Offers, Options,
+    PortStats, Reason, Support,
 };
 
 use super::chip::{Chip, DROPPED, Device};
@@ -17,6 +17,7 @@ use super::layout::TxLayout;
 use super::scatter::scatters;
 use super::{fixed, rx::RxQueue, tx::TxQueue};
 use crate::Result;
+use crate::encap::Encap;
 
 /// The steps from power-on to the first packet, in the order in which a port takes
 /// them.
@@ -46,6 +47,8 @@ pub struct Port<C: Chip> {
     promiscuous: bool,
     /// Which queue a flow comes to.
     flows: FlowTable,
+    /// The table of tunnels that the device has, and whether somebody took it.
+    encap: Option<(Encap, bool)>,
     pub(super) all_multicast: bool,
     /// Multicast addresses that are received.
     pub(super) multicast: Vec<[u8; 6]>,
@@ -114,8 +117,9 @@ impl<C: Init> Port<C> {
         let (rx, tx) = (rx.into_iter().map(Some).collect(), tx.into_iter().map(Some).collect());
         let promiscuous = options.promiscuous;
         let flows = flows(&*chip, &options);
+        let encap = Encap::find(&chip.pci).map(|encap| (encap, false));
         let (all_multicast, multicast) = (false, vec![]);
-        Ok(Port { chip, mac, options, promiscuous, flows, all_multicast, multicast, rx, tx })
+        Ok(Port { chip, mac, options, promiscuous, flows, encap, all_multicast, multicast, rx, tx })
     }
 }
 
@@ -160,7 +164,8 @@ impl<C: Chip> Port<C> {
 
     /// Every counter of the device and its queues, since it was opened.
     pub fn counters(&self) -> Vec<Counter> {
-        self.chip.counters().into_iter().chain(self.chip.dropped()).collect()
+        let encap = self.encap.iter().flat_map(|(encap, _)| encap.counters());
+        self.chip.counters().into_iter().chain(self.chip.dropped()).chain(encap).collect()
     }
 
     /// Receives again after [`port::Port::stop`].
@@ -185,7 +190,8 @@ impl<C: Chip> port::Port for Port<C> {
         let options = &self.options;
         let (flow_filters, vectors) = (self.chip.flow_filters(), self.chip.vectors().len());
         let limits = Limits { flow_filters, vectors, ..limits::<C>() };
-        let features = features(C::INFO.features, options, vectors, self.chip.clock().is_some());
+        let has = (self.chip.clock().is_some(), self.encap.is_some());
+        let features = features(C::INFO.features, options, vectors, has);
         Capabilities {
             driver: C::DRIVER.to_owned(),
             rx_queues: options.rx_queues,
@@ -244,6 +250,11 @@ impl<C: Chip> port::Port for Port<C> {
         Some(self)
     }
 
+    fn encap_offload(&mut self) -> Option<Box<dyn EncapOffload>> {
+        let (encap, is_taken) = self.encap.as_mut()?;
+        (!std::mem::replace(is_taken, true)).then(|| encap.table())
+    }
+
     fn health(&self) -> port::Result<()> {
         let bus = self.chip.pci.health().and_then(|()| self.chip.attachment.health());
         bus.map_err(crate::Error::from)?;
@@ -273,8 +284,8 @@ pub(super) fn colons(mac: [u8; 6]) -> String {
 }
 
 /// The support of each feature that a chip has, in a port that was opened with these
-/// options, has so many interrupt vectors, and may have a clock.
-fn features(chip: &[Feature], options: &Options, vectors: usize, clock: bool) -> Features {
+/// options, has so many interrupt vectors, and may have a clock and a table of tunnels.
+fn features(chip: &[Feature], options: &Options, vectors: usize, (clock, encap): (bool, bool)) -> Features {
     let support = |feature: Feature| match feature {
         Feature::Interrupts if vectors == 0 => Support::No,
         Feature::Interrupts => Support::on_if(options.interrupts),
@@ -291,6 +302,8 @@ fn features(chip: &[Feature], options: &Options, vectors: usize, clock: bool) ->
         Feature::Timestamps => Support::on_if(options.timestamps),
         Feature::KernelTimestamps => Support::No, // no kernel is in the way
         Feature::FixedBuffers => Support::on_if(options.fixed_buffers),
+        Feature::EncapOffload if !encap => Support::No,
+        Feature::EncapOffload => Support::On,
     };
     chip.iter().map(|&feature| (feature, support(feature))).collect()
 }
@@ -303,7 +316,7 @@ mod tests {
     fn a_port_has_no_feature_that_its_chip_does_not_list() {
         let options = Options { vlan_strip: true, interrupts: true, rx_queues: 4, ..Options::default() };
         let few = [Feature::VlanStrip, Feature::Interrupts, Feature::HeadWriteback];
-        let features = features(&few, &options, 8, true);
+        let features = features(&few, &options, 8, (true, true));
         let can = Capabilities { features, ..Capabilities::default() };
         let on = Feature::ALL.into_iter().filter(|feature| can.support(*feature) == Support::On);
         assert_eq!(on.collect::<Vec<_>>(), [Feature::VlanStrip, Feature::Interrupts]);
@@ -314,10 +327,11 @@ mod tests {
     #[test]
     fn a_device_without_vectors_has_no_interrupts_and_without_a_clock_no_timestamps() {
         let options = Options { interrupts: true, timestamps: true, ..Options::default() };
-        let features = features(&Feature::ALL, &options, 0, false);
+        let features = features(&Feature::ALL, &options, 0, (false, false));
         let can = Capabilities { features, ..Capabilities::default() };
         assert_eq!(can.support(Feature::Interrupts), Support::No);
         assert_eq!(can.support(Feature::Timestamps), Support::No);
+        assert_eq!(can.support(Feature::EncapOffload), Support::No);
         assert_eq!(can.support(Feature::TxChecksum), Support::On);
     }
 }

@@ -33,6 +33,7 @@ pub(super) static INFO: ChipInfo = ChipInfo {
         Feature::HeadWriteback,
         Feature::Timestamps,
         Feature::FixedBuffers,
+        Feature::EncapOffload,
     ],
     vectors: 0..64,
     ring: (64, 4096),

@@ -4,7 +4,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 
 use port::{
-    Capabilities, Counter, Feature, Features, FlowTable, Limits, Link, Offers, Options, PortStats, Support,
+    Capabilities, Counter, EncapOffload, Feature, Features, FlowTable, Limits, Link, Offers, Options,
+    PortStats, Support,
 };
 use regs::virtio::feature::net;
 use regs::virtio::net::config as field;
@@ -14,6 +15,7 @@ use super::shared::{Shared, TABLE};
 use super::stats::QueueCounters;
 use super::{NAME, features};
 use crate::Result;
+use crate::encap::Encap;
 
 /// The most queue pairs: their number doubled and the control queue's fit the
 /// doorbell's 16 bits.
@@ -36,6 +38,8 @@ pub struct Virtio {
     pub(super) options: Options,
     /// Which queue a flow comes to, once it was changed.
     pub(super) flows: Option<FlowTable>,
+    /// The table of tunnels that the device has, and whether somebody took it.
+    pub(super) encap: Option<(Encap, bool)>,
     /// Buffers of one packet that every transmit queue sends.
     pub(super) tx_buffers: usize,
     pub(super) rx: Vec<Option<RxQueue>>,
@@ -66,6 +70,7 @@ impl Virtio {
             Feature::RssTable,
             Feature::Scatter,
             Feature::Interrupts,
+            Feature::EncapOffload,
         ];
         let counters = QueueCounters::sums(std::iter::empty()).into_iter().map(|counter| counter.name);
         Offers { limits, features, counters: counters.collect() }
@@ -101,6 +106,7 @@ impl Virtio {
         let mut counters = QueueCounters::sums(all_counters.iter().map(|counters| &**counters));
         let changes = self.shared.config_changes.load(Relaxed);
         counters.push(Counter::of("config_changes", changes, "changes of the device's configuration"));
+        counters.extend(self.encap.iter().flat_map(|(encap, _)| encap.counters()));
         counters
     }
 
@@ -164,6 +170,7 @@ impl port::Port for Virtio {
                 Feature::Interrupts,
                 if vectors == 0 { Support::No } else { Support::on_if(options.interrupts) },
             ),
+            (Feature::EncapOffload, if self.encap.is_some() { Support::On } else { Support::No }),
         ]);
         Capabilities {
             driver: NAME.to_owned(),
@@ -240,6 +247,11 @@ impl port::Port for Virtio {
 
     fn filters(&mut self) -> Option<&mut dyn port::Filters> {
         (self.shared.features & net::CTRL_RX != 0).then_some(self)
+    }
+
+    fn encap_offload(&mut self) -> Option<Box<dyn EncapOffload>> {
+        let (encap, is_taken) = self.encap.as_mut()?;
+        (!std::mem::replace(is_taken, true)).then(|| encap.table())
     }
 
     fn health(&self) -> port::Result<()> {

@@ -27,6 +27,7 @@ use super::shared::Shared;
 use super::split::Split;
 use super::transport::{Areas, Doorbell, Legacy, Modern, READY, Transport};
 use super::tx::{Abilities, MAX_PARTS, Tx};
+use crate::encap::Encap;
 use crate::{Error, Result};
 
 impl Virtio {
@@ -117,7 +118,9 @@ impl Virtio {
         };
         let tx_buffers = tx.iter().map(TxQueue::buffers).min().unwrap_or(1);
         let (rx, tx) = (rx.into_iter().map(Some).collect(), tx.into_iter().map(Some).collect());
-        let mut device = Virtio { shared, mac, addresses: vec![], flows: None, options, tx_buffers, rx, tx };
+        let encap = Encap::find(transport.pci()).map(|encap| (encap, false));
+        let (addresses, flows) = (vec![], None);
+        let mut device = Virtio { shared, mac, addresses, flows, encap, options, tx_buffers, rx, tx };
         device.begin(plan.pairs)?;
         device.check_health()?;
         Ok(device)

@@ -14,7 +14,6 @@
 //! Not here: receive offloads that merge segments, migration, and the counters
 //! that virtio 1.3 lets a device keep.
 
-mod capability;
 mod checksum;
 mod config;
 mod control;

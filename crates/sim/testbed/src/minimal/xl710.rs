@@ -19,7 +19,7 @@ use regs::i40e::{
 
 use super::registers::PolledRegisters;
 use super::rings::{Layout, Rings, Setup};
-use crate::device::{Device, Parts, PolledPages, Vectors};
+use crate::device::{Device, Edge, Parts, PolledPages, Vectors};
 use crate::i40e;
 use crate::view::{BarPages, Trust, View};
 use crate::wire::Cable;
@@ -74,7 +74,8 @@ pub fn open(mac: [u8; 6], frames: Vec<Vec<u8>>, cable: Cable) -> io::Result<Devi
     chip.show();
     let polled = Some(PolledPages { pages, areas: vec![(0, BAR0_LEN)] });
     let shape = i40e::shape(i40e::DEVICE_QSFP);
-    Ok(Device::new(Parts { chip, shape, view, polled, vectors: Vectors::default(), cable, faults: None }))
+    let edge = Edge::new(cable, None);
+    Ok(Device::new(Parts { chip, shape, view, polled, vectors: Vectors::default(), edge, faults: None }))
 }
 
 /// Whether a register is one that is looked at: those of queues that there are not are none, and
@@ -139,7 +140,7 @@ impl Minimal {
     }
 }
 
-impl Chip<Cable> for Minimal {
+impl Chip<Edge> for Minimal {
     fn name(&self) -> &'static str {
         "xl710-minimal"
     }
@@ -157,12 +158,12 @@ impl Chip<Cable> for Minimal {
     }
 
     #[inline]
-    fn step(&mut self, _cable: &mut Cable, now_ns: u64) -> usize {
+    fn step(&mut self, _edge: &mut Edge, now_ns: u64) -> usize {
         self.step_some(None, now_ns)
     }
 
     #[inline]
-    fn step_queue(&mut self, _cable: &mut Cable, now_ns: u64, queue: usize) -> usize {
+    fn step_queue(&mut self, _edge: &mut Edge, now_ns: u64, queue: usize) -> usize {
         self.step_some(Some(queue), now_ns)
     }
 

@@ -16,7 +16,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
 use super::*;
-use crate::device::{Device, Parts, Vectors};
+use crate::device::{Device, Edge, Parts, Vectors};
 use crate::serve::{EndpointReport, Options, Serving};
 use crate::stepper::Idle;
 use crate::view::{Trust, View};
@@ -64,7 +64,7 @@ impl Rings for Toy {
     }
 }
 
-impl Chip<Cable> for Toy {
+impl Chip<Edge> for Toy {
     fn name(&self) -> &'static str {
         "toy"
     }
@@ -72,7 +72,7 @@ impl Chip<Cable> for Toy {
         0
     }
     fn write(&mut self, _: u32, _: u32) {}
-    fn step(&mut self, _: &mut Cable, _: u64) -> usize {
+    fn step(&mut self, _: &mut Edge, _: u64) -> usize {
         0
     }
     fn reset(&mut self) {
@@ -103,7 +103,7 @@ fn serve() -> Served {
         view: View::new(Trust::Hostile),
         polled: None,
         vectors: Vectors::default(),
-        cable: Cable::open(&"sink".parse().unwrap()).unwrap(),
+        edge: Edge::new(Cable::open(&"sink".parse().unwrap()).unwrap(), None),
         faults: None,
     };
     let endpoint = Endpoint { socket: directory.path().join("s"), device: Device::new(parts) };

@@ -19,6 +19,7 @@ mod driver_offload;
 mod driver_port;
 mod driver_scatter;
 mod driver_timestamps;
+mod encap_offload;
 mod forward;
 mod hostile_admin;
 mod hostile_eventfd;

@@ -41,7 +41,7 @@ impl Legacy {
 
     /// With MSI-X enabled two vector registers push the configuration back.
     fn msix_enabled(&self) -> bool {
-        let found = super::super::capability::find(&self.pci, |id, _| id == CAPABILITY_MSIX);
+        let found = crate::capability::find(&self.pci, |id, _| id == CAPABILITY_MSIX);
         let Some(at) = found else { return false };
         let mut control = [0; 2];
         self.pci.read_config(at + 2, &mut control).is_ok() && u16::from_le_bytes(control) & MSIX_ENABLE != 0

@@ -7,8 +7,8 @@ use regs::virtio::pci::{CAPABILITY_VENDOR, NO_VECTOR, capability, common};
 
 use super::legacy::await_zero;
 use super::{Areas, Doorbell, Transport};
-use crate::Result;
-use crate::virtio::{Fault, capability as chain};
+use crate::virtio::Fault;
+use crate::{Result, capability as chain};
 
 /// A device by its modern interface.
 #[derive(Debug)]
