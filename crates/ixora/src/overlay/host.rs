@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use runtime::{Instant, Poller};
-use vtep::{Config, Control, Counters, InnerQueues, Lane, Totals, UnderlayQueues, channels};
+use vtep::{Config, Control, Counters, InnerQueues, Lane, Offload, Totals, UnderlayQueues, channels};
 use wire::MacAddress;
 
 use crate::Failure;
@@ -66,6 +66,7 @@ impl Host {
         let (channels, to_control, requests) = channels();
         let mut control = Control::new(&config.underlay, &macs, config.desired(&macs), channels, now_ns())?;
         let mut requests = Some(requests);
+        let nic = offload(&config, ports, below)?;
         let (mut counters, mut pollers) = (Vec::new(), Vec::<Box<dyn Poller>>::new());
         for queue in 0..queues {
             let (mut inner, mut underlay) = (Vec::new(), Vec::new());
@@ -81,15 +82,31 @@ impl Host {
                 let can = ports.list[below + n].capabilities();
                 underlay.push(UnderlayQueues::new(port, (mac, can), rx, tx));
             }
-            let (lane, shown) =
+            let (mut lane, shown) =
                 Lane::new(control.table(), inner, underlay, to_control.clone(), requests.take());
+            nic.iter().for_each(|nic: &Offload| lane.set_nic(nic.places()));
             pollers.push(Box::new(lane));
             counters.push(shown);
         }
         control.table().publish();
+        nic.into_iter().for_each(|nic| control.set_nic(nic));
         let macs = (first..below).map(|n| MacAddress(ports.mac(n))).collect();
         Ok((Host { config, macs, control, counters: Arc::new(Shown(counters)) }, pollers))
     }
+}
+
+/// The table of the NIC that is to put packets into tunnels, where the configuration wants it.
+fn offload(config: &Config, ports: &mut Ports, below: usize) -> Result<Option<Offload>, Failure> {
+    let Some(place) = config.underlay.iter().position(|port| port.offload) else { return Ok(None) };
+    let port = &mut ports.list[below + place];
+    let missing = || {
+        let name = &config.underlay[place].port;
+        Failure::new(format!("{name}: its NIC has no table of tunnels, and offload = \"nic\" asks for one"))
+            .fix("leave offload out; of a device model: --encap-offload")
+    };
+    let nic = port.encap_offload().ok_or_else(missing)?;
+    let networks = config.inner.iter().map(|inner| inner.network).collect();
+    Ok(Some(Offload::new(nic, place as u16, networks)?))
 }
 
 /// The time as controls have it.

@@ -27,7 +27,7 @@ type Series = (&'static str, &'static str, fn(&Totals) -> u64);
 type FarSeries = (&'static str, &'static str, fn(Count) -> u64);
 
 /// What each port counts.
-const COUNTED: [Series; 6] = [
+const COUNTED: [Series; 8] = [
     ("ixora_overlay_received_packets_total", "Frames that came by a port.", |t| t.received),
     ("ixora_overlay_received_bytes_total", "Bytes of frames that came by a port.", |t| t.received_bytes),
     ("ixora_overlay_forwarded_packets_total", "Frames that went into a tunnel or out of one.", |t| {
@@ -44,6 +44,16 @@ const COUNTED: [Series; 6] = [
         |t| t.answered,
     ),
     ("ixora_overlay_taken_total", "Answers of neighbours that were taken.", |t| t.taken),
+    (
+        "ixora_overlay_returned_packets_total",
+        "Packets that a NIC gave back, which had been forwarded to it and went by software.",
+        |t| t.returned,
+    ),
+    (
+        "ixora_overlay_given_back_packets_total",
+        "The packets that a NIC gave back, as frames of the underlay.",
+        |t| t.given_back,
+    ),
 ];
 
 /// All metrics of an endpoint, as Prometheus reads them.
@@ -117,6 +127,7 @@ fn of_endpoint(out: &mut String, host: &Host, table: &Overlay) {
         let _ = writeln!(out, "{name} {value}");
     };
     let program = host.control.program();
+    let nic = host.control.nic().unwrap_or_default();
     let gauges = [
         ("ixora_overlay_networks", "Virtual networks.", table.networks().count()),
         (
@@ -130,6 +141,12 @@ fn of_endpoint(out: &mut String, host: &Host, table: &Overlay) {
             table.unresolved().count(),
         ),
         ("ixora_overlay_places_refused", "Places whose value the table refused.", program.refused().len()),
+        ("ixora_overlay_nic_entries", "Entries in the table of an underlay's NIC.", nic.entries),
+        (
+            "ixora_overlay_nic_entries_without_room",
+            "Entries for which the table of an underlay's NIC has no room.",
+            nic.without_room,
+        ),
     ];
     for (name, help, value) in gauges {
         one(name, "gauge", help, value as u64);

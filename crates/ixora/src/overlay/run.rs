@@ -88,6 +88,9 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
                 if reload.swap(false, Ordering::Relaxed) {
                     apply(&mut host, &arguments.file, &macs);
                 }
+                if let Some(error) = host.control.nic_failure() {
+                    eprintln!("{error}\nsoftware puts all packets into tunnels from now on");
+                }
                 links.tell(&mut host.control, &mut said).iter().for_each(|sentence| eprintln!("{sentence}"));
                 if let Some(metrics) = &mut metrics {
                     let sources = followed.as_ref().map(|followed| &followed.sources);

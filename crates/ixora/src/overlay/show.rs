@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use control::{Key, Owner};
-use overlay::{Target, Usage};
+use overlay::{NicCounts, Target, Usage};
 use port::Reason;
 use serde::{Deserialize, Serialize};
 use vtep::{Sources, describe_target, describe_tunnel};
@@ -65,6 +65,16 @@ struct NextHop {
     mac: Option<String>,
 }
 
+/// What the NIC of an underlay's port has of the table.
+#[derive(Debug, Serialize, Deserialize)]
+struct Nic {
+    entries: usize,
+    /// Entries for which it has no room.
+    without_room: usize,
+    /// How often it was told all anew.
+    restored: u64,
+}
+
 /// What an endpoint answers.
 #[derive(Debug, Serialize, Deserialize)]
 struct State {
@@ -75,6 +85,8 @@ struct State {
     floods: Vec<Flood>,
     segments: Vec<SegmentShown>,
     next_hops: Vec<NextHop>,
+    /// Where a NIC puts packets into tunnels.
+    nic: Option<Nic>,
     /// What somebody wants and the table does not have, a sentence each.
     problems: Vec<String>,
     /// What was heard of the kernel, of FRR and of controllers.
@@ -124,6 +136,9 @@ pub fn run(arguments: &Show) -> Result<(), Failure> {
     println!("\n{:<10} {:<40} Ethernet address", "port", "next hop");
     for NextHop { port, address, mac } in &state.next_hops {
         println!("{port:<10} {address:<40} {}", mac.as_deref().unwrap_or("unresolved"));
+    }
+    if let Some(Nic { entries, without_room, restored }) = &state.nic {
+        println!("\nthe NIC has {entries} entries; {without_room} without room; told anew {restored} times");
     }
     state.problems.iter().for_each(|problem| println!("\nnot in the table: {problem}"));
     for side in ["networks", "underlay"] {
@@ -184,9 +199,14 @@ pub fn answer(host: &Host, sources: Option<&Sources>, limit: usize) -> String {
     let waiting = program.waiting().map(|key| format!("{key}: its network is not there"));
     let unresolved = sources.into_iter().flat_map(Sources::unresolved);
     let problems = refused.chain(waiting).chain(unresolved).take(limit).collect();
+    let nic = host.control.nic().map(|NicCounts { entries, without_room, restored }| Nic {
+        entries,
+        without_room,
+        restored,
+    });
     let control = sources.map_or(serde_json::Value::Null, Sources::status);
     let accounts = serde_json::to_value(accounts).unwrap_or_default();
-    let state = State { entries, more, floods, segments, next_hops, problems, control, accounts };
+    let state = State { entries, more, floods, segments, next_hops, nic, problems, control, accounts };
     serde_json::to_string_pretty(&state).unwrap_or_default()
 }
 

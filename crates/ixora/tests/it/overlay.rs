@@ -55,6 +55,49 @@ fn configuration(place: &std::path::Path) -> std::path::PathBuf {
     file
 }
 
+/// The NIC sends what it has an entry for, and software what it gives back: all frames are accounted for.
+#[test]
+fn a_nic_with_a_table_of_its_own_puts_packets_into_tunnels() {
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("overlay.toml");
+    let mut text = "[[underlay]]\nname = \"up\"\nport = \"model:82599,encap-offload=1,wire=sink\"\n\
+                    addresses = [\"192.0.2.1/24\"]\noffload = \"nic\"\n\
+                    neighbors = { \"192.0.2.2\" = \"02:00:00:00:00:02\" }\n"
+        .to_owned();
+    for (number, last) in [(100, "0b"), (200, "0c")] {
+        text += &format!(
+            "[[network]]\nnumber = {number}\nprotocol = \"vxlan\"\n\
+             inner = \"model:82599,wire=gen:rate=2k,dst=02:00:00:00:{last}:01+sink\"\n\
+             [[network.entry]]\nkey = \"02:00:00:00:{last}:01\"\nremote = \"192.0.2.2\"\n"
+        );
+    }
+    std::fs::write(&file, text).expect("a file");
+    let socket = place.path().join("control");
+    let command = format!("overlay run {} --control {} --json", file.display(), socket.display());
+    let endpoint = crate::common::start(place.path(), &command);
+    let mut state = serde_json::Value::Null;
+    crate::common::until("send by both", || {
+        let done = run(place.path(), &format!("overlay show {} --json", socket.display()));
+        state = if done.code() == Some(0) { done.json() } else { serde_json::Value::Null };
+        let forwarded = |n: usize| state["accounts"]["networks"][n]["forwarded"].as_u64();
+        forwarded(0) > Some(50) && forwarded(1) > Some(50)
+    });
+    assert_eq!(state["nic"], serde_json::json!({ "entries": 1, "without_room": 1, "restored": 0 }));
+    endpoint.signal(rustix::process::Signal::TERM);
+    let done = endpoint.wait(10);
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    let json = done.json();
+    let overlay = &json["overlay"];
+    assert_eq!((&overlay["balanced"], &overlay["drops"]), (&true.into(), &serde_json::json!({})), "{json:#}");
+    let count = |value: &serde_json::Value| value.as_u64().expect("a number");
+    assert_eq!(count(&overlay["networks"][0]["returned"]), 0, "the NIC has its entry: {json:#}");
+    let returned = count(&overlay["networks"][1]["returned"]);
+    assert!(returned > 50 && returned == count(&overlay["underlay"][0]["given_back"]), "{json:#}");
+    let ports = json["summary"]["ports"].as_array().expect("a list");
+    let sent = ports.iter().filter_map(|port| port["counters"]["encap_sent"].as_u64()).sum::<u64>();
+    assert!(sent > 50, "{json:#}");
+}
+
 /// A capture of frames to these stations.
 fn capture(place: &std::path::Path, stations: &[u8]) -> std::path::PathBuf {
     let path = place.join("inner.pcap");

@@ -11,13 +11,14 @@ use std::time::Duration;
 use control::api::Controlled;
 use control::{Change, Key, Owner, Program};
 use neighbor::{Address, Limits, Resolution, Resolver, Table};
-use overlay::{Overlay, Result};
+use overlay::{NicCounts, Overlay, Result};
 use wire::MacAddress;
 
 use crate::channels::{Channels, Frame};
 use crate::config::UnderlayPort;
 use crate::desired::Desired;
 use crate::held::{Changes, Held};
+use crate::offload::Offload;
 
 /// How often a next hop is asked for that does not answer (RFC 1122, section 2.3.2.1).
 const ASK_NS: i64 = 1_000_000_000;
@@ -59,6 +60,9 @@ pub struct Control {
     /// Next hops that answered. Nobody has a wish for one of these.
     known: BTreeMap<(u16, IpAddr), MacAddress>,
     look_ns: i64,
+    /// The NIC that has a table like this one, and what it said when it failed.
+    nic: Option<Offload>,
+    nic_failure: Option<port::Error>,
 }
 
 impl Control {
@@ -83,6 +87,8 @@ impl Control {
             last_asked: None,
             known: BTreeMap::new(),
             look_ns: i64::MIN,
+            nic: None,
+            nic_failure: None,
         };
         control.apply(desired, now_ns)?;
         Ok(control)
@@ -128,8 +134,33 @@ impl Control {
         let changes = self.held.apply(desired, now_ns)?;
         self.forget_named();
         self.held.table.publish();
+        self.tell_nic();
         self.look_ns = i64::MIN;
         Ok(changes)
+    }
+
+    /// Keeps the table of a NIC in step with this one from now on.
+    pub fn set_nic(&mut self, nic: Offload) {
+        self.nic = Some(nic);
+        self.tell_nic();
+    }
+
+    /// What the NIC holds, if there is one that does.
+    pub fn nic(&self) -> Option<NicCounts> {
+        self.nic.as_ref().map(Offload::counts)
+    }
+
+    /// Why the NIC holds nothing any more, once: software sends all from then on.
+    pub fn nic_failure(&mut self) -> Option<port::Error> {
+        self.nic_failure.take()
+    }
+
+    fn tell_nic(&mut self) {
+        let Some(nic) = &mut self.nic else { return };
+        if let Err(error) = nic.sync(&self.held.table) {
+            self.nic_failure = Some(error);
+            self.nic = None;
+        }
     }
 
     /// Notes whether the link of a port of the underlay is up. What goes by it is dropped by name
@@ -182,6 +213,7 @@ impl Control {
         };
         self.hear(now_ns());
         self.look(now_ns());
+        self.tell_nic();
         there
     }
 

@@ -22,6 +22,10 @@ pub struct Side {
     answered: AtomicU64,
     /// Answers of neighbours, which the control took.
     taken: AtomicU64,
+    /// Packets of networks that a NIC gave back; they were counted as forwarded before.
+    returned: AtomicU64,
+    /// Those packets as frames of the underlay.
+    given_back: AtomicU64,
     /// Dropped frames, by reason.
     drops: Vec<AtomicU64>,
 }
@@ -36,6 +40,8 @@ impl Default for Side {
             copies: AtomicU64::new(0),
             answered: AtomicU64::new(0),
             taken: AtomicU64::new(0),
+            returned: AtomicU64::new(0),
+            given_back: AtomicU64::new(0),
             drops,
         }
     }
@@ -68,6 +74,14 @@ impl Side {
 
     pub(crate) fn take(&self) {
         add(&self.taken, 1);
+    }
+
+    pub(crate) fn return_one(&self) {
+        add(&self.returned, 1);
+    }
+
+    pub(crate) fn give_back(&self) {
+        add(&self.given_back, 1);
     }
 
     pub(crate) fn lose(&self, reason: Reason) {
@@ -118,6 +132,10 @@ pub struct Totals {
     pub answered: u64,
     /// Answers of neighbours.
     pub taken: u64,
+    /// Packets that a NIC gave back, which had been forwarded to it and are sent by software.
+    pub returned: u64,
+    /// The same as frames that came from the NIC.
+    pub given_back: u64,
     /// Frames dropped, by name.
     pub drops: BTreeMap<&'static str, u64>,
 }
@@ -132,6 +150,8 @@ impl Totals {
         self.copies += load(&side.copies);
         self.answered += load(&side.answered);
         self.taken += load(&side.taken);
+        self.returned += load(&side.returned);
+        self.given_back += load(&side.given_back);
         for (reason, count) in Reason::ALL.iter().zip(&side.drops) {
             let count = load(count);
             if count > 0 {
@@ -149,7 +169,7 @@ impl Totals {
     /// name. Requests that were not sent were not received either.
     pub fn balances(&self) -> bool {
         let not_asked = self.drops.get(Reason::OverlayNotAsked.name()).copied().unwrap_or(0);
-        let ended = self.forwarded + self.answered + self.taken + self.dropped();
-        self.received + self.copies + not_asked == ended
+        let ended = self.forwarded + self.answered + self.taken + self.given_back + self.dropped();
+        self.received + self.copies + self.returned + not_asked == ended
     }
 }

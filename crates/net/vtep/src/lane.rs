@@ -16,8 +16,11 @@ use crate::channels::{Frame, ToControl};
 use crate::config::{Inner, UnderlayPort};
 use crate::counters::Counters;
 use crate::gateway::{Entered, Gateway};
+use crate::offload::NicPlaces;
+use offload::leave_to_nic;
 use send::Sending;
 
+mod offload;
 mod send;
 
 /// How often the control is told which stations were heard of: what is sent to a new one until then
@@ -135,6 +138,8 @@ pub struct Lane {
     tell: Duration,
     /// The time of this turn, since any moment.
     now: Duration,
+    /// Networks that the NIC of an underlay's port has.
+    nic: Option<Arc<NicPlaces>>,
 }
 
 impl Lane {
@@ -167,8 +172,14 @@ impl Lane {
             observed: Vec::with_capacity(MOST_OBSERVED),
             tell: Duration::ZERO,
             now: Duration::ZERO,
+            nic: None,
         };
         (lane, counters)
+    }
+
+    /// Leaves packets of networks to the NIC of an underlay's port that has these.
+    pub fn set_nic(&mut self, places: Arc<NicPlaces>) {
+        self.nic = Some(places);
     }
 
     /// Sends what the control asks for.
@@ -236,6 +247,10 @@ impl Lane {
             let kept = self.hand.len();
             batch.take_from(&mut self.hand, kept);
         }
+        if let Some(nic) = &self.nic {
+            let (layer, kept) = (inner.gateway.layer, &mut self.hand);
+            leave_to_nic((nic, place), layer, &mut self.underlay, counters, batch, (kept, pool));
+        }
         let mut sent = [Sent::Punt; Batch::MAX];
         self.sender.encapsulate(inner.network, batch, &mut sent);
         let (sender, underlay) = (&mut self.sender, &mut self.underlay[..]);
@@ -255,6 +270,13 @@ impl Lane {
         let mut became = [Received::Other; Batch::MAX];
         self.receiver.decapsulate(batch, &mut became);
         for (mut packet, became) in batch.drain().zip(became) {
+            if became == Received::Other && self.nic.is_some() {
+                match self.take_back(place, packet, pool) {
+                    Some(other) => packet = other,
+                    None => continue,
+                }
+            }
+            let counters = &self.counters.underlay[place];
             let lost = match became {
                 Received::Drop(reason) => {
                     counters.lose(reason);

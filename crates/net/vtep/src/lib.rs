@@ -19,6 +19,7 @@ mod explain;
 mod gateway;
 mod held;
 mod lane;
+mod offload;
 mod sources;
 
 pub use channels::{Channels, Frame, ToControl, channels};
@@ -31,4 +32,5 @@ pub use desired::{Desired, End, EndKey, Way};
 pub use explain::{Explanation, FloodCopy, FrameExplainer, describe_target, describe_tunnel, explain};
 pub use held::{At, Changes, Held};
 pub use lane::{InnerQueues, Lane, UnderlayQueues};
+pub use offload::{NicPlaces, Offload};
 pub use sources::{SourceError, Sources};

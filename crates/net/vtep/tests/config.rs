@@ -486,3 +486,21 @@ fn no_change_harms_the_reader(good: &str) {
         }
     }
 }
+
+#[test]
+fn one_port_of_the_underlay_may_leave_packets_to_its_nic() {
+    let with = |offload: &str| GOOD.replacen("vlan = 30", &format!("vlan = 30\noffload = {offload}"), 1);
+    let offload = |text: &str| Config::parse(text).unwrap().underlay[0].offload;
+    assert_eq!((offload(GOOD), offload(&with("'none'")), offload(&with("'nic'"))), (false, false, true));
+    assert_eq!(refused(&with("'chip'")).fix, "write \"nic\", \"none\"");
+    let second = "\n[[underlay]]\nname = 'b'\nport = 'tap:b'\naddresses = ['10.0.0.1/8']\noffload = 'nic'\n";
+    let error = refused(&(with("'nic'") + second));
+    assert!(
+        error.cause.starts_with("the port whose NIC puts packets into tunnels is there already"),
+        "{error}"
+    );
+    let router =
+        "[[underlay]]\nname = 'b'\nmac = '02:00:00:00:00:01'\naddresses = ['10.0.0.1/8']\noffload = 'nic'\n";
+    let error = Config::parse_for_router(router).unwrap_err();
+    assert_eq!((error.line, &error.fix[..]), (5, "leave offload out"));
+}

@@ -6,12 +6,13 @@ use overlay::{Port, Route};
 use toml_span::{Span, Value};
 use wire::MacAddress;
 
-use super::read::{Problem, Read, Table, number, parsed, text};
+use super::read::{Problem, Read, Table, number, parsed, text, word};
 use super::{Learn, Reading, parse_prefix};
 
 /// Bytes of an IP packet that a port carries where nothing is said.
 const USUAL_MTU: u16 = 1500;
-const PORT_KEYS: &[&str] = &["name", "port", "mac", "addresses", "mtu", "vlan", "neighbors", "link"];
+const PORT_KEYS: &[&str] =
+    &["name", "port", "mac", "addresses", "mtu", "vlan", "neighbors", "link", "offload"];
 const ROUTE_KEYS: &[&str] = &["to", "via", "port"];
 
 /// A port of the underlay.
@@ -31,6 +32,8 @@ pub struct UnderlayPort {
     pub vlan: Option<u16>,
     /// The kernel's device whose state, routes and neighbours are the port's.
     pub link: Option<String>,
+    /// Whether the port's NIC has the table as well and puts packets into tunnels.
+    pub offload: bool,
 }
 
 impl UnderlayPort {
@@ -65,6 +68,7 @@ impl Reading<'_> {
         let neighbors = table.get("neighbors", |value| self.neighbors(value))?.unwrap_or_default();
         self.config.desired.neighbors.extend(neighbors.into_iter().map(|(ip, mac)| ((place, ip), mac)));
         let link = self.link(&table)?;
+        let offload = self.offload(&table)?;
         self.config.underlay.push(UnderlayPort {
             name,
             port,
@@ -73,8 +77,23 @@ impl Reading<'_> {
             mtu: table.get("mtu", |value| number(value, 576, 9600))?.unwrap_or(USUAL_MTU),
             vlan: table.get("vlan", |value| number(value, 1, 4094))?,
             link,
+            offload,
         });
         Ok(())
+    }
+
+    /// Whether the port's NIC puts packets into tunnels, which one port's may.
+    fn offload(&mut self, table: &Table<'_, '_>) -> Read<bool> {
+        let offload = table.get("offload", |value| word(value, &[("nic", true), ("none", false)]))?;
+        let (offload, span) = (offload.unwrap_or(false), table.span_of("offload"));
+        if offload && !self.has_ports {
+            let cause = "ports are elements of the router here";
+            return Err(Problem::new(span, cause, "leave offload out"));
+        }
+        if offload {
+            self.once("the port whose NIC puts packets into tunnels".to_owned(), span)?;
+        }
+        Ok(offload)
     }
 
     /// The name of a port, where ports are named.
