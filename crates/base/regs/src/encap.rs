@@ -13,7 +13,7 @@ pub mod capability {
     pub const LEN: u16 = 2;
     /// A type, which is none of virtio's, whose drivers look here.
     pub const KIND: u16 = 3;
-    /// Four letters.
+    /// Four letters that no other capability has here.
     pub const SIGNATURE: u16 = 4;
     /// The BAR that has the registers.
     pub const BAR: u16 = 8;

@@ -16,14 +16,14 @@ pub struct EncapLimits {
     pub networks: usize,
     /// Places for headers.
     pub places: usize,
-    /// Entries.
+    /// Entries of all networks together.
     pub entries: usize,
 }
 
 /// What packets of a network are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EncapLayer {
-    /// Ethernet frames.
+    /// They are Ethernet frames.
     Ethernet,
     /// IP packets of both versions.
     Ip,
@@ -49,33 +49,33 @@ pub struct EncapNetwork {
 pub enum EncapPatch {
     /// Writes the packet's bytes and `more` as 16 bits.
     Length {
-        /// Where.
+        /// Where it is written.
         at: u8,
         /// What the length counts beside the packet.
         more: u16,
     },
     /// Writes how many packets were sent, 16 bits.
     Number {
-        /// Where.
+        /// Where it is written.
         at: u8,
     },
     /// Sets those bits of the packet's traffic class that are in the mask, in a byte.
     Class {
-        /// Where.
+        /// Where it is written.
         at: u8,
-        /// The mask.
+        /// The bits that it may set.
         mask: u8,
     },
     /// Likewise in the first 16 bits of an IPv6 header.
     ClassV6 {
         /// Where the IPv6 header begins.
         at: u8,
-        /// The mask.
+        /// The bits that it may set.
         mask: u8,
     },
     /// Writes the flow's number as a UDP source port.
     Port {
-        /// Where.
+        /// Where it is written.
         at: u8,
     },
     /// Writes the flow's number as the label of an IPv6 header.
@@ -85,7 +85,7 @@ pub enum EncapPatch {
     },
     /// Writes the Internet checksum of bytes of the headers.
     Checksum {
-        /// Where.
+        /// Where it is written.
         at: u8,
         /// Where the bytes begin.
         from: u8,
@@ -94,7 +94,7 @@ pub enum EncapPatch {
     },
     /// Writes the checksum of a UDP header and of all that follows.
     UdpChecksum {
-        /// Where.
+        /// Where it is written.
         at: u8,
         /// The sum of the pseudo header without the length.
         pseudo: u16,

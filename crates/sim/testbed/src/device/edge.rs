@@ -45,7 +45,7 @@ impl Edge {
         Edge { cable, encap: entries.map(|entries| Box::new(Encap::new(entries))) }
     }
 
-    /// The table.
+    /// The table, if there is one.
     pub(crate) fn encap(&mut self) -> Option<&mut Encap> {
         self.encap.as_deref_mut()
     }
