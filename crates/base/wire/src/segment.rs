@@ -1,7 +1,9 @@
-//! TCP segments that are longer than a frame, as stacks give them to NICs to be cut: the headers
-//! of each piece, a tunnel's in front of them too. Pieces differ in lengths, IPv4
-//! identifications, sequence numbers, checksums and flags: FIN and PSH are the last one's, CWR
-//! is the first one's (RFC 3168, section 6.1.2). An outer UDP header must have no checksum.
+//! TCP segments and UDP datagrams that are longer than a frame, as stacks give them to NICs to be
+//! cut: the headers of each piece, a tunnel's in front of them too. Pieces differ in lengths, IPv4
+//! identifications and checksums, those of TCP also in sequence numbers and flags: FIN and PSH are
+//! the last one's, CWR is the first one's (RFC 3168, section 6.1.2). Those of UDP are datagrams of
+//! their own (Linux's UDP_SEGMENT, udp(7)), no fragments of one. An outer UDP header must have no
+//! checksum.
 
 use crate::ethernet::{self, EtherType};
 use crate::ip::{LONGEST, Protocol};
@@ -11,7 +13,7 @@ use crate::{checksum, ipv4, ipv6, udp, vlan};
 /// Tags in front of an outer IP header, at most.
 const MAX_TAGS: usize = 2;
 
-/// Where the headers of a long segment stand that differ between its pieces, in bytes from the
+/// Where the headers of a long packet stand that differ between its pieces, in bytes from the
 /// start of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Long {
@@ -19,9 +21,10 @@ pub struct Long {
     outer: Option<(usize, Option<usize>)>,
     network: usize,
     transport: usize,
+    protocol: Protocol,
 }
 
-/// A piece of a long segment.
+/// A piece of a long packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
     /// How many there are in front of it.
@@ -37,32 +40,43 @@ pub struct Piece {
 }
 
 impl Long {
-    /// The segment whose headers are all of `headers`, with an IP header at `network` and a TCP
-    /// header at `transport`. `None` when they are not there, or the headers of a tunnel in
-    /// front of them are none that are known.
-    pub fn of(headers: &[u8], has_tunnel: bool, network: usize, transport: usize) -> Option<Long> {
+    /// The packet whose headers are all of `headers`, with an IP header at `network` and one of
+    /// `protocol`, TCP or UDP, at `transport`. `None` when they are not there, or the headers of a
+    /// tunnel in front of them are none that are known.
+    pub fn of(
+        headers: &[u8],
+        protocol: Protocol,
+        has_tunnel: bool,
+        network: usize,
+        transport: usize,
+    ) -> Option<Long> {
         let ip = headers.get(network..transport)?;
         let is_ip = match ipv4::version(*ip.first()?) {
             4 => {
                 let header = ipv4::Header::of(ip)?;
-                header.header_len() == ip.len() && header.protocol() == Protocol::TCP
+                header.header_len() == ip.len() && header.protocol() == protocol
             }
             6 => {
                 let header = ipv6::Header::of(ip)?;
                 let upper = ipv6::upper_layer(header.next_header(), &ip[ipv6::HEADER_LEN..]).ok()?;
-                upper.protocol == Protocol::TCP && upper.offset + ipv6::HEADER_LEN == ip.len()
+                upper.protocol == protocol && upper.offset + ipv6::HEADER_LEN == ip.len()
             }
             _ => false,
         };
-        let tcp = headers.get(transport..)?;
-        if !is_ip || tcp::Header::of(tcp)?.header_len() != tcp.len() {
+        let header = headers.get(transport..)?;
+        let header_len = match protocol {
+            Protocol::TCP => tcp::Header::of(header)?.header_len(),
+            Protocol::UDP => udp::HEADER_LEN,
+            _ => return None,
+        };
+        if !is_ip || header_len != header.len() {
             return None;
         }
         let outer = match has_tunnel {
             true => Some(outer(headers.get(..network)?)?),
             false => None,
         };
-        Some(Long { outer, network, transport })
+        Some(Long { outer, network, transport, protocol })
     }
 
     /// The longest payload of a piece behind so many bytes of headers: the outermost IP header tells
@@ -88,20 +102,41 @@ impl Long {
             Some(ip) => Some(ip.addresses()),
             None => ipv6::Header::of(&headers[self.network..]).map(|ip| ip.addresses()),
         };
-        let segment_len = end - self.transport + piece.len;
-        let pseudo = addresses.map_or(0, |ends| ends.pseudo_header(Protocol::TCP, segment_len));
-        let tcp = &mut headers[self.transport..];
-        if let Some(mut header) = tcp::Header::of_mut(tcp) {
-            let not_first = if piece.number > 0 { Flags::CWR } else { Flags(0) };
-            let not_last = if piece.is_last { Flags(0) } else { Flags::FIN | Flags::PSH };
-            header.set_flags(header.flags().without(not_first | not_last));
-            header.set_sequence(header.sequence().wrapping_add(piece.offset));
-            header.set_checksum(0);
+        let behind = end - self.transport + piece.len;
+        let pseudo = addresses.map_or(0, |ends| ends.pseudo_header(self.protocol, behind));
+        let transport = &mut headers[self.transport..];
+        match self.protocol {
+            Protocol::TCP => complete_tcp(transport, pseudo, piece),
+            _ => complete_udp(transport, pseudo, piece),
         }
-        let sum = checksum::combine(checksum::combine(pseudo, checksum::sum(tcp)), piece.sum);
-        if let Some(mut header) = tcp::Header::of_mut(tcp) {
-            header.set_checksum(!sum);
-        }
+    }
+}
+
+/// Makes a TCP header that of a piece; `pseudo` is the sum of its pseudo header.
+fn complete_tcp(bytes: &mut [u8], pseudo: u16, piece: Piece) {
+    if let Some(mut header) = tcp::Header::of_mut(bytes) {
+        let not_first = if piece.number > 0 { Flags::CWR } else { Flags(0) };
+        let not_last = if piece.is_last { Flags(0) } else { Flags::FIN | Flags::PSH };
+        header.set_flags(header.flags().without(not_first | not_last));
+        header.set_sequence(header.sequence().wrapping_add(piece.offset));
+        header.set_checksum(0);
+    }
+    let sum = checksum::combine(checksum::combine(pseudo, checksum::sum(bytes)), piece.sum);
+    if let Some(mut header) = tcp::Header::of_mut(bytes) {
+        header.set_checksum(!sum);
+    }
+}
+
+/// Likewise a UDP header.
+fn complete_udp(bytes: &mut [u8], pseudo: u16, piece: Piece) {
+    if let Some(mut header) = udp::Header::of_mut(bytes) {
+        header.set_total_len((udp::HEADER_LEN + piece.len) as u16);
+        header.set_checksum(0);
+    }
+    let sum = checksum::combine(checksum::combine(pseudo, checksum::sum(bytes)), piece.sum);
+    if let Some(mut header) = udp::Header::of_mut(bytes) {
+        // Zero would say that there is none (RFC 768).
+        header.set_checksum(checksum::never_zero(!sum));
     }
 }
 

@@ -5,7 +5,7 @@
 //!
 //! One system call a packet, as there is no other way to move one: for tests,
 //! management and slow links, not for speed. With `tap:NAME,gso` the kernel gives TCP segments
-//! longer than a frame and checksums that are not filled in, as packets that ask for both
+//! and UDP datagrams longer than a frame and checksums that are not filled in, as packets that ask for all of it
 //! (`TxOffload`): for programs that let their packets' headers be completed later. Not here:
 //! such segments on the way to the kernel, and vhost-net.
 

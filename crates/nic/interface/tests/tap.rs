@@ -3,9 +3,12 @@
 mod common;
 
 use common::{End, carries_in_order, dma, frame, in_namespace, ip, number, try_ip, until};
+use std::os::fd::AsRawFd as _;
+
 use interface::af_packet::AfPacketPort;
 use interface::tap::TapPort;
-use port::{Error, Options, Port};
+use memory::{Batch, Packet, Pool, TxOffload};
+use port::{Error, Options, Port, software};
 
 fn open(options: &Options) -> End {
     End::new(Box::new(TapPort::open("t0", options).expect("it opens")), &dma())
@@ -101,6 +104,117 @@ fn one_that_stays_has_no_offloads_of_its_last_user() {
         assert_eq!(sum, 0xFFFF, "the kernel has filled the checksum in");
         tap.end();
     });
+}
+
+/// Has the kernel cut what a socket sends into datagrams of this length (udp(7)).
+#[allow(unsafe_code)]
+fn send_in_pieces(socket: &std::net::UdpSocket, size: libc::c_int) {
+    let len = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: the kernel reads `len` bytes at the pointer, an integer that outlives the call.
+    let result = unsafe {
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, (&raw const size).cast(), len)
+    };
+    assert_eq!(result, 0, "the kernel is younger than 4.18");
+}
+
+/// Whether the kernel leaves to a TAP interface what becomes several datagrams.
+fn gives_long_datagrams() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("a kernel");
+    let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+    (numbers.next(), numbers.next()) >= (Some(6), Some(2))
+}
+
+/// Of what the kernel gives we make the datagrams that it would have made.
+#[test]
+fn the_kernel_gives_what_becomes_several_datagrams_and_so_it_does() {
+    in_namespace(|| {
+        ip("tuntap add mode tap name t0");
+        ip("link set t0 addrgenmode none");
+        let mut tap =
+            End::new(Box::new(TapPort::open("t0,gso", &Options::default()).expect("opens")), &dma());
+        ip("addr add 10.9.9.1/24 dev t0");
+        ip("addr add fd09::1/64 dev t0 nodad");
+        for address in ["10.9.9.2", "fd09::2"] {
+            ip(&format!("neigh add {address} lladdr 02:00:00:00:00:02 dev t0 nud permanent"));
+        }
+        let data: Vec<u8> = (0..9_001_u32).map(|n| (n * 7 + n / 251) as u8).collect();
+        // Pieces may be as short as the application likes.
+        for (ends, headers) in [(["10.9.9.1:9", "10.9.9.2:9"], 42), (["[fd09::1]:9", "[fd09::2]:9"], 62)] {
+            for (len, size) in [(9_001, 1_400), (9_000, 1_000), (64, 1), (640, 10)] {
+                let socket = std::net::UdpSocket::bind(ends[0]).expect("an address");
+                send_in_pieces(&socket, size as libc::c_int);
+                socket.send_to(&data[..len], ends[1]).expect("a way");
+                let (mut came, mut long, mut batch) = (vec![], 0, Batch::with_limit(64));
+                until("datagrams", || {
+                    tap.rx[0].recv(&mut tap.pool, &mut batch);
+                    for packet in batch.drain() {
+                        let (is_long, pieces) = pieces(&mut tap.pool, packet);
+                        let ours = |frame: &Vec<u8>| frame.len() > headers && is_udp(frame, headers);
+                        came.extend(pieces.into_iter().filter(ours));
+                        long += usize::from(is_long);
+                    }
+                    came.len() >= len.div_ceil(size)
+                });
+                for (frame, piece) in came.iter().zip(data[..len].chunks(size)) {
+                    assert_eq!(frame[headers..], *piece, "{len} by {size}");
+                    assert!(is_whole(frame, headers), "{len} by {size}: {frame:x?}");
+                }
+                assert_eq!(came.len(), len.div_ceil(size));
+                assert_eq!(long, usize::from(gives_long_datagrams()), "{len} by {size}");
+            }
+        }
+        assert_eq!(tap.rx[0].stats().bad_descriptor, 0);
+        tap.end();
+    });
+}
+
+/// What becomes of a packet on the wire, and whether that is several.
+fn pieces(pool: &mut Pool, mut packet: Packet) -> (bool, Vec<Vec<u8>>) {
+    let bytes = |packet: &Packet| packet.segments().flat_map(|s| s.iter().copied()).collect::<Vec<u8>>();
+    let (is_long, mut all) = (packet.tx_offload().has(TxOffload::SEGMENT), vec![]);
+    match is_long {
+        true => {
+            let cut = software::cut(&packet, pool, |pool, piece| {
+                all.push(bytes(&piece));
+                pool.free(piece);
+            });
+            assert!(cut.is_whole);
+        }
+        false => {
+            assert!(software::fill_checksums(&mut packet));
+            all.push(bytes(&packet));
+        }
+    }
+    pool.free(packet);
+    (is_long, all)
+}
+
+fn is_udp(frame: &[u8], headers: usize) -> bool {
+    match headers {
+        42 => (&frame[12..14], frame[23]) == (&[8, 0], 17),
+        _ => (&frame[12..14], frame[20]) == (&[0x86, 0xDD], 17),
+    }
+}
+
+/// Whether lengths and checksums are right.
+fn is_whole(frame: &[u8], headers: usize) -> bool {
+    let (ip, udp) = frame[14..].split_at(headers - 22);
+    let ends = match headers {
+        42 => {
+            let header = wire::ipv4::Header::of(ip).expect("a header");
+            assert_eq!(header.total_len(), frame.len() - 14);
+            assert!(wire::checksum::verify(ip));
+            header.addresses()
+        }
+        _ => {
+            let header = wire::ipv6::Header::of(ip).expect("a header");
+            assert_eq!(header.payload_len(), udp.len());
+            header.addresses()
+        }
+    };
+    assert_eq!(usize::from(u16::from_be_bytes([udp[4], udp[5]])), udp.len());
+    let pseudo = ends.pseudo_header(wire::ip::Protocol::UDP, udp.len());
+    wire::checksum::combine(pseudo, wire::checksum::sum(udp)) == 0xFFFF
 }
 
 #[test]

@@ -111,9 +111,10 @@ impl TxOffload {
     pub const UDP_CHECKSUM: u8 = 1 << 3;
     /// The network header is IPv6.
     pub const IPV6: u8 = 1 << 4;
-    /// Cut the TCP payload into segments of `segment_size`; checksums are filled
-    /// in. The TCP checksum field holds the pseudo-header's sum without its
-    /// length, which differs from segment to segment (82599 datasheet 7.2.4.7).
+    /// Cut the payload into pieces of `segment_size`, each a packet with headers of its own: TCP
+    /// segments, or with [`TxOffload::UDP_CHECKSUM`] alone UDP datagrams (Linux's UDP_SEGMENT);
+    /// checksums are filled in. The transport's checksum field holds the pseudo-header's sum
+    /// without its length, which differs from piece to piece (82599 datasheet 7.2.4.7).
     pub const SEGMENT: u8 = 1 << 5;
     /// The packet is a tunnel's, and all else is about the packet inside. The lengths of the
     /// outer headers are not here: the headers are whole and tell them, so that a device
@@ -130,6 +131,19 @@ impl TxOffload {
     #[inline]
     pub fn has(self, flags: u8) -> bool {
         self.flags & flags != 0
+    }
+
+    /// Whether the packet is to be cut into UDP datagrams.
+    #[inline]
+    pub fn cuts_udp(self) -> bool {
+        const UDP: u8 = TxOffload::SEGMENT | TxOffload::UDP_CHECKSUM;
+        self.flags & (UDP | TxOffload::TCP_CHECKSUM) == UDP
+    }
+
+    /// Whether the transport that is to be summed or cut is TCP.
+    #[inline]
+    pub fn is_tcp(self) -> bool {
+        self.has(Self::TCP_CHECKSUM | Self::SEGMENT) && !self.cuts_udp()
     }
 
     /// The same without these flags.
@@ -159,12 +173,17 @@ impl TxOffload {
         // Where the checksum's field ends (RFC 9293 3.1; RFC 768).
         let field = match self.flags & SUMS {
             0 => 0,
-            Self::UDP_CHECKSUM => 8,
-            _ => 18,
+            _ if self.is_tcp() => 18,
+            _ => 8,
         };
-        let transport = if self.has(Self::SEGMENT) { 20 } else { 0 };
+        // UDP's header has one length, TCP's has options.
+        let transport = match self.has(Self::SEGMENT) {
+            true if self.cuts_udp() => self.l4_len == 8,
+            true => self.l4_len >= 20,
+            false => true,
+        };
         let end = self.transport_offset() + field.max(usize::from(self.l4_len));
-        self.l3_len >= network && self.l4_len >= transport && end <= len
+        self.l3_len >= network && transport && end <= len
     }
 }
 
@@ -184,6 +203,21 @@ mod tests {
         assert!(of(TxOffload::IP_CHECKSUM, 20, 0).fits(34) && !of(TxOffload::IP_CHECKSUM, 19, 0).fits(34));
         let cut = TxOffload::SEGMENT | TxOffload::TCP_CHECKSUM;
         assert!(of(cut, 20, 32).fits(66) && !of(cut, 20, 32).fits(65) && !of(cut, 20, 19).fits(1500));
+        let datagrams = TxOffload::SEGMENT | TxOffload::UDP_CHECKSUM;
+        assert!(of(datagrams, 20, 8).fits(42) && !of(datagrams, 20, 8).fits(41));
+        assert!([0, 7, 9, 20].iter().all(|l4_len| !of(datagrams, 20, *l4_len).fits(1500)));
         assert!(of(TxOffload::VLAN, 0, 0).fits(14), "of a tag alone nothing is read");
+    }
+
+    #[test]
+    fn a_packet_is_cut_into_datagrams_where_udps_checksum_alone_is_asked_for() {
+        let cut = |flags| {
+            let asked = TxOffload { flags, ..TxOffload::default() };
+            (asked.is_tcp(), asked.cuts_udp())
+        };
+        let (segment, tcp, udp) = (TxOffload::SEGMENT, TxOffload::TCP_CHECKSUM, TxOffload::UDP_CHECKSUM);
+        assert_eq!([cut(segment), cut(segment | tcp), cut(segment | tcp | udp)], [(true, false); 3]);
+        assert_eq!(cut(segment | udp | TxOffload::IP_CHECKSUM), (false, true));
+        assert_eq!([cut(udp), cut(tcp), cut(0)], [(false, false), (true, false), (false, false)]);
     }
 }

@@ -1,9 +1,11 @@
 //! What a packet asks of a device ([`TxOffload`]), done here where no device does it: VLAN
-//! tags and checksums, of a packet and of the one inside a tunnel's, and long TCP segments cut.
+//! tags and checksums, of a packet and of the one inside a tunnel's, and long TCP segments and UDP
+//! datagrams cut.
 
 use memory::{DATA_ROOM, Packet, Pool, TxOffload};
 use wire::checksum::{self, Partial};
 use wire::ethernet::{self, EtherType};
+use wire::ip::Protocol;
 use wire::segment::{Long, Piece};
 use wire::{ipv4, tcp, udp, vlan};
 
@@ -40,7 +42,7 @@ pub fn fill_ip_checksum(packet: &mut Packet) -> bool {
 /// Where the transport's checksum stands that the packet asks for, in bytes from the
 /// transport header's start.
 pub fn checksum_offset(asked: TxOffload) -> Option<usize> {
-    if asked.has(TxOffload::TCP_CHECKSUM | TxOffload::SEGMENT) {
+    if asked.is_tcp() {
         return Some(tcp::offset::CHECKSUM);
     }
     asked.has(TxOffload::UDP_CHECKSUM).then_some(udp::offset::CHECKSUM)
@@ -87,6 +89,19 @@ pub fn complete_checksum(packet: &mut Packet, start: usize, offset: usize) -> bo
 /// that Linux believes in (tcp(7), `tcp_min_snd_mss` without the headers). With less, one packet
 /// would become as many as it has bytes.
 pub const LEAST_SEGMENT: usize = 48;
+/// Pieces of UDP that may have fewer bytes, at most: Linux cuts no datagram into more
+/// (linux/udp.h, UDP_MAX_SEGMENTS).
+pub const MOST_SHORT_DATAGRAMS: usize = 128;
+
+/// Whether a packet of `total` bytes is cut into a number of pieces that is in proportion to it.
+pub fn bears_cutting(asked: TxOffload, total: usize) -> bool {
+    let payload = total.saturating_sub(asked.header_len() as usize);
+    match usize::from(asked.segment_size) {
+        0 => false,
+        LEAST_SEGMENT.. => true,
+        size => asked.cuts_udp() && payload.div_ceil(size) <= MOST_SHORT_DATAGRAMS,
+    }
+}
 
 /// What became of a packet that was to be cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,10 +119,15 @@ pub fn cut(packet: &Packet, pool: &mut Pool, mut give: impl FnMut(&mut Pool, Pac
     let asked = packet.tx_offload();
     let (end, size) = (asked.header_len() as usize, usize::from(asked.segment_size));
     let mut cut = Cut { pieces: 0, is_whole: false };
-    let headers = packet.get(..end).filter(|_| asked.has(TxOffload::SEGMENT) && size >= LEAST_SEGMENT);
+    if !asked.has(TxOffload::SEGMENT) || !bears_cutting(asked, packet.total_len()) {
+        return cut;
+    }
+    let Some(headers) = packet.get(..end) else { return cut };
+    let protocol = if asked.cuts_udp() { Protocol::UDP } else { Protocol::TCP };
     let (network, transport) = (asked.l2_len.into(), asked.transport_offset());
-    let long = headers.and_then(|it| Long::of(it, asked.has(TxOffload::TUNNEL), network, transport));
-    let (Some(headers), Some(long)) = (headers, long) else { return cut };
+    let Some(long) = Long::of(headers, protocol, asked.has(TxOffload::TUNNEL), network, transport) else {
+        return cut;
+    };
     if size.min(packet.total_len() - end) > long.most(end) {
         return cut;
     }
@@ -247,6 +267,39 @@ mod tests {
             assert_eq!(lens.iter().sum::<usize>(), if pieces > 0 { payload + 40 * pieces } else { 0 });
             pool.free(long);
         }
+    }
+
+    /// TCP's pieces are worth their headers; UDP's are what an application asked for, in some number.
+    #[test]
+    fn short_pieces_are_made_of_udp_alone_and_not_too_many() {
+        let bears = |flags, segment_size, payload: usize| {
+            let flags = TxOffload::SEGMENT | flags;
+            let asked = TxOffload { flags, l2_len: 14, l3_len: 20, l4_len: 8, segment_size, vlan: 0 };
+            bears_cutting(asked, 42 + payload)
+        };
+        let (tcp, udp) = (TxOffload::TCP_CHECKSUM, TxOffload::UDP_CHECKSUM);
+        assert_eq!([0, 1, 47, 48].map(|size| bears(tcp, size, 100)), [false, false, false, true]);
+        assert_eq!([0, 1, 47, 48].map(|size| bears(udp, size, 100)), [false, true, true, true]);
+        assert_eq!([1280, 1281].map(|payload| bears(udp, 10, payload)), [true, false]);
+    }
+
+    /// A sum of zero would say that there is no checksum (RFC 768).
+    #[test]
+    fn the_checksum_of_a_datagram_is_never_zero() {
+        let mut pool = pool();
+        let mut bytes = vec![0; 42 + 60];
+        (bytes[12], bytes[14], bytes[23]) = (8, 0x45, 17);
+        // The pseudo header's and UDP's lengths, and the protocol: 30 + 8 and again, and 17.
+        bytes[42..44].copy_from_slice(&(0xFFFF_u16 - 93).to_be_bytes());
+        let flags = TxOffload::SEGMENT | TxOffload::UDP_CHECKSUM | TxOffload::IP_CHECKSUM;
+        let asked = TxOffload { flags, l2_len: 14, l3_len: 20, l4_len: 8, segment_size: 30, vlan: 0 };
+        let whole = packet(&mut pool, &bytes, asked);
+        let mut sums = Vec::new();
+        let cut = cut(&whole, &mut pool, |pool, piece| {
+            sums.push(u16::from_be_bytes([piece[40], piece[41]]));
+            pool.free(piece);
+        });
+        assert_eq!((cut, sums), (Cut { pieces: 2, is_whole: true }, vec![0xFFFF, 0xFFFF - 93]));
     }
 
     #[test]

@@ -28,6 +28,9 @@ const TUNSETOFFLOAD: Opcode = opcode::write::<libc::c_uint>(b'T', 208);
 /// versions of IP that are longer than a frame (linux/if_tun.h: TUN_F_CSUM, TUN_F_TSO4,
 /// TUN_F_TSO6).
 const LONG_SEGMENTS: usize = 0x01 | 0x02 | 0x04;
+/// Likewise UDP datagrams that are to be cut into several (TUN_F_USO4, TUN_F_USO6), which the
+/// kernel gives from version 6.2 on, for both versions of IP or none.
+const LONG_DATAGRAMS: usize = 0x20 | 0x40;
 /// Takes the length of the header in front of each frame.
 const TUNSETVNETHDRSZ: Opcode = opcode::write::<libc::c_int>(b'T', 216);
 const TUNATTACHFILTER: Opcode = opcode::write::<libc::sock_fprog>(b'T', 213);
@@ -62,15 +65,25 @@ pub(super) fn open(name: &str, several: bool, long: bool) -> Result<OwnedFd, Fau
     // layout `Request` has, and keeps no pointer to it.
     unsafe { ioctl(&file, Setter::<TUNSETIFF, Request>::new(request))? };
     // Both are an interface's, not a file's: one that stays has them as its last user said.
-    let taken = if long { LONG_SEGMENTS } else { 0 };
-    // SAFETY: TUNSETOFFLOAD takes an integer of these bits, and no pointer.
-    unsafe { ioctl(&file, IntegerSetter::<TUNSETOFFLOAD>::new_usize(taken))? };
+    match long {
+        true => take(file.as_fd(), LONG_SEGMENTS | LONG_DATAGRAMS).or_else(|error| match error {
+            Errno::INVAL => take(file.as_fd(), LONG_SEGMENTS),
+            other => Err(other),
+        })?,
+        false => take(file.as_fd(), 0)?,
+    }
     if long {
         let len = vnet::LEN as libc::c_int;
         // SAFETY: TUNSETVNETHDRSZ reads one `int`, and keeps no pointer to it.
         unsafe { ioctl(&file, Setter::<TUNSETVNETHDRSZ, libc::c_int>::new(len))? };
     }
     Ok(file)
+}
+
+/// Tells the kernel what of its packets it may leave undone.
+fn take(file: BorrowedFd<'_>, bits: usize) -> rustix::io::Result<()> {
+    // SAFETY: TUNSETOFFLOAD takes an integer of these bits, and no pointer.
+    unsafe { ioctl(file, IntegerSetter::<TUNSETOFFLOAD>::new_usize(bits)) }
 }
 
 fn device() -> rustix::io::Result<OwnedFd> {

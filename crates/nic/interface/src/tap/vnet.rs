@@ -1,4 +1,4 @@
-//! The header in front of frames of an interface that gives segments longer than a frame: the
+//! The header in front of frames of an interface that gives packets longer than a frame: the
 //! one of virtio's network device in its legacy form, in this machine's byte order
 //! (linux/virtio_net.h; Virtio 1.2, 5.1.6.1).
 
@@ -35,20 +35,35 @@ pub(super) fn apply(bytes: &[u8; LEN], packet: &mut Packet) -> Option<()> {
         },
         (header::GSO_TCPV4, false) | (header::GSO_TCPV6, true) => {
             let asked = asked.filter(|asked| asked.has(TxOffload::TCP_CHECKSUM))?;
-            let size = word(header::GSO_SIZE);
             let l4_len = tcp::Header::of(packet.get(start..)?)?.header_len();
-            Long::of(packet.get(..start + l4_len)?, false, asked.l2_len.into(), start)?;
-            let version = if is_v6 { 0 } else { TxOffload::IP_CHECKSUM };
-            leave_length_out(packet, (asked.l2_len.into(), asked.l3_len.into()), is_v6)?;
-            packet.set_tx_offload(TxOffload {
-                flags: asked.flags | TxOffload::SEGMENT | version,
-                l4_len: u8::try_from(l4_len).ok()?,
-                segment_size: u16::try_from(size).ok().filter(|_| size >= software::LEAST_SEGMENT)?,
-                ..asked
-            });
+            long(packet, asked, l4_len, word(header::GSO_SIZE))?;
+        }
+        (header::GSO_UDP_L4, _) => {
+            let asked = asked.filter(|asked| asked.has(TxOffload::UDP_CHECKSUM))?;
+            long(packet, asked, udp::HEADER_LEN, word(header::GSO_SIZE))?;
         }
         _ => return None,
     }
+    Some(())
+}
+
+/// Lets a packet that asks for its transport's checksum ask to be cut, too, behind a transport
+/// header of this length.
+fn long(packet: &mut Packet, asked: TxOffload, l4_len: usize, size: usize) -> Option<()> {
+    let is_v6 = asked.has(TxOffload::IPV6);
+    let version = if is_v6 { 0 } else { TxOffload::IP_CHECKSUM };
+    let asked = TxOffload {
+        flags: asked.flags | TxOffload::SEGMENT | version,
+        l4_len: u8::try_from(l4_len).ok()?,
+        segment_size: u16::try_from(size).ok()?,
+        ..asked
+    };
+    let protocol = if asked.cuts_udp() { Protocol::UDP } else { Protocol::TCP };
+    let (network, transport) = (usize::from(asked.l2_len), asked.transport_offset());
+    Long::of(packet.get(..transport + l4_len)?, protocol, false, network, transport)?;
+    software::bears_cutting(asked, packet.total_len()).then_some(())?;
+    leave_length_out(packet, (network, transport), is_v6, protocol)?;
+    packet.set_tx_offload(asked);
     Some(())
 }
 
@@ -100,16 +115,25 @@ fn network(frame: &[u8]) -> Option<(usize, bool)> {
     }
 }
 
-/// Lets TCP's checksum hold the sum of the pseudo header without the length, which differs
-/// between the pieces ([`TxOffload::SEGMENT`]); the kernel's has it.
-fn leave_length_out(packet: &mut Packet, (l2_len, l3_len): (usize, usize), is_v6: bool) -> Option<()> {
-    let ip = packet.get(l2_len..)?;
+/// Lets the transport's checksum hold the sum of the pseudo header without the length, which
+/// differs between the pieces ([`TxOffload::SEGMENT`]); the kernel's has it.
+fn leave_length_out(
+    packet: &mut Packet,
+    (network, transport): (usize, usize),
+    is_v6: bool,
+    protocol: Protocol,
+) -> Option<()> {
+    let ip = packet.get(network..)?;
     let ends = match is_v6 {
         true => ipv6::Header::of(ip)?.addresses(),
         false => ipv4::Header::of(ip)?.addresses(),
     };
-    let sum = ends.pseudo_header(Protocol::TCP, 0);
-    tcp::Header::of_mut(packet.get_mut(l2_len + l3_len..)?)?.set_checksum(sum);
+    let sum = ends.pseudo_header(protocol, 0);
+    let header = packet.get_mut(transport..)?;
+    match protocol {
+        Protocol::TCP => tcp::Header::of_mut(header)?.set_checksum(sum),
+        _ => udp::Header::of_mut(header)?.set_checksum(sum),
+    }
     Some(())
 }
 
@@ -193,6 +217,32 @@ mod tests {
         assert_eq!(asked(17, header(SUM, TCP, [500, 34, 16])), None);
     }
 
+    #[test]
+    fn a_header_of_datagrams_is_believed_likewise() {
+        let mut pool = Pool::new(&Dma::new(memory::Options::default()), 8).expect("memory");
+        let mut asked = |protocol, of| {
+            let mut packet = frame(&mut pool, protocol);
+            let is_taken = apply(&of, &mut packet).is_some();
+            let asked = packet.tx_offload();
+            pool.free(packet);
+            is_taken.then_some((asked.flags, asked.header_len()))
+        };
+        let of = |size, start, offset| header(header::NEEDS_CSUM, header::GSO_UDP_L4, [size, start, offset]);
+        let long = TxOffload::UDP_CHECKSUM | TxOffload::SEGMENT | TxOffload::IP_CHECKSUM;
+        assert_eq!(asked(17, of(500, 34, 6)), Some((long, 42)));
+        // 558 bytes: pieces of 5 bytes are 112, of 4 they are 140.
+        assert_eq!(asked(17, of(5, 34, 6)), Some((long, 42)));
+        for size in [0, 1, 4] {
+            assert_eq!(asked(17, of(size, 34, 6)), None, "{size}");
+        }
+        assert_eq!(asked(17, of(500, 35, 6)), None);
+        assert_eq!(asked(17, of(500, 34, 16)), None);
+        assert_eq!(asked(6, of(500, 34, 6)), None);
+        assert_eq!(asked(6, of(500, 34, 16)), None);
+        assert_eq!(asked(17, header(0, header::GSO_UDP_L4, [500, 34, 6])), None);
+        assert_eq!(asked(17, header(header::NEEDS_CSUM, header::GSO_TCPV4, [500, 34, 6])), None);
+    }
+
     /// Frames that the headers below are about: TCP and UDP over both versions of IP, with tags,
     /// options and extension headers, and one that is none of these.
     fn frames() -> Vec<Vec<u8>> {
@@ -223,6 +273,7 @@ mod tests {
             frame(&[&six, &v6(6), &tcp(5)]),
             frame(&[&tag, &[0, 7], &six, &v6(60), &destination_options, &tcp(8)]),
             frame(&[&four, &v4(20, 17), &[5; udp::HEADER_LEN]]),
+            frame(&[&six, &v6(17), &[5; udp::HEADER_LEN]]),
             frame(&[&[8, 6], &[6; 28]]),
         ]
     }
@@ -282,14 +333,15 @@ mod tests {
             return Ok(());
         }
         let (headers, size) = (asked.header_len() as usize, usize::from(asked.segment_size));
-        prop_assert!(asked.l4_len >= 20 && size >= software::LEAST_SEGMENT);
+        prop_assert!(asked.fits(packet.len()) && software::bears_cutting(asked, frame.len()));
         let (mut payload, mut longest) = (vec![], 0);
         let cut = software::cut(packet, pool, |pool, piece| {
             longest = longest.max(piece.total_len());
             payload.extend(bytes(&piece).split_off(headers));
             pool.free(piece);
         });
-        prop_assert!(cut.is_whole && cut.pieces <= frame.len() / software::LEAST_SEGMENT + 1, "{:?}", cut);
+        let most = (frame.len() / software::LEAST_SEGMENT + 1).max(software::MOST_SHORT_DATAGRAMS);
+        prop_assert!(cut.is_whole && cut.pieces <= most, "{:?}", cut);
         prop_assert!(longest <= headers + size && payload == frame[headers..]);
         Ok(())
     }
@@ -305,7 +357,9 @@ mod tests {
             part in 60..DATA_ROOM,
             flags in prop_oneof![4 => Just(header::NEEDS_CSUM), 1 => any::<u8>()],
             kind in prop_oneof![
-                6 => prop::sample::select(vec![header::GSO_NONE, header::GSO_TCPV4, header::GSO_TCPV6]),
+                8 => prop::sample::select(vec![
+                    header::GSO_NONE, header::GSO_TCPV4, header::GSO_TCPV6, header::GSO_UDP_L4,
+                ]),
                 1 => any::<u8>()
             ],
             size in near(vec![0, 47, 48, 500, 1448]),
