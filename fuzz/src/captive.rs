@@ -242,7 +242,7 @@ impl Prison {
             | pick(4, feature::IN_ORDER)
             | pick(8, net::MRG_RXBUF)
             | pick(16, feature::INDIRECT_DESC)
-            | pick(32, net::CSUM | net::HOST_TSO4);
+            | pick(32, net::CSUM | net::HOST_TSO4 | net::HOST_USO);
         let (device, model) = device(features);
         let dma = crate::dma::space();
         let options = Options {

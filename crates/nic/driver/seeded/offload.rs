@@ -141,11 +141,19 @@ pub(super) const BUGS: &[Bug] = &[
         demo: false,
         edits: &[edit(
             "intel/layout.rs",
-            "if has(TxOffload::TCP_CHECKSUM) || has(TxOffload::SEGMENT) {
-            high |= tx_context_high::L4T_TCP;
+            "if offload.is_tcp() {
+            high |= tx_context_high::L4T_TCP; // UDP is 0
         }",
             "high |= tx_context_high::L4T_TCP;",
         )],
+    },
+    Bug {
+        name: "datagrams-as-segments",
+        about: "The context says TCP of every packet that is to be cut.",
+        linter: Reports("ContextLengthsInvalid", "7.2.3.2.3"),
+        test: "udp_segments::the_82599_cuts_into_datagrams",
+        demo: false,
+        edits: &[edit("intel/layout.rs", "offload.is_tcp()", "offload.is_tcp() || has(TxOffload::SEGMENT)")],
     },
     Bug {
         name: "iplen-in-words",

@@ -15,6 +15,8 @@ pub enum Feature {
     TunnelChecksum,
     /// The device cuts a packet into TCP segments.
     Segmentation,
+    /// The device cuts a packet into UDP datagrams.
+    UdpSegmentation,
     /// The device takes VLAN tags off received frames.
     VlanStrip,
     /// The device puts a VLAN tag into a packet that asks for it.
@@ -55,6 +57,7 @@ impl Feature {
         Feature::TxChecksum,
         Feature::TunnelChecksum,
         Feature::Segmentation,
+        Feature::UdpSegmentation,
         Feature::VlanStrip,
         Feature::VlanInsert,
         Feature::VlanFilter,
@@ -78,6 +81,7 @@ impl Feature {
             Feature::TxChecksum => "tx-checksum",
             Feature::TunnelChecksum => "tunnel-checksum",
             Feature::Segmentation => "tso",
+            Feature::UdpSegmentation => "uso",
             Feature::VlanStrip => "vlan-strip",
             Feature::VlanInsert => "vlan-insert",
             Feature::VlanFilter => "vlan-filter",
@@ -105,6 +109,9 @@ impl Feature {
                 "--checksums (Options::tx_checksum), then a packet's TxOffload::TUNNEL"
             }
             Feature::Segmentation => "--checksums (Options::tx_checksum), then a packet's TxOffload::SEGMENT",
+            Feature::UdpSegmentation => {
+                "--checksums (Options::tx_checksum), then TxOffload::SEGMENT with UDP_CHECKSUM"
+            }
             Feature::VlanStrip => "--vlan-strip (Options::vlan_strip)",
             Feature::VlanInsert => "pktgen --vlan, or a packet's TxOffload::VLAN",
             Feature::VlanFilter => "VLAN_FILTER of FromDevice (Options::vlan_filter), then Filters::set_vlan",

@@ -93,7 +93,8 @@ pub static DRIVERS: &[Driver] = &[
         host: None,
         offers: igb::Igb::offers,
         shown_by: "lab igb-features",
-        shown_elsewhere: &[],
+        // QEMU's device makes IP fragments of such packets.
+        shown_elsewhere: &[(Feature::UdpSegmentation, "udp_segments::an_82576_is_told_of_datagrams")],
     },
     Driver {
         name: igbvf::NAME,
@@ -104,7 +105,10 @@ pub static DRIVERS: &[Driver] = &[
         host: None,
         offers: igbvf::Igbvf::offers,
         shown_by: "lab igbvf-features",
-        shown_elsewhere: &[],
+        shown_elsewhere: &[(
+            Feature::UdpSegmentation,
+            "udp_segments::a_virtual_function_of_an_82576_is_told_of_datagrams",
+        )],
     },
     Driver {
         name: i40e::NAME,
@@ -155,6 +159,7 @@ pub static DRIVERS: &[Driver] = &[
                 "virtio_offload::checksums_inside_a_tunnel_are_filled_in_by_either_side",
             ),
             (Feature::Segmentation, "virtio_offload::large_packets_are_cut_into_right_segments"),
+            (Feature::UdpSegmentation, "udp_segments::virtio_cuts_into_datagrams"),
             (Feature::VlanFilter, "virtio_control::only_vlans_that_were_added_pass"),
             (Feature::EncapOffload, "encap_offload::frames_are_those_that_software_makes"),
             (Feature::RssTable, "virtio_rss::flows_come_to_another_queue_while_the_port_runs"),

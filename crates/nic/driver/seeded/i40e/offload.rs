@@ -84,6 +84,18 @@ pub(super) const BUGS: &[Bug] = &[
         )],
     },
     Bug {
+        name: "xl710-datagrams-as-segments",
+        about: "The descriptors say TCP of every packet that is to be cut.",
+        linter: Reports("HeaderLengthsWrong", "8"),
+        test: "udp_segments::the_xl710_cuts_into_datagrams",
+        demo: false,
+        edits: &[edit(
+            "i40e/layout.rs",
+            "offload.is_tcp()",
+            "offload.is_tcp() || offload.has(TxOffload::SEGMENT)",
+        )],
+    },
+    Bug {
         name: "xl710-director-not-enabled",
         about: "The bit of PFQF_CTL_0 that enables filters for flows stays clear.",
         linter: Reports("FilterDisabled", "7"),

@@ -144,7 +144,8 @@ impl TxLayout for TxXl710 {
     fn does(offload: TxOffload) -> bool {
         let cut = offload.has(TxOffload::SEGMENT);
         let sizes = LEAST_SEGMENT..=tx_context::MSS.1;
-        let size = !cut || sizes.contains(&offload.segment_size.into()) && offload.l4_len / 4 >= TCP_WORDS;
+        let least = if offload.cuts_udp() { UDP_WORDS } else { TCP_WORDS };
+        let size = !cut || sizes.contains(&offload.segment_size.into()) && offload.l4_len / 4 >= least;
         let words = offload.l2_len.is_multiple_of(2)
             && offload.l3_len.is_multiple_of(4)
             && offload.l4_len.is_multiple_of(4);
@@ -157,8 +158,8 @@ impl TxLayout for TxXl710 {
         if offload.has(TxOffload::VLAN) {
             bits |= tx::IL2TAG1 | u64::from(offload.vlan) << tx::L2TAG1_SHIFT;
         }
-        let (tcp, udp) = (TxOffload::TCP_CHECKSUM | TxOffload::SEGMENT, TxOffload::UDP_CHECKSUM);
-        if !offload.has(tcp | udp | TxOffload::IP_CHECKSUM) {
+        const SUMS: u8 = TxOffload::TCP_CHECKSUM | TxOffload::UDP_CHECKSUM | TxOffload::IP_CHECKSUM;
+        if !offload.has(SUMS | TxOffload::SEGMENT) {
             return bits;
         }
         bits |= u64::from(offload.l2_len / 2) << tx::MACLEN_SHIFT
@@ -170,9 +171,9 @@ impl TxLayout for TxXl710 {
         } else {
             tx::IIPT_IPV4
         };
-        let (kind, least) = if offload.has(tcp) {
+        let (kind, least) = if offload.is_tcp() {
             (tx::L4T_TCP, TCP_WORDS)
-        } else if offload.has(udp) {
+        } else if offload.has(TxOffload::UDP_CHECKSUM) {
             (tx::L4T_UDP, UDP_WORDS)
         } else {
             return bits;
@@ -230,6 +231,10 @@ mod tests {
         };
         assert_eq!([255, 256, 9674, 9675].map(|size| cut(size, 20)), [false, true, true, false]);
         assert_eq!([0, 16, 20].map(|l4_len| cut(1000, l4_len)), [false, false, true]);
+        let flags = TxOffload::SEGMENT | TxOffload::UDP_CHECKSUM;
+        let datagrams = [0, 4, 8].map(|l4_len| TxOffload { flags, segment_size: 1000, l4_len, ..CHECKSUM });
+        assert_eq!(datagrams.map(TxXl710::does), [false, false, true]);
+        assert_eq!(TxXl710::command(datagrams[2], 5000, &[]) & tx::L4T_MASK, tx::L4T_UDP);
     }
 
     #[test]

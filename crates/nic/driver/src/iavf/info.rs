@@ -20,6 +20,7 @@ pub(super) static INFO: ChipInfo = ChipInfo {
         Feature::RxChecksum,
         Feature::TxChecksum,
         Feature::Segmentation,
+        Feature::UdpSegmentation,
         Feature::VlanStrip,
         Feature::VlanInsert,
         Feature::VlanFilter,

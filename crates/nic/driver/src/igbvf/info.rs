@@ -25,6 +25,7 @@ const fn info(knows: fn(u16, u16) -> bool) -> ChipInfo {
             Feature::RxChecksum,
             Feature::TxChecksum,
             Feature::Segmentation,
+            Feature::UdpSegmentation,
             Feature::VlanInsert,
             Feature::VlanFilter,
             Feature::Scatter,

@@ -257,8 +257,8 @@ impl TxLayout for TxAdvanced {
         if !has(TxOffload::IPV6) {
             high |= tx_context_high::IPV4;
         }
-        if has(TxOffload::TCP_CHECKSUM) || has(TxOffload::SEGMENT) {
-            high |= tx_context_high::L4T_TCP;
+        if offload.is_tcp() {
+            high |= tx_context_high::L4T_TCP; // UDP is 0
         }
         if has(TxOffload::SEGMENT) {
             high |= u64::from(offload.l4_len) << tx_context_high::L4LEN_SHIFT;

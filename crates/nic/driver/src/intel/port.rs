@@ -291,7 +291,7 @@ fn features(chip: &[Feature], options: &Options, vectors: usize, (clock, encap):
         Feature::Interrupts => Support::on_if(options.interrupts),
         Feature::RxChecksum => Support::on_if(options.rx_checksum.where_free()),
         Feature::TxChecksum | Feature::TunnelChecksum => Support::On,
-        Feature::Segmentation | Feature::VlanInsert => Support::On,
+        Feature::Segmentation | Feature::UdpSegmentation | Feature::VlanInsert => Support::On,
         Feature::VlanStrip => Support::on_if(options.vlan_strip),
         Feature::VlanFilter => Support::on_if(options.vlan_filter),
         Feature::Rss | Feature::RssHash | Feature::RssTable => Support::on_if(options.rx_queues > 1),

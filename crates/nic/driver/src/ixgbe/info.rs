@@ -22,6 +22,7 @@ pub(super) static INFO: ChipInfo = ChipInfo {
         Feature::TxChecksum,
         Feature::TunnelChecksum,
         Feature::Segmentation,
+        Feature::UdpSegmentation,
         Feature::VlanStrip,
         Feature::VlanInsert,
         Feature::VlanFilter,

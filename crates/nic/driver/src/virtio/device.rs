@@ -64,6 +64,7 @@ impl Virtio {
             Feature::TxChecksum,
             Feature::TunnelChecksum,
             Feature::Segmentation,
+            Feature::UdpSegmentation,
             Feature::VlanFilter,
             Feature::Rss,
             Feature::RssHash,
@@ -161,6 +162,7 @@ impl port::Port for Virtio {
             (Feature::TunnelChecksum, Support::On),
             // Nobody asks which version of IP is cut, so both must be.
             (Feature::Segmentation, support(net::HOST_TSO4 | net::HOST_TSO6)),
+            (Feature::UdpSegmentation, support(net::HOST_USO)),
             (Feature::VlanFilter, support(net::CTRL_VLAN)),
             (Feature::Rss, support(net::RSS)),
             (Feature::RssHash, support(net::HASH_REPORT)),

@@ -95,7 +95,7 @@ decisions! {
     net::NOTF_COAL, |_| false, "likewise";
     net::GUEST_USO4, |_| false, "applications get frames as they came over the wire";
     net::GUEST_USO6, |_| false, "likewise";
-    net::HOST_USO, |_| false, "no application asks for it";
+    net::HOST_USO, |c| c.options.tx_checksum.at_a_cost() && c.offers(net::CSUM), "applications may ask for datagrams of both versions of IP to be cut";
     net::HASH_REPORT, |c| c.options.rss.report && c.offers(net::CTRL_VQ), "asked for: the header grows by eight bytes, which the driver must read";
     net::GUEST_HDRLEN, |_| false, "the length of headers is a hint and given in any case";
     net::RSS, |c| c.options.rss.report && c.options.rx_queues > 1 && c.offers(net::CTRL_VQ), "asked for, and there are queues to choose from";
@@ -206,7 +206,7 @@ mod tests {
             })
         };
         assert_eq!(without(net::CTRL_VQ) & (net::CTRL_RX | net::MQ | net::CTRL_MAC_ADDR), 0);
-        assert_eq!(without(net::CSUM) & (net::HOST_TSO4 | net::HOST_TSO6), 0);
+        assert_eq!(without(net::CSUM) & (net::HOST_TSO4 | net::HOST_TSO6 | net::HOST_USO), 0);
         assert_eq!(without(INDIRECT_DESC) & RING_PACKED, 0);
         let legacy = decided(u64::MAX, true, |_| ());
         assert_eq!(legacy & (VERSION_1 | RING_PACKED), 0);

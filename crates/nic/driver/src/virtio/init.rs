@@ -367,6 +367,7 @@ impl Plan {
             frame: shared.mtu.map_or(usize::MAX, |mtu| usize::from(mtu) + 22).min(frame_bytes(options)),
             checksum: self.has(net::CSUM),
             segment: [self.has(net::HOST_TSO4), self.has(net::HOST_TSO6)],
+            datagrams: self.has(net::HOST_USO),
         };
         Tx::new(shared, &shared.dma, queue, ring, doorbell, able)
     }

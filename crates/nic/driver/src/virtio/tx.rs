@@ -41,6 +41,8 @@ pub(super) struct Abilities {
     pub checksum: bool,
     /// The device cuts TCP over IPv4, over IPv6.
     pub segment: [bool; 2],
+    /// It cuts packets into datagrams of UDP.
+    pub datagrams: bool,
 }
 
 /// A transmit queue over one kind of ring.

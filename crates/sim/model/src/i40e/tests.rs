@@ -317,6 +317,8 @@ fn descriptors_that_make_no_sense_are_reported_and_their_packet_lost() {
         let bits = tx::DTYPE_CONTEXT | tx_context::TSO;
         [0, bits | mss << tx_context::MSS_SHIFT | len << tx_context::TSO_LEN_SHIFT]
     };
+    let lengths = 7 << tx::MACLEN_SHIFT | 5 << tx::IPLEN_SHIFT | 5 << tx::L4LEN_SHIFT;
+    let udp_of_20 = tx::L4T_UDP | tx::IIPT_IPV4_CSUM | lengths;
     let end = tx::EOP | tx::RS;
     let nine: Vec<[u64; 2]> = (0..9).map(|n| data(20, if n == 8 { end } else { 0 })).collect();
     for (descriptors, rule, stops, lost) in [
@@ -330,6 +332,8 @@ fn descriptors_that_make_no_sense_are_reported_and_their_packet_lost() {
         (vec![cut(63, 6), data(60, end)], Rule::TsoInvalid, true, 1),
         (vec![[1 << 50, 60 << tx::SIZE_SHIFT | end]], Rule::BufferUnmapped, false, 1),
         (vec![data(60, end | tx::L4T_UDP | tx::IIPT_IPV4)], Rule::HeaderLengthsWrong, false, 0),
+        // UDP's header has no options.
+        (vec![cut(100, 6), data(60, end | udp_of_20)], Rule::HeaderLengthsWrong, false, 1),
         (vec![data(60, end | tx::L4T_UDP | tx::IIPT_IPV4)], Rule::TransportLengthWrong, false, 0),
     ] {
         let mut guest = Guest::new();

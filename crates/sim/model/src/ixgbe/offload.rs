@@ -181,13 +181,14 @@ impl Headers {
     /// carry of TCP's flags; or which rule forbids it.
     pub fn cut(&self, len: usize, flags: [u16; 3]) -> Result<Segmentation, Rule> {
         let headers = self.l4 + self.l4_len;
-        let least = match self.transport {
-            Transport::Tcp => tcp::HEADER_LEN,
-            Transport::Udp => udp::HEADER_LEN,
-            Transport::Sctp => return Err(Rule::ContextLengthsInvalid),
+        // Options are TCP's alone.
+        let transport = match self.transport {
+            Transport::Tcp => self.l4_len >= tcp::HEADER_LEN,
+            Transport::Udp => self.l4_len == udp::HEADER_LEN,
+            Transport::Sctp => false,
         };
         let network = if self.ipv4 { ipv4::HEADER_LEN } else { ipv6::HEADER_LEN };
-        if self.l4_len < least || self.l3 < ethernet::HEADER_LEN || self.l4 < self.l3 + network {
+        if !transport || self.l3 < ethernet::HEADER_LEN || self.l4 < self.l3 + network {
             return Err(Rule::ContextLengthsInvalid);
         }
         if headers >= len {

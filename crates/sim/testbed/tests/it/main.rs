@@ -56,6 +56,7 @@ mod tcp_offload;
 mod trapped;
 mod twin_drivers;
 mod twin_messages;
+mod udp_segments;
 mod vhost_user;
 mod virtio_config;
 mod virtio_control;

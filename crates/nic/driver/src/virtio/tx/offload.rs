@@ -46,7 +46,10 @@ impl<R: Ring> Tx<R> {
 
     /// Whether the device, or the driver for it, does what a packet asks for.
     fn does(&self, asked: TxOffload) -> bool {
-        let able = self.able.segment[usize::from(asked.has(TxOffload::IPV6))];
+        let able = match asked.cuts_udp() {
+            true => self.able.datagrams,
+            false => self.able.segment[usize::from(asked.has(TxOffload::IPV6))],
+        };
         !asked.has(TxOffload::SEGMENT) || able && !asked.has(TxOffload::TUNNEL)
     }
 
@@ -90,8 +93,11 @@ impl<R: Ring> Tx<R> {
             let len = packet.total_len() - transport;
             let field = packet.get_mut(transport + offset..)?.first_chunk_mut()?;
             checksum::add_to_field(field, len as u32);
-            let v6 = asked.has(TxOffload::IPV6);
-            header.gso_type = if v6 { header::GSO_TCPV6 } else { header::GSO_TCPV4 };
+            header.gso_type = match asked.has(TxOffload::IPV6) {
+                _ if asked.cuts_udp() => header::GSO_UDP_L4,
+                true => header::GSO_TCPV6,
+                false => header::GSO_TCPV4,
+            };
             header.gso_size = asked.segment_size;
             header.hdr_len = (transport + usize::from(asked.l4_len)) as u16;
         }

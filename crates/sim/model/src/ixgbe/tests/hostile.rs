@@ -120,6 +120,7 @@ fn memory_taken_away_while_running() {
 
 #[test]
 fn transmit_descriptors_without_sense() {
+    const L4T: u64 = tx_context_high::L4T_TCP;
     let frame = udp([10, 0, 0, 1], [1, 2], 100);
     let context = |low: u64, mss: u64| {
         let high = tx::DTYP_CONTEXT | tx::DEXT | tx_context_high::IPV4 | tx_context_high::L4T_TCP;
@@ -133,6 +134,8 @@ fn transmit_descriptors_without_sense() {
         (Some(context(511 | 127 << tx_context_low::MACLEN_SHIFT, 100)), tx::TSE, Rule::TsoHeaderSplit),
         (Some(context(0, 100)), tx::TSE, Rule::ContextLengthsInvalid),
         (Some(context(sane, 0)), tx::TSE, Rule::TsoBadMss),
+        // A UDP header of 20 bytes.
+        (Some(context(sane, 100).map(|word| word & !L4T)), tx::TSE, Rule::ContextLengthsInvalid),
     ];
     for &(context, command, rule) in cases {
         let mut rig = Rig::up(1);

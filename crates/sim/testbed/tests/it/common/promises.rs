@@ -58,6 +58,7 @@ fn case<B: Ports>(feature: Feature) -> Option<fn()> {
         Feature::TxChecksum => tx_checksum::<B>,
         Feature::TunnelChecksum => tunnel_checksum::<B>,
         Feature::Segmentation => segmentation::<B>,
+        Feature::UdpSegmentation => udp_segmentation::<B>,
         Feature::VlanStrip => vlan_strip::<B>,
         Feature::VlanInsert => vlan_insert::<B>,
         Feature::Rss | Feature::RssHash => rss::<B>,
@@ -71,8 +72,8 @@ fn case<B: Ports>(feature: Feature) -> Option<fn()> {
 }
 
 /// Two ports, of which the first sends to the second.
-struct Rig<B> {
-    ports: B,
+pub struct Rig<B> {
+    pub ports: B,
     /// Held to the end: a device that nobody has forgets what was mapped.
     _pcis: Vec<bus::Pci>,
     handles: Vec<Handle>,
@@ -80,7 +81,7 @@ struct Rig<B> {
 }
 
 impl<B: Ports> Rig<B> {
-    fn open(options: &Options) -> Rig<B> {
+    pub fn open(options: &Options) -> Rig<B> {
         let (pcis, handles) = B::devices(&["pair"; 2]);
         let ports = B::over((pcis.clone(), handles.clone()), options);
         Rig { ports, _pcis: pcis, handles, rx_queues: options.rx_queues }
@@ -104,7 +105,7 @@ impl<B: Ports> Rig<B> {
     }
 
     /// What arrives of a frame.
-    fn cross(&mut self, bytes: &[u8], offload: TxOffload) -> Vec<Packet> {
+    pub fn cross(&mut self, bytes: &[u8], offload: TxOffload) -> Vec<Packet> {
         self.cross_queues(bytes, offload).into_iter().map(|(_, packet)| packet).collect()
     }
 
@@ -116,13 +117,13 @@ impl<B: Ports> Rig<B> {
     }
 
     /// Has the second port take a VLAN: virtual functions get no others.
-    fn let_in(&mut self, vlan: u16) {
+    pub fn let_in(&mut self, vlan: u16) {
         let handles = self.handles.clone();
         while_stepping(&handles, || self.ports.let_in(1, vlan)).unwrap().unwrap();
     }
 
     /// Closes both; the linters found nothing.
-    fn finish(mut self) {
+    pub fn finish(mut self) {
         let handles = self.handles.clone();
         while_stepping(&handles, || {
             self.ports.close();
@@ -184,18 +185,36 @@ fn tunnel_checksum<B: Ports>() {
 }
 
 fn segmentation<B: Ports>() {
-    let mut rig = Rig::<B>::open(&Options::default());
     let bytes = payload(1000);
-    let kinds = [
-        (IP, 20, frames::tcp4(&bytes, Sums::PseudoNoLength)),
-        (V6, 40, frames::tcp6(&bytes, Sums::PseudoNoLength)),
-    ];
-    for (flags, ip_header, frame) in kinds {
-        let offload = TxOffload { segment_size: 300, ..ask(flags | TCP | TxOffload::SEGMENT) };
+    cut::<B>(
+        &bytes,
+        [
+            (IP | TCP, 14 + 20 + 20, frames::tcp4(&bytes, Sums::PseudoNoLength)),
+            (V6 | TCP, 14 + 40 + 20, frames::tcp6(&bytes, Sums::PseudoNoLength)),
+        ],
+    );
+}
+
+fn udp_segmentation<B: Ports>() {
+    let bytes = payload(1000);
+    cut::<B>(
+        &bytes,
+        [
+            (IP | UDP, 14 + 20 + 8, frames::udp4(&bytes, Sums::PseudoNoLength)),
+            (V6 | UDP, 14 + 40 + 8, frames::udp6(&bytes, Sums::PseudoNoLength)),
+        ],
+    );
+}
+
+/// Packets with this payload, behind so many bytes of headers, arrive in pieces of 300 bytes.
+fn cut<B: Ports>(bytes: &[u8], kinds: [(u8, usize, Vec<u8>); 2]) {
+    let mut rig = Rig::<B>::open(&Options::default());
+    for (flags, headers, frame) in kinds {
+        let offload = TxOffload { segment_size: 300, ..ask(flags | TxOffload::SEGMENT) };
         let packets = rig.cross(&frame, offload);
         assert_eq!(packets.len(), 4, "{flags:#x}");
         for (packet, piece) in packets.iter().zip(bytes.chunks(300)) {
-            let (frame, headers) = (contents(packet), 14 + ip_header + 20);
+            let frame = contents(packet);
             assert!(is_right(&frame), "checksums and lengths");
             assert_eq!(&frame[headers..headers + piece.len()], piece);
         }

@@ -48,6 +48,8 @@ struct Stub {
     rx_bits: u64,
     /// What was sent, frame by frame.
     sent: Vec<Vec<u8>>,
+    /// The words of the descriptors that told to.
+    told: Vec<[u64; 2]>,
 }
 
 /// The device, which a test steps and a thread serves.
@@ -83,9 +85,9 @@ impl Served82576 {
         let config = ConfigSpace::new(ids).with_bar(0, BarType::Memory64, bar.into());
         let registers = vec![0; bar as usize / 4];
         let memory = View::default();
-        let sent = Vec::new();
-        let stub =
-            Stub { config, registers, rings, mailbox, memory, rx_head: 0, tx_head: 0, rx_bits: 0, sent };
+        let (sent, told) = (Vec::new(), Vec::new());
+        let (rx_head, tx_head, rx_bits) = (0, 0, 0);
+        let stub = Stub { config, registers, rings, mailbox, memory, rx_head, tx_head, rx_bits, sent, told };
         Served82576(Arc::new(Mutex::new(stub)))
     }
 
@@ -108,6 +110,11 @@ impl Served82576 {
     /// What was sent since the last time, frame by frame.
     pub fn take_sent(&self) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.lock().sent)
+    }
+
+    /// The words of the transmit descriptors since the last time.
+    pub fn take_told(&self) -> Vec<[u64; 2]> {
+        std::mem::take(&mut self.lock().told)
     }
 
     /// Received frames are told of with these bits from now on, too.
@@ -185,6 +192,9 @@ impl Stub {
         }
         for _ in 0..8 {
             let Some((at, [buffer, high])) = self.descriptor(tx_ring, self.tx_head) else { break };
+            if self.told.len() < 1024 {
+                self.told.push([buffer, high]);
+            }
             if high & tx::DTYP_DATA == tx::DTYP_DATA && self.sent.len() < 1024 {
                 let mut frame = vec![0; high as usize & 0xFFFF];
                 self.memory.read(buffer, &mut frame);
