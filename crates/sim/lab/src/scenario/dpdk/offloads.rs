@@ -82,9 +82,21 @@ pub fn inserted(rig: &mut Rig<'_>) -> Result<()> {
     Ok(())
 }
 
+/// A testpmd that has the NIC complete what it sends, from its start to its end: checksums, of which
+/// `told_l4` of the 8 wrong ones of datagrams and segments are told, and segments.
+pub fn completed(rig: &mut Rig<'_>, told_l4: u64) -> Result<()> {
+    rig.start(
+        "--forward-mode=csum --max-pkt-len=9018 --enable-rx-cksum --enable-scatter --tx-offloads=0x802e",
+    )?;
+    rig.stopped(&["csum set ip hw 1", "csum set udp hw 1", "csum set tcp hw 1"])?;
+    checksums(rig, told_l4)?;
+    segmented(rig)?;
+    rig.quit("testpmd with checksums ends well")
+}
+
 /// Frames with broken checksums are told, `told_l4` of the 8 of datagrams and segments, and mended
 /// on their way out.
-pub fn checksums(rig: &mut Rig<'_>, told_l4: u64) -> Result<()> {
+fn checksums(rig: &mut Rig<'_>, told_l4: u64) -> Result<()> {
     let mut frames = flows(8);
     frames.extend((0..8).map(|n| tcp(Flow { to: TO, port: 5000 + n }, 7, 60 + 97 * usize::from(n))));
     for (n, frame) in frames.iter_mut().enumerate() {
@@ -107,7 +119,7 @@ pub fn checksums(rig: &mut Rig<'_>, told_l4: u64) -> Result<()> {
 }
 
 /// A large segment leaves as several that fit, each right.
-pub fn segmented(rig: &mut Rig<'_>) -> Result<()> {
+fn segmented(rig: &mut Rig<'_>) -> Result<()> {
     const SEGMENT: usize = 1448;
     rig.stopped(&[&format!("tso set {SEGMENT} 1")])?;
     let large = tcp(Flow { to: TO, port: 6000 }, 1_000_000, TCP_DATA + 5 * SEGMENT + 100);
