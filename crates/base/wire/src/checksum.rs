@@ -10,20 +10,21 @@ use crate::field::array_at;
 #[inline]
 pub fn sum(bytes: &[u8]) -> u16 {
     // Native words of eight bytes: the one's complement sum does not mind the byte
-    // order (RFC 1071, section 2B), which is swapped at the end. Both halves have
-    // a sum of their own, because adding carries back would chain every step to
-    // the one before it. Their sum holds for data below 16 GiB.
-    let (mut low, mut high) = (0, 0);
-    let mut words = bytes.chunks_exact(8);
-    for word in words.by_ref() {
-        let word = u64::from_ne_bytes(array_at(word, 0));
-        low += word & 0xFFFF_FFFF;
-        high += word >> 32;
+    // order (RFC 1071, section 2B), which is swapped at the end. The upper half of the
+    // total counts the carries, which takes one instruction a word, where a folded sum
+    // would chain every step to the one before it.
+    let mut total = 0_u128;
+    let mut blocks = bytes.chunks_exact(32);
+    for block in blocks.by_ref() {
+        let [a, b, c, d] = [0, 8, 16, 24].map(|at| u128::from(u64::from_ne_bytes(array_at(block, at))));
+        total += a + b + c + d;
     }
+    let mut words = blocks.remainder().chunks_exact(8);
+    total += words.by_ref().map(|word| u128::from(u64::from_ne_bytes(array_at(word, 0)))).sum::<u128>();
     // The rest in words of four: a header of 20 bytes ends in one, and gathering it
     // into eight bytes first would stall on reading what was just stored.
     let mut words = words.remainder().chunks_exact(4);
-    low += words.by_ref().map(|word| u64::from(u32::from_ne_bytes(array_at(word, 0)))).sum::<u64>();
+    total += words.by_ref().map(|word| u128::from(u32::from_ne_bytes(array_at(word, 0)))).sum::<u128>();
     // Copying so few bytes would be a call.
     let last = match *words.remainder() {
         [] => [0; 4],
@@ -31,8 +32,10 @@ pub fn sum(bytes: &[u8]) -> u16 {
         [a, b] => [a, b, 0, 0],
         [a, b, c, ..] => [a, b, c, 0],
     };
-    low += u64::from(u32::from_ne_bytes(last));
-    u16::from_be(fold(low + high))
+    total += u128::from(u32::from_ne_bytes(last));
+    // A carry of 2^64 counts one, as it is one more than a multiple of 0xFFFF.
+    let (low, carry) = (total as u64).overflowing_add((total >> 64) as u64);
+    u16::from_be(fold((low & 0xFFFF_FFFF) + (low >> 32) + u64::from(carry)))
 }
 
 /// The checksum to put into a header whose checksum field is zero.
@@ -143,6 +146,12 @@ pub fn pseudo_header_v4(src: Ipv4Addr, dst: Ipv4Addr, protocol: u8, len: u32) ->
 pub fn pseudo_header_v6(src: Ipv6Addr, dst: Ipv6Addr, protocol: u8, len: u32) -> u16 {
     let addresses = u64::from(sum(&src.octets())) + u64::from(sum(&dst.octets()));
     fold(addresses + u64::from(protocol) + u64::from(len))
+}
+
+/// The one's complement sum of words of 32 bits whose plain sum is `total`, not inverted.
+#[inline(always)]
+pub(crate) fn sum_of_words(total: u64) -> u16 {
+    fold(total)
 }
 
 /// A sum of words as one word. There is no branch: how often a carry comes out depends on the

@@ -53,6 +53,7 @@ pub mod segment;
 pub mod siphash;
 pub mod tcp;
 pub mod tcp_option;
+pub mod tcp_v4;
 pub mod toeplitz;
 pub mod tunnel;
 pub mod udp;

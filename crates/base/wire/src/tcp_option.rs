@@ -183,7 +183,7 @@ pub const TIMESTAMPS_ALONE_LEN: usize = 12;
 
 /// What such options begin with: padding in front, so that the clocks stand on the boundaries of
 /// words (RFC 7323, appendix A).
-const TIMESTAMPS_ALONE: [u8; 4] = [NO_OPERATION, NO_OPERATION, TIMESTAMPS, 10];
+pub(crate) const TIMESTAMPS_ALONE: [u8; 4] = [NO_OPERATION, NO_OPERATION, TIMESTAMPS, 10];
 
 /// The sender's clock and the clock it answers to, of options that are timestamps alone in the
 /// form that RFC 7323, appendix A, recommends: those of nearly every segment but a SYN. `None`
