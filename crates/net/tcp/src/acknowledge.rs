@@ -59,27 +59,12 @@ impl Connection {
         if self.is.has_sack && !segment.sack.as_slice().is_empty() {
             self.take_blocks(segment, &mut told, shared, io.now_ns);
         }
-        if let Some(rtt_ns) = told.rtt_ns {
-            self.rtt.measure(rtt_ns, shared.options.min_rto_ns);
-            if self.state.is_synchronized() {
-                self.look_for_full_path(rtt_ns, io.now_ns);
-            }
-        }
-        if told.is_reordered {
-            self.rack.reorderings = self.rack.reorderings.wrapping_add(1);
-        }
+        self.take_round_trip(&told, shared, io.now_ns);
         if told.is_advance {
             // Each duplicate told of a segment that had arrived.
             let told_before = u32::from(self.duplicates) * self.payload_size();
             told.delivered = told.delivered.saturating_sub(if self.is.has_sack { 0 } else { told_before });
-            (self.attempts, self.duplicates) = (0, 0);
-            self.rtt.doublings = 0;
-            if told.acknowledged > 0 {
-                shared.counters.bytes_acknowledged += u64::from(told.acknowledged);
-                self.bytes_acknowledged += u64::from(told.acknowledged);
-                let (connection, bytes) = (self.id(index), told.acknowledged);
-                shared.events.push(Event::Sent { connection, bytes });
-            }
+            self.count_acknowledged(index, &told, shared);
         }
         let is_probe_lost = self.end_probe(segment, &told);
         self.widen_tolerance(segment, &told);
@@ -103,8 +88,36 @@ impl Connection {
         }
     }
 
+    /// Takes the round trip that an acknowledgement told.
+    #[inline]
+    pub fn take_round_trip(&mut self, told: &Told, shared: &Shared, now_ns: i64) {
+        if let Some(rtt_ns) = told.rtt_ns {
+            self.rtt.measure(rtt_ns, shared.options.min_rto_ns);
+            if self.state.is_synchronized() {
+                self.look_for_full_path(rtt_ns, now_ns);
+            }
+        }
+        if told.is_reordered {
+            self.rack.reorderings = self.rack.reorderings.wrapping_add(1);
+        }
+    }
+
+    /// Somebody answers: counts what was acknowledged, and tells the application.
+    #[inline]
+    pub fn count_acknowledged(&mut self, index: u32, told: &Told, shared: &mut Shared) {
+        (self.attempts, self.duplicates) = (0, 0);
+        self.rtt.doublings = 0;
+        if told.acknowledged > 0 {
+            shared.counters.bytes_acknowledged += u64::from(told.acknowledged);
+            self.bytes_acknowledged += u64::from(told.acknowledged);
+            let (connection, bytes) = (self.id(index), told.acknowledged);
+            shared.events.push(Event::Sent { connection, bytes });
+        }
+    }
+
     /// RFC 9293, section 3.10.7.4: the window of the latest segment counts.
-    fn take_window(&mut self, segment: &Segment) -> bool {
+    #[inline]
+    pub fn take_window(&mut self, segment: &Segment) -> bool {
         let (sequence, acknowledgement) = self.window_update;
         let is_newer = sequence.is_before(segment.sequence)
             || sequence == segment.sequence && !segment.acknowledgement.is_before(acknowledgement);
@@ -130,7 +143,13 @@ impl Connection {
     /// Takes the first node off the queue if it is acknowledged, or as much of it as is; whether
     /// the next one may be as well.
     #[inline(never)]
-    fn take_first(&mut self, segment: &Segment, told: &mut Told, shared: &mut Shared, io: &mut Io) -> bool {
+    pub fn take_first(
+        &mut self,
+        segment: &Segment,
+        told: &mut Told,
+        shared: &mut Shared,
+        io: &mut Io,
+    ) -> bool {
         let ack = segment.acknowledgement;
         let Some(node) = shared.nodes.get_mut(self.queue.head) else { return false };
         if !node.sequence.is_before(ack) || node.sent == Sent::Not {
@@ -165,7 +184,8 @@ impl Connection {
 
     /// Brings marks along that lie behind what is acknowledged: numbers compare within 2 GiB
     /// only.
-    fn drag_marks(&mut self) {
+    #[inline]
+    pub fn drag_marks(&mut self) {
         self.recover = self.recover.max(self.una.plus(1_u32.wrapping_neg()));
         if !self.is.is_reducing {
             self.ecn_recover = self.ecn_recover.max(self.una);
@@ -230,7 +250,8 @@ impl Connection {
 
     /// A segment has arrived: RACK's steps 1 to 3 (RFC 8985, section 6.2), and a round trip
     /// by Karn's rule (RFC 6298, section 3).
-    fn measure(
+    #[inline]
+    pub fn measure(
         &mut self,
         segment: &Segment,
         told: &mut Told,
@@ -385,7 +406,7 @@ impl Connection {
     }
 
     /// The congestion window after an acknowledgement.
-    fn set_congestion(
+    pub fn set_congestion(
         &mut self,
         told: &Told,
         was_full: bool,
@@ -433,6 +454,7 @@ impl Connection {
     }
 
     /// The retransmission timer after an acknowledgement (RFC 6298, section 5).
+    #[inline]
     pub fn restart_retransmission(&mut self, now_ns: i64) {
         let is_any = self.nxt != self.una;
         self.set(Deadline::Retransmit, if is_any { now_ns + self.rtt.timeout_ns() } else { NEVER });

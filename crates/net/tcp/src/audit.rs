@@ -68,6 +68,7 @@ impl Connection {
         assert_eq!((count, unsent), (self.queue.len, self.unsent), "{self:?}");
         assert_eq!((in_flight, lost, sacked), (self.in_flight, self.lost, self.sacked), "{self:?}");
         assert!(self.congestion.window > 0, "{self:?}");
+        assert!(self.is.to_arm || self.armed_ns <= self.next_deadline_ns(), "{self:?}");
     }
 
     /// What waits is behind what is expected, in the window, in order and without overlaps.

@@ -142,7 +142,7 @@ impl Stack {
         connection.heard_ns = io.now_ns;
         connection.queue_control(&mut self.shared, io.now_ns);
         let id = connection.id(index);
-        self.settle(index, Next::Keep, io);
+        self.go_on(index);
         Ok(id)
     }
 
@@ -169,7 +169,7 @@ impl Stack {
         if packet.is_empty() || connection.extend_last(&packet, shared) {
             io.pool.free(packet);
             // The last one may have become full, which need not wait any longer.
-            self.settle(id.index, Next::Keep, io);
+            self.go_on(id.index);
             return Ok(());
         }
         let own = connection.queue.len;
@@ -184,7 +184,7 @@ impl Stack {
             return Err((packet, Refusal::Full));
         }
         connection.queue_node(Node::to_send(Some(packet), connection.end), shared, io.now_ns);
-        self.settle(id.index, Next::Keep, io);
+        self.go_on(id.index);
         Ok(())
     }
 
@@ -279,7 +279,7 @@ impl Stack {
         connection.is.is_finished = true;
         connection.queue_control(shared, io.now_ns);
         connection.end_side();
-        self.settle(id.index, Next::Keep, io);
+        self.go_on(id.index);
         Ok(())
     }
 
@@ -303,7 +303,7 @@ impl Stack {
         }
         match self.finish(id, io) {
             Err(Refusal::Finished) => {
-                self.settle(id.index, Next::Keep, io);
+                self.go_on(id.index);
                 Ok(())
             }
             other => other,

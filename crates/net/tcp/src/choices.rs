@@ -190,9 +190,9 @@ impl crate::connection::Connection {
     pub fn bound_by_user_timeout(&mut self) {
         if self.user_timeout_ns > 0 && self.waits_since_ns != NEVER {
             let end_ns = self.waits_since_ns.saturating_add(self.user_timeout_ns);
-            let at = &mut self.deadlines[Deadline::Retransmit as usize];
-            if *at != NEVER {
-                *at = (*at).min(end_ns);
+            let at_ns = self.deadlines[Deadline::Retransmit as usize];
+            if at_ns != NEVER {
+                self.set(Deadline::Retransmit, at_ns.min(end_ns));
             }
         }
     }

@@ -163,8 +163,6 @@ pub struct Connection {
     pub segment: u16,
     /// The largest segment that came.
     pub receive_segment: u16,
-    /// Bytes of data that go with the SYN.
-    pub syn_data: u16,
     /// What is sent, and not acknowledged.
     pub queue: List,
     /// The first node of it that was not sent.
@@ -240,6 +238,8 @@ pub struct Connection {
     pub cookie: Option<Box<Cookie>>,
     /// The largest segment that the other side is told of.
     pub advertised: u16,
+    /// Bytes of data that go with the SYN.
+    pub syn_data: u16,
     /// How often a SYN is sent again, where the application chose it.
     pub syn_retries: Option<u8>,
 }
@@ -380,6 +380,7 @@ impl Connection {
     /// Sets what is waited for.
     #[inline]
     pub fn set(&mut self, deadline: Deadline, at_ns: i64) {
+        self.is.to_arm |= at_ns < self.armed_ns;
         self.deadlines[deadline as usize] = at_ns;
     }
 

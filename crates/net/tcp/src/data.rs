@@ -42,17 +42,7 @@ impl Connection {
         let Some(mut bytes) = packet.take_if(|packet| cut(packet, from, count)) else { return };
         bytes.forget_rx_words();
         if front == self.receive_next {
-            if !self.has_room_in_order(shared, io.pool) {
-                shared.counters.lose(Reason::RxTcpBuffers);
-                return io.pool.free(bytes);
-            }
-            self.deliver(index, bytes, shared);
-            if self.early.len > 0 {
-                self.deliver_early(index, shared, io);
-            }
-            self.received_ns = io.now_ns;
-            self.receive_segment = self.receive_segment.max(len.min(0xFFFF) as u16);
-            self.delay_acknowledgement(shared, io.now_ns);
+            self.take_in_order(index, bytes, len, shared, io);
         } else {
             // RFC 5681, section 4.2: at once, for it tells of a gap.
             self.is.owes_ack = true;
@@ -60,7 +50,40 @@ impl Connection {
         }
     }
 
+    /// Takes bytes in order, of a segment of `len` bytes.
+    #[inline]
+    fn take_in_order(&mut self, index: u32, bytes: Packet, len: u32, shared: &mut Shared, io: &mut Io) {
+        if !self.has_room_in_order(shared, io.pool) {
+            shared.counters.lose(Reason::RxTcpBuffers);
+            return io.pool.free(bytes);
+        }
+        self.deliver(index, bytes, shared);
+        if self.early.len > 0 {
+            self.deliver_early(index, shared, io);
+        }
+        self.received_ns = io.now_ns;
+        self.receive_segment = self.receive_segment.max(len.min(0xFFFF) as u16);
+        self.delay_acknowledgement(shared, io.now_ns);
+    }
+
+    /// Takes the bytes of a segment that begins with what is expected and ends in the window.
+    #[inline]
+    pub fn take_expected_data(
+        &mut self,
+        index: u32,
+        segment: &Segment,
+        packet: &mut MaybePacket,
+        shared: &mut Shared,
+        io: &mut Io,
+    ) {
+        let (from, count) = (segment.payload.start, segment.payload.len());
+        let Some(mut bytes) = packet.take_if(|packet| cut(packet, from, count)) else { return };
+        bytes.forget_rx_words();
+        self.take_in_order(index, bytes, count as u32, shared, io);
+    }
+
     /// Gives bytes to the application.
+    #[inline]
     fn deliver(&mut self, index: u32, packet: Packet, shared: &mut Shared) {
         let len = packet.len() as u32;
         self.receive_next = self.receive_next.plus(len);

@@ -297,7 +297,8 @@ impl Connection {
     }
 
     /// Takes the other side's clock, to be echoed (RFC 7323, section 4.3).
-    fn take_clock(&mut self, segment: &Segment, now_ns: i64) {
+    #[inline]
+    pub fn take_clock(&mut self, segment: &Segment, now_ns: i64) {
         let Some((clock, _)) = segment.timestamps.filter(|_| self.is.has_timestamps) else { return };
         if !segment.sequence.is_after(self.acknowledged) && !is_earlier(clock, self.peer_clock) {
             (self.peer_clock, self.peer_clock_ns) = (clock, now_ns);

@@ -96,7 +96,7 @@ impl Stack {
         moved.copy_to(io.pool);
         let generation = place.generation;
         *place = *moved.connection;
-        (place.generation, place.armed_ns) = (generation, NEVER);
+        (place.generation, place.armed_ns, place.is.to_arm) = (generation, NEVER, true);
         let shared = &mut self.shared;
         let numbers = |list: &mut List, nodes: &mut Nodes, moved: Vec<Node>| {
             let push = |node| nodes.push_back(list, node);

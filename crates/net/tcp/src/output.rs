@@ -1,13 +1,9 @@
 //! What a connection sends: what was lost first, then what is new, as far as the windows
 //! permit, and an acknowledgement where nothing else carries it.
 
-use memory::Packet;
-use wire::ecn;
-use wire::ip::Addresses;
 use wire::tcp::Flags;
 
 use crate::connection::{Connection, Deadline, Io, NEVER, Recovery, Shared, State};
-use crate::emit::{Header, OptionBytes};
 use crate::kept::append;
 use crate::queue::{NONE, Node, Sent};
 use crate::sequence::Sequence;
@@ -179,6 +175,7 @@ impl Connection {
     /// How far the windows let the first node go that was not sent (RFC 9293, section
     /// 3.8.6.2.1). The segments on their way are no more than
     /// `most` full ones, for each is a packet, however small the other side wants them.
+    #[inline]
     pub fn may_send(&self, node: &Node, most: u32) -> May {
         if !self.may_speak() {
             let is_syn = node.sequence == self.initial;
@@ -255,7 +252,8 @@ impl Connection {
     }
 
     /// Whether a number is that of the SYN: after 4 GiB it is one of a byte.
-    fn is_initial(&self, sequence: Sequence) -> bool {
+    #[inline]
+    pub fn is_initial(&self, sequence: Sequence) -> bool {
         !self.state.is_synchronized() && sequence == self.initial
     }
 
@@ -336,6 +334,7 @@ impl Connection {
     }
 
     /// Timers after something was sent.
+    #[inline]
     fn after_send(&mut self, now_ns: i64) {
         self.sent_ns = now_ns;
         (self.is.may_cut, self.is.is_pushing) = (false, false);
@@ -356,119 +355,6 @@ impl Connection {
         let refused = io.out.push(packet);
         debug_assert!(refused.is_none(), "there was room");
         true
-    }
-
-    /// A packet of a node, which counts as sent; `None` when there is no room or no buffer.
-    fn build(&mut self, at: u32, shared: &mut Shared, io: &mut Io) -> Option<Packet> {
-        if io.out.room() == 0 {
-            return None;
-        }
-        let addresses = self.key.addresses()?;
-        let node = shared.nodes.get(at)?;
-        let (sequence, is_control, is_resent) = (node.sequence, node.is_control, node.is_resent);
-        let next = node.next;
-        let is_last = shared.nodes.get(node.next).is_none_or(|next| next.is_control);
-        let is_syn = is_control && self.is_initial(sequence);
-        let payload_len = node.payload_len();
-        let is_end = is_last || node.is_record_end;
-        let is_whole = is_end && (!node.is_more || self.is.may_cut);
-        let flags = self.flags(is_syn, is_control, is_whole && payload_len > 0, is_resent);
-        let mut header = self.header(addresses, sequence, flags, shared, io.now_ns);
-        if self.is.has_ecn && payload_len > 0 && !is_resent {
-            header.ecn = ecn::ECT_0;
-        }
-        let with_syn = match is_syn && self.syn_data > 0 && !is_resent {
-            true => shared.nodes.get(next).and_then(|node| node.packet()),
-            false => None,
-        };
-        let packet = shared.nodes.get(at).and_then(|node| node.packet()).or(with_syn);
-        let payload = packet.map_or(&[][..], |packet| &packet[..]);
-        let Some(packet) = header.build(io.pool, payload, shared.options.offload) else {
-            shared.counters.no_buffer += 1;
-            return None;
-        };
-        let node = shared.nodes.get_mut(at)?;
-        (node.sent, node.sent_ns) = (Sent::InFlight, io.now_ns);
-        if self.recovery != Recovery::Open || self.is.is_reducing {
-            self.reduction.count_sent(node.len());
-        }
-        shared.counters.segments_sent += 1;
-        self.has_acknowledged(flags);
-        self.is.owes_cwr &= !flags.contains(Flags::CWR);
-        Some(packet)
-    }
-
-    fn flags(&mut self, is_syn: bool, is_control: bool, is_pushed: bool, is_resent: bool) -> Flags {
-        if is_syn {
-            let is_answer = self.state == State::SynReceived;
-            let ack = if is_answer { Flags::SYN | Flags::ACK } else { Flags::SYN };
-            return match (self.is.has_ecn, is_answer) {
-                (true, true) => ack | Flags::ECE,
-                // RFC 3168, section 6.1.1.1: without it when nobody answered the first.
-                (true, false) if !is_resent => ack | Flags::ECE | Flags::CWR,
-                _ => ack,
-            };
-        }
-        let mut flags = Flags::ACK;
-        if is_control {
-            flags = flags | Flags::FIN;
-        }
-        if is_pushed {
-            flags = flags | Flags::PSH;
-        }
-        if self.is.is_echoing {
-            flags = flags | Flags::ECE;
-        }
-        if self.is.owes_cwr && !is_resent && !is_control {
-            flags = flags | Flags::CWR;
-        }
-        flags
-    }
-
-    /// The header of a segment. Its acknowledgement and window count as told.
-    pub fn header(
-        &mut self,
-        addresses: Addresses,
-        sequence: Sequence,
-        flags: Flags,
-        shared: &Shared,
-        now_ns: i64,
-    ) -> Header {
-        let is_syn = flags.contains(Flags::SYN);
-        let clocks = self.is.has_timestamps.then(|| (self.clock(now_ns), self.peer_clock));
-        let options = match clocks {
-            _ if is_syn => self.syn_options(flags, clocks, shared),
-            Some((value, echo)) => {
-                let mut options = OptionBytes::new();
-                options.push_timestamps(value, echo);
-                options
-            }
-            None => OptionBytes::new(),
-        };
-        let window = self.window(shared, is_syn);
-        let acknowledgement = if flags.contains(Flags::ACK) { self.receive_next } else { Sequence(0) };
-        Header {
-            addresses,
-            src_port: self.key.local_port,
-            dst_port: self.key.remote_port,
-            sequence,
-            acknowledgement,
-            flags,
-            window,
-            options,
-            ecn: ecn::NOT_ECT,
-        }
-    }
-
-    fn syn_options(&self, flags: Flags, clocks: Option<(u32, u32)>, shared: &Shared) -> OptionBytes {
-        let is_answer = flags.contains(Flags::ACK);
-        let shift = if is_answer { self.receive_shift } else { shared.options.receive_shift() };
-        let scale = self.is.has_scale.then_some(shift);
-        let mut options = OptionBytes::of_syn(self.advertised, self.is.has_sack, clocks, scale);
-        // A SYN that is sent again goes without, for a box on the way may have dropped the first.
-        let cookie = self.cookie.iter().filter(|_| is_answer || self.attempts == 0);
-        cookie.for_each(|cookie| options.push_cookie(cookie.option()));
-        options
     }
 
     /// Sends an acknowledgement alone.

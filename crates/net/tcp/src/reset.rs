@@ -1,6 +1,7 @@
 //! Resets and other segments that are sent once, and not again.
 
 use wire::ecn;
+use wire::ip::Addresses;
 use wire::tcp::Flags;
 
 use crate::connection::{Connection, Io, Shared};
@@ -14,12 +15,23 @@ impl Connection {
         let Some(addresses) = self.key.addresses().filter(|_| io.out.room() > 0) else { return false };
         let flags = if self.is.is_echoing { Flags::ACK | Flags::ECE } else { Flags::ACK };
         let duplicate = self.duplicate;
-        let mut header = self.header(addresses, sequence, flags, shared, io.now_ns);
-        if self.is.has_sack && (self.early.len > 0 || self.duplicate.is_some()) {
-            header.options.push_sack(&self.blocks(shared));
-        }
+        let has_blocks = self.is.has_sack && (self.early.len > 0 || self.duplicate.is_some());
+        let offload = shared.options.offload;
+        let built = match addresses {
+            Addresses::V4 { src, dst } if !has_blocks => {
+                let plain = self.plain((src, dst), sequence, flags, ecn::NOT_ECT, shared, io.now_ns);
+                plain.build(io.pool, &[], offload)
+            }
+            _ => {
+                let mut header = self.header(addresses, sequence, flags, shared, io.now_ns);
+                if has_blocks {
+                    header.options.push_sack(&self.blocks(shared));
+                }
+                header.build(io.pool, &[], offload)
+            }
+        };
         self.duplicate = None;
-        let Some(packet) = header.build(io.pool, &[], shared.options.offload) else {
+        let Some(packet) = built else {
             shared.counters.no_buffer += 1;
             self.duplicate = duplicate;
             return false;

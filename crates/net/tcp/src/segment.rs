@@ -73,11 +73,12 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Reads the segment of a packet whose layers are known. `class` is the traffic class.
+    /// The segment of a packet whose layers are known, as it stands there.
     ///
     /// # Errors
     /// Why it is dropped.
-    pub fn parse(packet: &Packet, flow: &Flow, class: u8) -> Result<Segment, Reason> {
+    #[inline]
+    pub fn view<'a>(packet: &'a Packet, flow: &Flow) -> Result<tcp::Segment<&'a [u8]>, Reason> {
         let bytes = packet.get(flow.l4_offset()..flow.end).ok_or(Reason::RxTcpMalformed)?;
         let view = tcp::Segment::new_checked(bytes).map_err(|_| Reason::RxTcpMalformed)?;
         let is_right = match packet.l4_checksum() {
@@ -85,10 +86,14 @@ impl Segment {
             Checksum::Bad => false,
             Checksum::Unknown => view.verify_checksum(flow.addresses),
         };
-        if !is_right {
-            return Err(Reason::RxTcpChecksum);
-        }
-        let mut segment = Segment {
+        if is_right { Ok(view) } else { Err(Reason::RxTcpChecksum) }
+    }
+
+    /// Reads a segment but for its options, timestamps that are alone among them excepted. `class`
+    /// is the traffic class.
+    #[inline]
+    pub fn of(view: &tcp::Segment<&[u8]>, flow: &Flow, class: u8) -> Segment {
+        Segment {
             addresses: flow.addresses,
             src_port: view.src_port(),
             dst_port: view.dst_port(),
@@ -99,20 +104,19 @@ impl Segment {
             max_segment: None,
             window_scale: None,
             sack_permitted: false,
-            timestamps: None,
+            timestamps: timestamps_alone(view.option_bytes()),
             sack: Blocks::default(),
             fast_open: None,
             is_congested: class & ecn::MASK == ecn::CE,
             payload: flow.l4_offset() + view.header_len()..flow.end,
-        };
-        segment.timestamps = timestamps_alone(view.option_bytes());
-        if segment.timestamps.is_none() {
-            segment.take_options(&view)?;
         }
-        Ok(segment)
     }
 
-    fn take_options(&mut self, view: &tcp::Segment<&[u8]>) -> Result<(), Reason> {
+    /// Reads the options.
+    ///
+    /// # Errors
+    /// Why the segment is dropped.
+    pub fn take_options(&mut self, view: &tcp::Segment<&[u8]>) -> Result<(), Reason> {
         for option in view.options() {
             match option.map_err(|_| Reason::RxTcpMalformed)? {
                 TcpOption::MaxSegment(bytes) => self.max_segment = Some(bytes),

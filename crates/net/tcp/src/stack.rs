@@ -20,12 +20,14 @@ use crate::fast_open::{Verdict, decide};
 use crate::fast_open_client::Servers;
 use crate::kept::Ids;
 use crate::key::Key;
+use crate::near::Near;
 use crate::options::{MILLISECOND_NS, Options};
 use crate::output::Stop;
 use crate::queue::Nodes;
 use crate::reset::{reset_for, send_reply};
 use crate::segment::Segment;
 use crate::sequence::Sequence;
+use crate::settle::arm;
 use crate::slab::Slab;
 
 /// How late a timer may be.
@@ -38,15 +40,18 @@ const BEHIND: u32 = 1 << 17;
 pub struct Stack {
     pub(crate) connections: Slab,
     pub(crate) demux: Demux,
-    /// The connection that a segment came to last.
-    recent: u32,
-    timers: Timers,
+    /// Connections that segments came to lately.
+    pub(crate) near: Near,
+    /// Whether segments that are as expected are taken the short way.
+    #[cfg(debug_assertions)]
+    pub(crate) predicts: bool,
+    pub(crate) timers: Timers,
     /// Before that the wheel need not be looked at.
-    look_ns: i64,
+    pub(crate) look_ns: i64,
     /// Connections that have something to send, each once.
-    ready: VecDeque<u32>,
+    pub(crate) ready: VecDeque<u32>,
     /// There was no room to send for all of them.
-    is_stalled: bool,
+    pub(crate) is_stalled: bool,
     /// Connections in TIME-WAIT, the oldest first, among others that have left it.
     time_wait: Ids,
     /// Connections that could not send anything because others keep too many packets.
@@ -76,7 +81,9 @@ impl Stack {
         Stack {
             connections: Slab::new(options.connections),
             demux: Demux::new(capacity),
-            recent: 0,
+            near: Near::default(),
+            #[cfg(debug_assertions)]
+            predicts: true,
             timers: Timers::new(capacity, TICK_NS, now_ns),
             look_ns: NEVER,
             ready: VecDeque::new(),
@@ -140,25 +147,21 @@ impl Stack {
         io: &mut Io,
     ) {
         self.shared.counters.segments_received += 1;
-        let segment = match Segment::parse(&packet, flow, class) {
-            Ok(segment) => segment,
-            Err(loss) => {
-                self.shared.counters.lose(loss);
-                return io.pool.free(packet);
-            }
+        // Made where it stays: it is copied nowhere.
+        let view = match Segment::view(&packet, flow) {
+            Ok(view) => view,
+            Err(loss) => return self.lose(packet, loss, io),
         };
+        let mut segment = Segment::of(&view, flow, class);
+        if segment.timestamps.is_none()
+            && let Err(loss) = segment.take_options(&view)
+        {
+            return self.lose(packet, loss, io);
+        }
         let key = Key::of(&segment);
         let mut packet = Some(packet);
-        let found = match hash {
-            Some(hash) => self.demux.find(hash, |index| self.is_between(index, &key)),
-            None if self.is_between(self.recent, &key) => Some(self.recent),
-            None => self.find(&key),
-        };
-        match found {
-            Some(index) => {
-                self.recent = index;
-                self.arrive(index, &segment, &mut packet, io);
-            }
+        match self.find_near(&key, hash) {
+            Some(index) => self.arrive(index, &segment, &mut packet, io),
             None => match self.owner_elsewhere(&key) {
                 Some(owner) => self.pass_on(owner, packet.take(), flow, class),
                 None => self.arrive_at_none(key, &segment, &mut packet, io),
@@ -167,21 +170,21 @@ impl Stack {
         packet.into_iter().for_each(|packet| io.pool.free(packet));
     }
 
-    fn hash(&self, key: &Key) -> u32 {
-        key.hash(self.shared.options.key)
+    #[cold]
+    fn lose(&mut self, packet: Packet, loss: Loss, io: &mut Io) {
+        self.shared.counters.lose(loss);
+        io.pool.free(packet);
     }
 
-    pub(crate) fn find(&self, key: &Key) -> Option<u32> {
-        self.demux.find(self.hash(key), |index| self.is_between(index, key))
-    }
-
-    /// Whether a connection is the one between two ends.
-    #[inline]
-    fn is_between(&self, index: u32, key: &Key) -> bool {
-        self.connections.get(index).is_some_and(|connection| connection.key == *key)
-    }
-
-    fn arrive(&mut self, index: u32, segment: &Segment, packet: &mut MaybePacket, io: &mut Io) {
+    /// Takes a segment of a connection the long way.
+    #[inline(never)]
+    pub(crate) fn arrive_in_general(
+        &mut self,
+        index: u32,
+        segment: &Segment,
+        packet: &mut MaybePacket,
+        io: &mut Io,
+    ) {
         let Some(connection) = self.connections.get_mut(index) else { return };
         if connection.reopens(segment) {
             let (key, behind) = (connection.key, connection.nxt);
@@ -325,30 +328,6 @@ impl Stack {
         Some(index)
     }
 
-    /// What follows from a change of a connection: it ends, sends, or waits.
-    pub(crate) fn settle(&mut self, index: u32, next: Next, io: &mut Io) {
-        let Some(connection) = self.connections.get_mut(index) else { return };
-        match next {
-            Next::Keep | Next::Refuse => {}
-            Next::Forget => return self.remove(index, io),
-            Next::End(reason) => {
-                if connection.is.is_known {
-                    self.shared.events.push(Event::Closed { connection: connection.id(index), reason });
-                }
-                self.keep_fast_place(index, reason, io.now_ns);
-                return self.remove(index, io);
-            }
-        }
-        if !connection.is.is_ready && connection.wants_to_send() {
-            connection.is.is_ready = true;
-            self.ready.push_back(index);
-        }
-        // The wheel of one that is ready is set when it has had its turn to send, if there are turns.
-        if !connection.is.is_ready || self.is_stalled {
-            arm(connection, index, &mut self.timers, &mut self.look_ns);
-        }
-    }
-
     /// Forgets a connection.
     pub(crate) fn remove(&mut self, index: u32, io: &mut Io) {
         self.unlist(index);
@@ -386,7 +365,7 @@ impl Stack {
         while let Some(index) = self.timers.expired(io.now_ns) {
             let index = index as u32;
             let Some(connection) = self.connections.get_mut(index) else { continue };
-            connection.armed_ns = NEVER;
+            (connection.armed_ns, connection.is.to_arm) = (NEVER, true);
             let next = connection.expire(index, &mut self.shared, io);
             self.settle(index, next, io);
         }
@@ -478,18 +457,6 @@ impl Stack {
                 io.pool.free(packet);
             }
         }
-    }
-}
-
-/// Sets the wheel for a connection, if that waits for something earlier than before. It is set
-/// earlier at once, and later only when it is looked at, which is not before `look_ns`.
-#[inline]
-fn arm(connection: &mut Connection, index: u32, timers: &mut Timers, look_ns: &mut i64) {
-    let deadline_ns = connection.next_deadline_ns();
-    if deadline_ns < connection.armed_ns {
-        connection.armed_ns = deadline_ns;
-        timers.set(index as usize, deadline_ns);
-        *look_ns = deadline_ns.min(*look_ns);
     }
 }
 

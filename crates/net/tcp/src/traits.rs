@@ -56,4 +56,6 @@ pub struct Traits {
     pub is_fast_client: bool,
     /// Data went or came with the SYN, and were acknowledged.
     pub has_syn_data: bool,
+    /// A deadline was set that is earlier than what the wheel of timers is set to.
+    pub to_arm: bool,
 }
