@@ -89,6 +89,13 @@ fn what_is_wrong_has_its_place_and_its_fix() {
     assert!(error.line == 10 && error.fix.contains("via"), "{error:?}");
     let error = changed("protocol = \"ipip\"", "protocol = \"vxlan\"");
     assert!(error.cause.contains("needs `key`"), "{error:?}");
+    // Also of a network without entries, whose packets would never come out of a tunnel.
+    let without_entries = GOOD.split("[[network]]").next().unwrap();
+    let network = "[[network]]\nnumber = 16777216\nprotocol = \"vxlan\"\ninner = \"tap:inner\"\n";
+    let error = refused(&format!("{without_entries}{network}"));
+    assert_eq!(error.cause, "the identifier 16777216 of vxlan must be below 2^24");
+    assert!(error.fix.contains("identifier = "), "{error:?}");
+    Config::parse(&format!("{without_entries}{network}identifier = 16777215\n")).unwrap();
     let error = refused("[[underlay\n");
     assert_eq!((error.line, error.column), (1, 11), "{error:?}");
     let error = refused("");

@@ -56,6 +56,20 @@ pub struct Inner {
     pub peer: Option<MacAddress>,
 }
 
+/// Whether a protocol's field has room for the identifier of a network, by which its packets come out of
+/// tunnels: without entries nobody else would say that they never do.
+fn fits(protocol: &Protocol, identifier: Option<u32>, table: &Table<'_, '_>) -> Read<()> {
+    let Protocol { name, identifier_bits: bits, .. } = protocol;
+    match identifier {
+        Some(identifier) if *bits > 0 && u64::from(identifier) >> bits != 0 => {
+            let cause = format!("the identifier {identifier} of {name} must be below 2^{bits}");
+            let fix = format!("write a smaller number, or identifier = a number below 2^{bits}");
+            Err(Problem::new(table.span_of("identifier"), cause, fix))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A network as it is being read.
 pub(super) struct Basis {
     pub(super) number: u32,
@@ -122,6 +136,7 @@ impl Reading<'_> {
         if protocol.identifier_bits > 0 && options.identifier.is_none() && !is_plain_gre(protocol) {
             options.identifier = Some(number);
         }
+        fits(protocol, options.identifier, table)?;
         let zero_checksum = table.get("accept_zero_checksum", flag)?.unwrap_or(false);
         let mut basis = Basis { number, network, protocol, options, zero_checksum };
         // A flood list may come from others, too.
