@@ -69,7 +69,12 @@ fn prelude(tree: &Tree) -> String {
              mount -t overlay none -o lowerdir=/etc,upperdir=/run/over/etc,workdir=/run/over/work /etc\n\
              echo 'frr:x:990:990::/nonexistent:/usr/sbin/nologin' >> /etc/passwd\n\
              printf 'frr:x:990:\\nfrrvty:x:991:frr\\n' >> /etc/group\n\
-             install -d -o frr -g frr /etc/frr /run/frr\n";
+             install -d -o frr -g frr /run/frr\ninstall -d -m 750 -o frr -g frr /etc/frr\n";
+    // With the package's own files: a daemon that is not told its file waits for `vtysh -b` where there
+    // is a `/etc/frr/frr.conf`.
+    let files = tree.file("etc/frr/frr.conf").expect("the package has it");
+    let folder = files.parent().expect("a directory").display();
+    text += &format!("install -m 640 -o frr -g frr {folder}/* /etc/frr\n");
     text
 }
 
