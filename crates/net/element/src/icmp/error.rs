@@ -195,7 +195,7 @@ impl IcmpError {
         match (self.kind, self.code) {
             (PARAMETER_PROBLEM, 0) => icmp.set_pointer(pointer),
             (REDIRECT, _) => icmp.set_gateway(packet.dst_ip()),
-            (UNREACHABLE, NEEDS_FRAGMENTS) => icmp.set_mtu(pmtu as u16),
+            (UNREACHABLE, NEEDS_FRAGMENTS) => icmp.set_mtu(u16::try_from(pmtu).unwrap_or(u16::MAX)),
             _ => {}
         }
         message[icmpv4::HEADER_LEN..].copy_from_slice(quoted);

@@ -104,6 +104,18 @@ fn a_routers_errors_count_together_and_take_new_configurations() {
 }
 
 #[test]
+fn an_mtu_that_its_field_does_not_hold_is_the_largest_that_it_does() {
+    let packet = "4500001c00000000401122c00a0000010200000200010002000800ff";
+    let told = |mtu: &str| {
+        let error =
+            format!("ICMPError(9.9.9.9, unreachable, needfrag, PMTU {mtu}) -> Print(x, -1) -> Discard");
+        printed(&ran(&(source(1, packet) + &error), "1s"), "x")[0][48..56].to_string()
+    };
+    assert_eq!(told("1400"), "00000578");
+    assert_eq!(told("66000"), "0000ffff", "and not 464, by which the sender's path would be narrower");
+}
+
+#[test]
 fn headers_are_made_with_ports_that_count_up_and_names_of_ports() {
     let config = "InfiniteSource(DATA x, LIMIT 5, BURST 1, STOP false) -> DynamicUDPIPEncap(1.0.0.1, 65535, 2.0.0.2, domain, true, 2)
         -> CheckIPHeader -> CheckUDPHeader -> Print(x, -1) -> Discard;
