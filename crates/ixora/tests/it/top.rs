@@ -182,7 +182,8 @@ fn a_port_that_is_taken_is_said_and_a_near_one_will_do() {
     };
     let out = run(&port.to_string());
     assert_eq!(out.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&out.stderr).contains("Address already in use"), "{out:?}");
+    let said = format!("Address already in use: 127.0.0.1:{port}");
+    assert!(String::from_utf8_lossy(&out.stderr).contains(&said), "{out:?}");
     let out = run(&format!("{port}+"));
     let near: u16 = String::from_utf8_lossy(&out.stdout).trim().parse().expect("a port");
     assert!(near > port && near <= port + 10, "{near} is not near {port}");

@@ -1,6 +1,7 @@
 //! Where clients come in: a TCP port or a UNIX socket, tried again for a while when
 //! it is taken, and handed from one router to the next.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -40,6 +41,15 @@ pub(super) enum Place {
     },
     /// A UNIX socket.
     File(String),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Port { address, port, .. } => SocketAddr::new(*address, *port).fmt(f),
+            Place::File(path) => f.write_str(path),
+        }
+    }
 }
 
 /// A socket that listens, or will.
@@ -109,7 +119,7 @@ impl Listener {
             Err(error) => error,
         };
         if self.retries <= 0 {
-            return Err(format!("bind: {}", cause(&error)));
+            return Err(format!("bind: {}: {}", cause(&error), self.place));
         }
         if self.warns {
             let tries = if self.retries == 1 { "try" } else { "tries" };

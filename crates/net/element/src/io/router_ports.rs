@@ -163,7 +163,12 @@ impl RouterPorts {
             for other in &router_port.receivers {
                 let apart = says.queue.is_some() && other.says.queue.is_some();
                 if !(apart || says.shares && other.says.shares) {
-                    return Err(format!("{name} has a FromDevice already; put a Tee behind that one"));
+                    // Two words that are alike are one model, and not two.
+                    let apart = match name.starts_with("model:") {
+                        true => ", or give a second model another name (\"model:82599,wire=sink\")",
+                        false => "",
+                    };
+                    return Err(format!("{name} has a FromDevice already; put a Tee behind that one{apart}"));
                 }
                 if apart && assignment::overlap(&says, &other.says) {
                     return Err(format!("another element receives from these queues of {name}"));

@@ -210,6 +210,15 @@ fn ports_have_no_other_addresses() {
     }
 }
 
+#[test]
+fn who_names_one_model_twice_is_told_how_two_are_named() {
+    let twice = |port: &str| format!("FromDevice({port}) -> Discard; FromDevice({port}) -> Discard");
+    let error = build(&twice("model:82599")).err().unwrap_or_default();
+    assert!(error.contains("has a FromDevice already") && error.contains("model:82599,wire=sink"), "{error}");
+    let error = build(&twice("af_packet:fake0")).err().unwrap_or_default();
+    assert!(error.contains("has a FromDevice already") && !error.contains("model"), "{error}");
+}
+
 /// Where nothing is opened it is told whose address is not known.
 #[test]
 fn a_plan_tells_that_a_ports_address_is_not_known() {
