@@ -116,8 +116,10 @@ fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, pulled: bool) -> Result<Box<
     let active = conf.keyword("ACTIVE")?.unwrap_or(true);
     let timing = conf.keyword("TIMING")?.unwrap_or(0);
     let patient = conf.keyword("USE_SIGNAL")?.unwrap_or(false);
-    let _: (Option<i64>, Option<i64>) = (conf.keyword("VERBOSE")?, conf.keyword("QUEUE")?);
-    let _: (Option<bool>, Option<bool>) = (conf.keyword("QUICK_CLONE")?, conf.keyword("FREEONTERMINATE")?);
+    let _: Option<i64> = conf.keyword("QUEUE")?;
+    for word in ["VERBOSE", "QUICK_CLONE", "FREEONTERMINATE"] {
+        let _: Option<bool> = conf.keyword(word)?;
+    }
     conf.complete()?;
     Ok(Box::new(Replay {
         rounds,

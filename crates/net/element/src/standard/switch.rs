@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
-use graph::class::{Handlers, NO_HANDLERS, both, mandatory, positional};
+use graph::class::{Handlers, NO_HANDLERS, both, keyword, mandatory, positional};
 use graph::element::kernel::Kernel;
 use graph::{Action, Class, Conf, Cx, Each, Fault, PerPacket, Refused};
 use memory::Packet;
@@ -74,14 +74,17 @@ pub static ROUND_ROBIN: Class = Class {
     brief: "sends packets to its outputs in turn",
     doc: "The first packet goes to output 0, the next to output 1, and so on, over and over. Threads share \
           the turn.",
-    arguments: &[],
+    arguments: &[keyword("SPLITBATCH", "accepted; packets are dealt out one by one")],
     handlers: NO_HANDLERS,
     drops: &[Reason::Dropped],
     live: false,
     example: "RoundRobinSwitch",
     see: &["Switch", "HashSwitch", "StrideSwitch", "RoundRobinSched"],
     kernel: Kernel::Excluded(kernels::ORDER),
-    make: |_, conf| conf.complete().map(|()| Each::boxed(RoundRobin(Arc::default()))),
+    make: |_, conf| {
+        let _: Option<bool> = conf.keyword("SPLITBATCH")?;
+        conf.complete().map(|()| Each::boxed(RoundRobin(Arc::default())))
+    },
     ..CLASS
 };
 
@@ -90,6 +93,7 @@ pub static RANDOM: Class = Class {
     name: "RandomSwitch",
     brief: "sends each packet to a random output",
     doc: "Every output is as likely as any other.",
+    arguments: &[],
     example: "RandomSwitch",
     see: &["Switch", "RoundRobinSwitch", "HashSwitch"],
     kernel: Kernel::Unwritten,

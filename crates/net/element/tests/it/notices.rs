@@ -39,6 +39,16 @@ fn what_tells_dpdk_something_is_named_in_one_note() {
 }
 
 #[test]
+fn what_fastclick_says_of_its_own_ways_is_taken() {
+    for config in [
+        "Idle -> ReplayUnqueue(STOP 0, QUICK_CLONE true, VERBOSE false) -> Discard".to_owned(),
+        fan("RoundRobinSwitch(SPLITBATCH false)", 2),
+    ] {
+        assert_eq!(warnings(&config), "", "{config}");
+    }
+}
+
+#[test]
 fn filters_know_the_systems_protocols() {
     // Where the machine has no such file they do not.
     if !std::fs::read_to_string("/etc/protocols").is_ok_and(|text| text.contains("ospf")) {
