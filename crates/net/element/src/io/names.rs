@@ -30,11 +30,6 @@ pub(super) fn port(class: &str, name: &str, numbers: Option<&PortNumbers>) -> Re
         let note = Some(format!("'{name}' is the port {port} here"));
         Ok(Meaning { port, queue: None, note })
     };
-    if let Some(variable) = name.strip_prefix('$') {
-        return Err(format!(
-            "variable '{name}' is not set: give the port on the command line, {variable}=af_packet:eth1"
-        ));
-    }
     if let Ok(number) = name.parse::<u32>() {
         let named = numbers.and_then(|numbers| numbers.0.get(&number)).ok_or_else(|| {
             format!(
@@ -133,8 +128,6 @@ mod tests {
     #[test]
     fn numbers_of_dpdk_are_ports_of_the_command_line() {
         assert!(found("FromDPDKDevice", "0").contains("--port 0="));
-        let unset = found("FromDevice", "$A");
-        assert!(unset.contains("variable '$A' is not set") && unset.contains(" A=af_packet:eth1"), "{unset}");
         let names = [(0, "0000:03:00.0"), (3, "net_af_packet0,iface=eth1"), (4, "4")];
         let numbers = PortNumbers(names.map(|(number, name)| (number, name.to_string())).into());
         let found = |name| port("ToDPDKDevice", name, Some(&numbers));
