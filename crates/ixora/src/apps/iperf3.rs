@@ -11,7 +11,7 @@ use wire::MacAddress;
 use wire::ip::port;
 
 use super::load::{DURATION, execute};
-use super::serve::{BUFFERS, addresses, host_options, random_key, taken};
+use super::serve::{BUFFERS, addresses, host_options, own_address, random_key, taken};
 use crate::cli::PortOptions;
 use crate::cli::load::Iperf3;
 use crate::cli::serve::ServeOptions;
@@ -39,13 +39,12 @@ pub fn load(it: &Iperf3) -> Result<(), Failure> {
     if options.open.rx_queues > 1 {
         return Err(Failure::usage("a client of iperf3 has one queue".to_owned()));
     }
+    let local = own_address(&it.addr, it.to.0)?;
     let stop = signal::stop_flag()?;
     let mut ports = open::ports(&[&it.port], &options, &stop)?;
     let addresses = addresses(&it.addr, MacAddress(ports.mac(0)))?;
-    let own = it.addr.iter().map(|(own, _)| *own).find(|own| own.is_ipv4() == it.to.0.is_ipv4());
     let wanted = Wanted {
-        local: own
-            .ok_or_else(|| Failure::usage("give --addr of the version of IP that --to has".to_owned()))?,
+        local,
         remote: (it.to.0, it.to.1.unwrap_or(port::IPERF3)),
         time_ns: it.options.duration.unwrap_or(DURATION).as_nanos() as i64,
         omit_s: it.omit,

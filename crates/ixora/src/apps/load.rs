@@ -15,7 +15,7 @@ use wire::MacAddress;
 use wire::ip::port;
 
 use super::load_picture::Picture;
-use super::serve::{BUFFERS, addresses, host_options};
+use super::serve::{BUFFERS, addresses, host_options, own_address};
 use crate::cli::PortOptions;
 use crate::cli::load::{self, Course, Keys, LoadOptions};
 use crate::{Failure, open, run, signal};
@@ -111,13 +111,11 @@ fn run_load<W: clap::Args>(it: &LoadOptions<W>, listen: u16, workload: Workload)
     if queues > usize::from(it.course.connections) {
         return Err(Failure::usage("there are more queues than connections".to_owned()));
     }
+    let own = own_address(&it.addr, it.to.0)?;
     let picture = Picture::open(it.course.svg.as_deref())?;
     let stop = signal::stop_flag()?;
     let mut ports = open::ports(&[&it.port], &options, &stop)?;
     let addresses = addresses(&it.addr, MacAddress(ports.mac(0)))?;
-    let own = it.addr.iter().map(|(own, _)| *own).find(|own| own.is_ipv4() == it.to.0.is_ipv4());
-    let own =
-        own.ok_or_else(|| Failure::usage("give --addr of the version of IP that --to has".to_owned()))?;
     let remote = (it.to.0, it.to.1.unwrap_or(listen));
     let step = it.options.duration.unwrap_or(DURATION);
     let report = Report::default();
@@ -243,17 +241,21 @@ pub fn figures(results: &Results) -> Value {
     })
 }
 
+/// Latencies in microseconds, a column for each: longer ones than fit stand apart, too.
+fn columns(latencies: impl IntoIterator<Item = u64>) -> String {
+    latencies.into_iter().map(|ns| format!(" {:9.1}", ns as f64 / 1e3)).collect()
+}
+
 /// What a load saw, for people.
 pub fn print(results: &Results) {
     println!("{} connections, {} refused", results.connected, results.refused);
-    let names = QUANTILES.map(|(name, _)| format!("{name:>9}")).join("");
-    println!("{:>10} {:>12} {:>10}  {names} {:>9}  latency in us", "rate/s", "answers/s", "answers", "max");
+    let names = QUANTILES.map(|(name, _)| format!(" {name:>9}")).join("");
+    println!("{:>10} {:>12} {:>10} {names} {:>9}  latency in us", "rate/s", "answers/s", "answers", "max");
     for step in &results.steps {
         let rate = step.rate.map_or("max".to_owned(), |rate| format!("{rate:.0}"));
-        let us = |ns: u64| format!("{:9.1}", ns as f64 / 1e3);
-        let all = QUANTILES.map(|(_, at)| us(step.latency.value_at_quantile(at))).join("");
-        let max = us(step.latency.max());
-        println!("{rate:>10} {:>12.0} {:>10}  {all} {max}", step.rate_seen(), step.answers);
+        let quantiles = QUANTILES.map(|(_, at)| step.latency.value_at_quantile(at));
+        let latencies = columns(quantiles.into_iter().chain([step.latency.max()]));
+        println!("{rate:>10} {:>12.0} {:>10} {latencies}", step.rate_seen(), step.answers);
         let others = [
             ("keys not there", step.misses),
             ("wrong", step.wrong),
@@ -262,5 +264,16 @@ pub fn print(results: &Results) {
         ];
         let others = others.iter().filter(|(_, count)| *count > 0);
         others.for_each(|(name, count)| println!("{:>10} {name}: {count}", ""));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::columns;
+
+    #[test]
+    fn long_latencies_do_not_run_into_each_other() {
+        assert_eq!(columns([4_167_700, 1_073_741_800]), "    4167.7 1073741.8");
+        assert_eq!(columns([100_000_000_000; 2]), " 100000000.0 100000000.0");
     }
 }

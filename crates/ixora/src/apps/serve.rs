@@ -50,6 +50,10 @@ pub fn run(what: &Serve) -> Result<(), Failure> {
     }
 }
 
+/// The largest item that may be allowed, as in memcached: answers of the binary protocol have lengths of
+/// 32 bits.
+const LONGEST_ITEM: usize = 1 << 30;
+
 /// `ixora serve memcached`: all threads serve one cache.
 fn memcached(arguments: &serve::Memcached) -> Result<(), Failure> {
     let limits = Limits {
@@ -57,6 +61,9 @@ fn memcached(arguments: &serve::Memcached) -> Result<(), Failure> {
         value: arguments.max_item_size.0,
         threads: arguments.serve.options.open.rx_queues,
     };
+    if limits.value > LONGEST_ITEM {
+        return Err(Failure::usage("--max-item-size is more than 1G, which is the most".to_owned()));
+    }
     if limits.value > limits.memory / 2 {
         return Err(Failure::usage("--max-item-size is more than half of --memory".to_owned()));
     }
@@ -257,6 +264,26 @@ pub fn addresses(given: &[(IpAddr, u8)], mac: MacAddress) -> Result<Addresses, F
     Ok(addresses)
 }
 
+/// The own address from which a client reaches a server. It is one of the server's network, for clients
+/// know no router.
+pub fn own_address(given: &[(IpAddr, u8)], to: IpAddr) -> Result<IpAddr, Failure> {
+    let own = given.iter().find(|(own, _)| own.is_ipv4() == to.is_ipv4());
+    let (own, bits) =
+        own.ok_or_else(|| Failure::usage("give --addr of the version of IP that --to has".to_owned()))?;
+    let (common, is_on_every_link) = match (own, to) {
+        (IpAddr::V4(own), IpAddr::V4(to)) => ((own.to_bits() ^ to.to_bits()).leading_zeros(), false),
+        (IpAddr::V6(own), IpAddr::V6(to)) => {
+            ((own.to_bits() ^ to.to_bits()).leading_zeros(), to.is_unicast_link_local())
+        }
+        _ => (0, false),
+    };
+    if common < u32::from(*bits) && !is_on_every_link {
+        let cause = format!("{to} is outside of the network of {own}/{bits}, and a load knows no router");
+        return Err(Failure::usage(cause).fix("give --addr an address of the network that --to is in"));
+    }
+    Ok(*own)
+}
+
 /// Reads `10.0.0.2/24`, an address of a host with the bits of its network.
 pub fn prefixed(text: &str) -> Result<(IpAddr, u8), String> {
     let wanted = || format!("`{text}` is no address with a prefix such as 10.0.0.2/24 or fd00::2/64");
@@ -278,6 +305,22 @@ mod tests {
         assert!(prefixed("fd00::2/64").is_ok_and(|(address, bits)| address.is_ipv6() && bits == 64));
         for wrong in ["10.0.0.2", "10.0.0.2/33", "/8", "fd00::/129", "0.0.0.0/0", "224.0.0.1/4", "a/b"] {
             assert!(prefixed(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_server_of_another_network_is_not_reached() {
+        let own = [prefixed("10.0.0.3/24").expect("an address"), prefixed("fd00::3/64").expect("an address")];
+        let from = |to: &str| own_address(&own, to.parse().expect("an address"));
+        assert_eq!(from("10.0.0.2").ok(), Some(own[0].0));
+        assert_eq!(from("10.0.0.3").ok(), Some(own[0].0));
+        for to in ["fd00::2", "fe80::1"] {
+            assert_eq!(from(to).ok(), Some(own[1].0), "{to}");
+        }
+        assert!(own_address(&own[..1], IpAddr::from([0; 16])).is_err(), "of the other version");
+        for to in ["10.0.1.2", "11.0.0.2", "fd00:0:0:1::2"] {
+            let error = from(to).expect_err("it is elsewhere").to_string();
+            assert!(error.contains("outside of the network"), "{error}");
         }
     }
 
