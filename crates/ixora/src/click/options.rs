@@ -43,7 +43,7 @@ pub struct Click {
     /// Let clients of control sockets write handlers that take a file's name.
     #[arg(long)]
     pub control_files: bool,
-    /// Serve counters to Prometheus on this TCP port of this host, or ADDRESS:PORT.
+    /// Serve counters to Prometheus on this TCP port of this host (9464), or ADDRESS:PORT.
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "9464", require_equals = true)]
     pub metrics: Option<String>,
     /// Let the configuration be replaced: a `hotconfig` handler.

@@ -67,7 +67,8 @@ impl Asking {
     /// Compares with the kernel, and mends what is different: a report, or an error.
     fn reconcile(&mut self, host: &mut Host, sources: Option<&mut Sources>, mends: bool) -> String {
         let (Some((asker, options)), Some(sources)) = (&mut self.asker, sources) else {
-            let error = "this endpoint does not follow the kernel: learn is \"none\"";
+            let error = "this endpoint does not follow the kernel: write learn = \"kernel\" into its file, \
+                         and start it again";
             return json!({ "error": error }).to_string();
         };
         let mut look = |host: &mut Host, sources: &mut Sources| followed(asker, options, host, sources);

@@ -10,7 +10,7 @@ use clap::Args;
 use runtime::confine::{Files, Needs};
 use serde_json::json;
 use signal_hook::consts::SIGHUP;
-use vtep::{Config, Learn, Listen, Sources};
+use vtep::{Config, Learn, Listen, SourceError, Sources};
 use wire::MacAddress;
 
 use super::accounts::Accounts;
@@ -126,13 +126,24 @@ struct Followed {
     _janitor: Option<Janitor>,
 }
 
+/// Why nobody else changes the table.
+fn unopened(error: &SourceError) -> Failure {
+    let failure = Failure::new(error.to_string());
+    match error {
+        SourceError::Listen { .. } => {
+            failure.fix("write another `listen` into the file, or end the program that listens there")
+        }
+        SourceError::Kernel(_) => failure,
+    }
+}
+
 impl Followed {
     /// Opens their sockets, if there are any.
     fn open(config: &Config) -> Result<Option<Followed>, Failure> {
         if !config.follow.is_anybody() {
             return Ok(None);
         }
-        let sources = Sources::open(config).map_err(|error| Failure::new(error.to_string()))?;
+        let sources = Sources::open(config).map_err(|error| unopened(&error))?;
         let socket = config.follow.api.iter().filter_map(|api| match &api.listen {
             Listen::Unix(path) => Some(path.clone()),
             Listen::Tcp(_) => None,
@@ -192,5 +203,23 @@ fn apply(host: &mut Host, path: &Path, macs: &[MacAddress]) {
             refused.take(REFUSED).for_each(|(key, error)| eprintln!("{key} is refused: {error}"));
         }
         Err(failure) => eprintln!("{failure}\nall goes on as before"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_that_is_taken_is_told_with_the_key_to_change() {
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let place = taken.local_addr().expect("it is bound");
+        let text = format!(
+            "[api]\nlisten = \"{place}\"\n\n[[underlay]]\nname = \"up\"\nport = \"model:82599\"\n\
+             addresses = [\"192.0.2.1/24\"]\n"
+        );
+        let config = Config::parse(&text).expect("a configuration");
+        let said = Followed::open(&config).err().expect("it is taken").said();
+        assert!(said.contains(&place.to_string()) && said.contains("fix: write another `listen`"), "{said}");
     }
 }
