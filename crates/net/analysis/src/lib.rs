@@ -63,6 +63,8 @@ const CLASSES: &[&Class] = &[
     &notifier_debug::CLASS,
     &print::CLASS,
     &summary::from::CLASS,
+    &summary::net_flow::CLASS,
+    &summary::tcpdump::CLASS,
     &summary::to::CLASS,
     &time_filter::ACCUM,
     &time_filter::FILTER,

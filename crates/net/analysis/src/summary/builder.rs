@@ -239,7 +239,7 @@ impl PacketBuilder {
         }
     }
 
-    fn fill_checksums(&mut self) {
+    pub(super) fn fill_checksums(&mut self) {
         let (network, transport) = (self.ip(), self.transport);
         let header = self.bytes.get_mut(network..transport);
         if let Some(header) = header.filter(|header| header.len() >= LEN) {

@@ -9,33 +9,24 @@ use graph::{Cx, Fault};
 use wire::ip::Protocol;
 
 use super::builder::{Defaults, Flow, PacketBuilder};
+use super::source::Descriptions;
+use super::text_file::{LONGEST, TextFile};
 use super::{Known, VERSION, value};
-use crate::file::{Source, plain, shown};
+use crate::file::Source;
 
-/// Bytes of a line, and of a record, that are looked at.
-const LONGEST: usize = 1 << 20;
 /// Fields of a line that are looked at.
 const MOST_FIELDS: usize = 256;
 
 /// A file of lines.
 pub(super) struct Lines {
-    pub(super) path: String,
-    /// The lines themselves.
-    pub(super) data: Option<String>,
-    pub(super) may_miss: bool,
+    /// The file; lines are records where it is binary.
+    pub(super) file: TextFile,
     pub(super) with_checksums: bool,
     pub(super) defaults: Defaults,
-    source: Option<Source>,
-    /// Where the file ended.
-    end_position: u64,
-    /// Lines or records read.
-    line: u64,
     binary: bool,
     fields: Vec<Option<&'static Known>>,
     /// In which order they are put into a packet.
     order: Vec<usize>,
-    /// A line was complained about: no more of that.
-    complained: bool,
     /// What there is to say before anything is read.
     notes: Vec<String>,
 }
@@ -45,36 +36,18 @@ impl Default for Lines {
         let defaults =
             Defaults { protocol: Protocol::TCP.0, flow: None, aggregate: 0, minor_version: VERSION.1 };
         Lines {
-            path: String::new(),
-            data: None,
-            may_miss: false,
+            file: TextFile::default(),
             with_checksums: false,
             defaults,
-            source: None,
-            end_position: 0,
-            line: 0,
             binary: false,
             fields: vec![],
             order: vec![],
-            complained: false,
             notes: vec![],
         }
     }
 }
 
 impl Lines {
-    pub(super) fn name(&self) -> &str {
-        if self.data.is_some() { "<data>" } else { shown(&self.path) }
-    }
-
-    pub(super) fn size(&self) -> Option<u64> {
-        self.source.as_ref().and_then(Source::size)
-    }
-
-    pub(super) fn position(&self) -> u64 {
-        self.source.as_ref().map_or(self.end_position, Source::position)
-    }
-
     /// Takes fields and flow that hold until the file says others.
     pub(super) fn preset(&mut self, fields: Option<&str>, flow: Option<&str>) -> Result<(), Fault> {
         if let Some(fields) = fields {
@@ -93,94 +66,16 @@ impl Lines {
         Ok(())
     }
 
-    pub(super) fn open(&mut self, cx: &Cx<'_>) -> Result<(), String> {
-        let opened = match &self.data {
-            Some(data) => Ok(Source::of_text(data)),
-            None => Source::open(&self.path),
-        };
-        let mut source = match opened {
-            Ok(source) => source,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound && self.may_miss => return Ok(()),
-            Err(e) => return Err(format!("{}: {}", shown(&self.path), plain(&e))),
-        };
-        // What comes from a terminal or another program is not waited for now.
-        if self.path != "-" && source.is_at_end().is_ok_and(|end| end) {
-            if self.may_miss || self.data.is_some() {
-                return Ok(());
-            }
-            return Err(format!("{}: empty file", self.name()));
-        }
-        self.source = Some(source);
-        for note in std::mem::take(&mut self.notes) {
-            self.complain_first(cx, "configuring", &note);
-        }
-        Ok(())
-    }
-
     fn complain(&self, cx: &Cx<'_>, what: &str) {
-        let record = if self.binary { "record " } else { "" };
-        cx.say(&format!("{}:{record}{}: {what}\n", self.name(), self.line));
-    }
-
-    /// Complains of what Click finds before it reads lines.
-    fn complain_first(&self, cx: &Cx<'_>, doing: &str, what: &str) {
-        let (place, name, class) = (cx.landmark(), cx.name(), cx.class());
-        cx.say(&format!("{place}: While {doing} '{name} :: {class}':\n{}:0:   {what}\n", self.name()));
-    }
-
-    /// The next packet of the file; `None` at its end.
-    pub(super) fn next(&mut self, cx: &mut Cx<'_>) -> Option<PacketBuilder> {
-        loop {
-            let (line, is_record) = self.read(cx)?;
-            let text = String::from_utf8_lossy(&line);
-            if self.line == 1 && !is_record && self.fields.is_empty() && !is_banner(&text) {
-                let what = "warning: missing banner line; is this an IP summary dump?";
-                self.complain_first(cx, "initializing", what);
-            }
-            if !is_record && (line.is_empty() || line[0] == b'#') {
-                continue;
-            }
-            if !is_record && line[0] == b'!' {
-                self.instruct(cx, &text);
-                continue;
-            }
-            let builder = match is_record {
-                true => self.builder_of_record(&line),
-                false => self.builder_of_line(&text),
-            };
-            if let Some(mut builder) = builder {
-                builder.finish(self.with_checksums);
-                return Some(builder);
-            }
-            if !is_record && text.trim().is_empty() {
-                continue;
-            }
-            cx.count_drops(1, 1);
-            if !std::mem::replace(&mut self.complained, true) {
-                let missing = self.fields.is_empty();
-                self.complain(cx, if missing { "no '!data' provided" } else { "packet parse error" });
-            }
-        }
+        self.file.complain(cx, if self.binary { "record " } else { "" }, what);
     }
 
     /// The next line, or what a record holds; `true` for a packet's record.
     fn read(&mut self, cx: &Cx<'_>) -> Option<(Vec<u8>, bool)> {
-        let source = self.source.as_mut()?;
-        let read = match self.binary {
-            false => source.line(LONGEST).map_err(|e| e.to_string()).map(|line| Some((line?, false))),
-            true => record(source),
-        };
-        match read {
-            Ok(Some(line)) => {
-                self.line += 1;
-                return Some(line);
-            }
-            Ok(None) => {}
-            Err(error) => self.complain(cx, &error),
+        match self.binary {
+            false => self.file.line(cx).map(|line| (line, false)),
+            true => self.file.read(cx, "record ", record),
         }
-        self.end_position = self.position();
-        self.source = None;
-        None
     }
 
     /// Reads a line that begins with `!`.
@@ -188,7 +83,7 @@ impl Lines {
         let words = args::words(text);
         let Some((first, rest)) = words.split_first() else { return };
         match *first {
-            "!IPSummaryDump" if self.line == 1 => self.check_version(cx, rest),
+            "!IPSummaryDump" if self.file.line == 1 => self.check_version(cx, rest),
             "!data" | "!contents" => {
                 for note in self.set_fields(&text[first.len()..]) {
                     self.complain(cx, &note);
@@ -228,7 +123,7 @@ impl Lines {
                 if !rest.is_empty() {
                     self.complain(cx, "bad !binary specification");
                 }
-                (self.binary, self.line) = (true, 0);
+                (self.binary, self.file.line) = (true, 0);
             }
             _ => {}
         }
@@ -244,7 +139,7 @@ impl Lines {
             }
             Some((major, minor)) => {
                 let note = format!("warning: unexpected IPSummaryDump version {major}.{minor}");
-                self.complain_first(cx, "initializing", &note);
+                self.file.complain_first(cx, "initializing", (":0", &note));
             }
             None => {}
         }
@@ -301,6 +196,55 @@ impl Lines {
             }
         }
         any.then_some(builder)
+    }
+}
+
+impl Descriptions for Lines {
+    fn file(&self) -> &TextFile {
+        &self.file
+    }
+
+    fn open(&mut self, cx: &Cx<'_>) -> Result<(), String> {
+        if self.file.open()? {
+            for note in std::mem::take(&mut self.notes) {
+                self.file.complain_first(cx, "configuring", (":0", &note));
+            }
+        }
+        Ok(())
+    }
+
+    fn next(&mut self, cx: &mut Cx<'_>) -> Option<PacketBuilder> {
+        loop {
+            let (line, is_record) = self.read(cx)?;
+            let text = String::from_utf8_lossy(&line);
+            if self.file.line == 1 && !is_record && self.fields.is_empty() && !is_banner(&text) {
+                let what = "warning: missing banner line; is this an IP summary dump?";
+                self.file.complain_first(cx, "initializing", (":0", what));
+            }
+            if !is_record && (line.is_empty() || line[0] == b'#') {
+                continue;
+            }
+            if !is_record && line[0] == b'!' {
+                self.instruct(cx, &text);
+                continue;
+            }
+            let builder = match is_record {
+                true => self.builder_of_record(&line),
+                false => self.builder_of_line(&text),
+            };
+            if let Some(mut builder) = builder {
+                builder.finish(self.with_checksums);
+                return Some(builder);
+            }
+            if !is_record && text.trim().is_empty() {
+                continue;
+            }
+            cx.count_drops(1, 1);
+            if !self.file.has_complained() {
+                let missing = self.fields.is_empty();
+                self.complain(cx, if missing { "no '!data' provided" } else { "packet parse error" });
+            }
+        }
     }
 }
 

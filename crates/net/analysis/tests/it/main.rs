@@ -5,6 +5,7 @@ mod aggregate;
 mod dump;
 mod print;
 mod summary;
+mod text_files;
 mod time;
 
 use std::ops::{Deref, DerefMut};
