@@ -15,6 +15,8 @@ pub const UNREACHABLE: u8 = 1;
 pub const PORT_UNREACHABLE: u8 = 4;
 /// The type of an error: the packet is longer than the next link takes.
 pub const TOO_BIG: u8 = 2;
+/// The type of an error: no hop left, or fragments came too late.
+pub const TIME_EXCEEDED: u8 = 3;
 /// The type of an error: a field of the packet is wrong.
 pub const PARAMETER_PROBLEM: u8 = 4;
 /// The code of a parameter problem: an option that is not known.
@@ -59,6 +61,12 @@ impl<T: Borrow<[u8; HEADER_LEN]>> Header<T> {
     /// The longest packet, of [`TOO_BIG`].
     #[inline(always)]
     pub fn mtu(&self) -> u32 {
+        self.get::<{ offset::IDENTIFIER }, _>()
+    }
+
+    /// Where the fault is in the packet, of [`PARAMETER_PROBLEM`].
+    #[inline(always)]
+    pub fn pointer(&self) -> u32 {
         self.get::<{ offset::IDENTIFIER }, _>()
     }
 }

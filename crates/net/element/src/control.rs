@@ -1,12 +1,15 @@
 //! Scripts, information for other elements, and control from outside.
 
+mod change_uid;
 mod chatter;
 mod clients;
 pub(crate) mod exposition;
 mod information;
+mod kernel_filter;
 mod listener;
 mod metrics;
 pub mod policy;
+mod progress_bar;
 pub mod protocol;
 mod quit_watcher;
 mod sched;
@@ -14,6 +17,7 @@ mod script;
 pub mod signals;
 mod socket;
 mod socket_file;
+mod spinlock;
 
 use graph::Class;
 
@@ -22,7 +26,10 @@ pub(crate) use socket_file::SocketFile;
 
 /// The classes of this folder.
 pub(crate) const CLASSES: &[&Class] = &[
+    &change_uid::CLASS,
     &chatter::CLASS,
+    &kernel_filter::CLASS,
+    &progress_bar::CLASS,
     &script::CLASS,
     &script::DRIVER_MANAGER,
     &quit_watcher::CLASS,
@@ -37,7 +44,12 @@ pub(crate) const CLASSES: &[&Class] = &[
     &information::PORT_INFO,
     &metrics::CLASS,
     &socket::CLASS,
+    &spinlock::ACQUIRE,
+    &spinlock::INFO,
+    &spinlock::PUSH,
+    &spinlock::RELEASE,
 ];
 
 /// Other names of them.
-pub(crate) const ALIASES: &[(&str, &str)] = &[("MessageElement", "Message"), ("ErrorElement", "Error")];
+pub(crate) const ALIASES: &[(&str, &str)] =
+    &[("ErrorElement", "Error"), ("MessageElement", "Message"), ("SortedTaskSched", "BalancedThreadSched")];

@@ -11,6 +11,7 @@ mod ether_switch;
 mod host_filter;
 mod mark;
 mod neighbor;
+mod pause_source;
 mod resolution_timer;
 mod vlan;
 
@@ -41,6 +42,7 @@ pub(crate) const CLASSES: &[&Class] = &[
     &mark::CLASS,
     &neighbor::ADVERTISER,
     &neighbor::SOLICITOR,
+    &pause_source::CLASS,
     &address_annotations::ENSURE,
     &address_annotations::GET,
     &address_annotations::SET,

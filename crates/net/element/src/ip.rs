@@ -21,6 +21,7 @@ mod mark_header;
 mod modify;
 mod paint;
 mod pieces;
+mod protocol_translator;
 pub(crate) mod reassembler;
 mod route_text;
 mod routes;
@@ -87,6 +88,8 @@ pub(crate) const CLASSES: &[&Class] = &[
     &paint::PAINT,
     &paint::PAINT_TEE,
     &paint::SWITCH,
+    &protocol_translator::TO_V4,
+    &protocol_translator::TO_V6,
     &reassembler::CLASS,
     &modify::CHECKSUM,
     &modify::MIRROR,

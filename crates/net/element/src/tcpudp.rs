@@ -6,9 +6,11 @@ mod encap;
 mod encap6;
 mod fast_flows;
 mod fast_source;
+mod fast_source6;
 mod force;
 mod fragmenter;
 mod send;
+mod time_record;
 pub(crate) mod words;
 
 pub use checksum::{SetTcpChecksum, SetUdpChecksum};
@@ -28,12 +30,14 @@ pub(crate) const CLASSES: &[&Class] = &[
     &fast_flows::TCP,
     &fast_flows::UDP,
     &fast_source::CLASS,
+    &fast_source6::CLASS,
     &force::ICMP,
     &force::IP,
     &force::TCP,
     &force::UDP,
     &fragmenter::CLASS,
     &send::CLASS,
+    &time_record::CLASS,
 ];
 
 /// Other names of them.

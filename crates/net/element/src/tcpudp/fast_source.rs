@@ -2,11 +2,11 @@
 
 use std::net::Ipv4Addr;
 
-use graph::class::{Handlers, Headers, both, mandatory, positional, read, write};
+use graph::class::{Handlers, Headers, Row, both, mandatory, positional, read, write};
 use graph::clock::SECOND_NS;
 use graph::signal::Kind;
 use graph::value::{Ethernet, Names, Scope, Value};
-use graph::{Class, Cx, Element, Notice, Refused, Signal, TimerId};
+use graph::{Class, Conf, Cx, Element, Fault, Notice, Refused, Setup, Signal, TimerId};
 use memory::annotation::Header;
 use memory::{Batch, DATA_ROOM, Packet};
 use wire::ethernet::{self, EtherType};
@@ -39,12 +39,50 @@ pub static CLASS: Class = Class {
         positional("INTERVAL", "after how many frames both ports are the next ones; 0 for never"),
         positional("ACTIVE", "whether it sends; true"),
     ],
-    handlers: &Handlers::<FastUdpSource>(&[
+    handlers: &Handlers::<FastUdpSource<Ipv4Addr>>(&handlers()),
+    drops: &[Reason::NoBuffers],
+    example: "FastUDPSource(100000, -1, 60, 0:0:0:0:0:1, 1.0.0.1, 1234, 0:0:0:0:0:2, 2.0.0.2, 1234) -> ToDevice(p)",
+    see: &["InfiniteSource", "RatedSource", "UDPIPEncap"],
+    headers: Headers { finds_network: true, ..Class::BASE.headers },
+    make: make::<Ipv4Addr>,
+    ..Class::BASE
+};
+
+/// An address of the version of IP that a source's datagrams are of.
+pub(super) trait Address: Value + Copy + Send + 'static {
+    /// The keywords of the source's address and of the destination's.
+    const KEYS: [&'static str; 2];
+    /// The shortest frame.
+    const SHORTEST: usize;
+
+    /// The frame that all are alike.
+    fn lay_out(length: usize, src: End<Self>, dst: End<Self>, with_checksum: bool) -> Vec<u8>;
+
+    /// Puts a frame that fits into a fresh packet, and says where its headers are.
+    fn fill(self, packet: &mut Packet, frame: &[u8]);
+}
+
+impl Address for Ipv4Addr {
+    const KEYS: [&'static str; 2] = ["SRCIP", "DSTIP"];
+    const SHORTEST: usize = 60;
+
+    fn lay_out(length: usize, src: End, dst: End, with_checksum: bool) -> Vec<u8> {
+        lay_out(length, src, dst, with_checksum)
+    }
+
+    fn fill(self, packet: &mut Packet, frame: &[u8]) {
+        fill(packet, frame, self);
+    }
+}
+
+/// The handlers of a source.
+pub(super) const fn handlers<A: Address>() -> [Row<FastUdpSource<A>>; 5] {
+    [
         read("count", "frames sent", |source| source.pace.count.to_string()),
         write(
             "active",
             "whether it sends; if it does, it begins again",
-            |source: &mut FastUdpSource, cx, value| {
+            |source: &mut FastUdpSource<A>, cx, value| {
                 source.pace.set_active(value)?;
                 source.changed(cx)
             },
@@ -63,48 +101,48 @@ pub static CLASS: Class = Class {
             source.pace.set_limit(value)?;
             source.changed(cx)
         }),
-        write("reset", "begins again", |source: &mut FastUdpSource, cx, _| {
+        write("reset", "begins again", |source: &mut FastUdpSource<A>, cx, _| {
             source.pace.reset();
             source.changed(cx)
         })
         .marked("b"),
-    ]),
-    drops: &[Reason::NoBuffers],
-    example: "FastUDPSource(100000, -1, 60, 0:0:0:0:0:1, 1.0.0.1, 1234, 0:0:0:0:0:2, 2.0.0.2, 1234) -> ToDevice(p)",
-    see: &["InfiniteSource", "RatedSource", "UDPIPEncap"],
-    headers: Headers { finds_network: true, ..Class::BASE.headers },
-    make: |setup, conf| {
-        let rate: u64 = conf.mandatory("RATE")?;
-        let limit: i64 = conf.mandatory("LIMIT")?;
-        let mut length: usize = conf.mandatory("LENGTH")?;
-        let src: (Ethernet, Ipv4Addr, UdpPort) =
-            (conf.mandatory("SRCETH")?, conf.mandatory("SRCIP")?, conf.mandatory("SPORT")?);
-        let dst: (Ethernet, Ipv4Addr, UdpPort) =
-            (conf.mandatory("DSTETH")?, conf.mandatory("DSTIP")?, conf.mandatory("DPORT")?);
-        let with_checksum = conf.positional("CHECKSUM")?.unwrap_or(true);
-        let interval: u32 = conf.positional("INTERVAL")?.unwrap_or(0);
-        let active = conf.positional("ACTIVE")?.unwrap_or(true);
-        conf.complete()?;
-        if length < 60 {
-            setup.warn("packet length < 60, defaulting to 60");
-            length = 60;
-        }
-        if length > DATA_ROOM {
-            return Err(format!("packet length must be <= {DATA_ROOM}").into());
-        }
-        let ends = [(src.0, src.1, src.2.0), (dst.0, dst.1, dst.2.0)];
-        let frame = lay_out(length, ends[0], ends[1], with_checksum);
-        let packets = Signal::new(true);
-        let (pace, timer) = (Pace::new(rate, limit, active), None);
-        Ok(Box::new(FastUdpSource { frame, ends, with_checksum, interval, pace, packets, timer }))
-    },
-    ..Class::BASE
-};
+    ]
+}
+
+/// Makes a source of its configuration.
+pub(super) fn make<A: Address>(
+    setup: &mut Setup<'_>,
+    conf: &mut Conf<'_>,
+) -> Result<Box<dyn Element>, Fault> {
+    let rate: u64 = conf.mandatory("RATE")?;
+    let limit: i64 = conf.mandatory("LIMIT")?;
+    let mut length: usize = conf.mandatory("LENGTH")?;
+    let src: (Ethernet, A, UdpPort) =
+        (conf.mandatory("SRCETH")?, conf.mandatory(A::KEYS[0])?, conf.mandatory("SPORT")?);
+    let dst: (Ethernet, A, UdpPort) =
+        (conf.mandatory("DSTETH")?, conf.mandatory(A::KEYS[1])?, conf.mandatory("DPORT")?);
+    let with_checksum = conf.positional("CHECKSUM")?.unwrap_or(true);
+    let interval: u32 = conf.positional("INTERVAL")?.unwrap_or(0);
+    let active = conf.positional("ACTIVE")?.unwrap_or(true);
+    conf.complete()?;
+    if length < A::SHORTEST {
+        setup.warn(format!("packet length < {0}, defaulting to {0}", A::SHORTEST));
+        length = A::SHORTEST;
+    }
+    if length > DATA_ROOM {
+        return Err(format!("packet length must be <= {DATA_ROOM}").into());
+    }
+    let ends = [(src.0, src.1, src.2.0), (dst.0, dst.1, dst.2.0)];
+    let frame = A::lay_out(length, ends[0], ends[1], with_checksum);
+    let packets = Signal::new(true);
+    let (pace, timer) = (Pace::new(rate, limit, active), None);
+    Ok(Box::new(FastUdpSource { frame, ends, with_checksum, interval, pace, packets, timer }))
+}
 
 pub(super) const ETHER: usize = ethernet::HEADER_LEN;
 const HEADERS: usize = ETHER + ip_header::LEN + udp::HEADER_LEN;
 
-pub(super) type End = (Ethernet, Ipv4Addr, u16);
+pub(super) type End<A = Ipv4Addr> = (Ethernet, A, u16);
 
 /// The frame that all are alike.
 pub(super) fn lay_out(length: usize, src: End, dst: End, with_checksum: bool) -> Vec<u8> {
@@ -226,9 +264,9 @@ impl Pace {
 
 /// A `FastUDPSource` element; [`CLASS`] says what it does.
 #[derive(Debug)]
-pub struct FastUdpSource {
+pub struct FastUdpSource<A> {
     frame: Vec<u8>,
-    ends: [End; 2],
+    ends: [End<A>; 2],
     with_checksum: bool,
     interval: u32,
     pace: Pace,
@@ -249,17 +287,19 @@ pub(super) fn rest(cx: &mut Cx<'_>, pace: &Pace, packets: &Signal, timer: Option
     }
 }
 
-impl FastUdpSource {
+impl<A: Address> FastUdpSource<A> {
     /// The next frame; its ports count up.
     fn next(&mut self, cx: &mut Cx<'_>, made: i64) -> Option<Packet> {
         let [src, dst] = self.ends;
         let count = self.pace.count + made;
         if self.interval > 0 && count % i64::from(self.interval) == 0 {
             let by = (count / i64::from(self.interval)) as u16;
-            let end = |(ether, address, port): End| (ether, address, port.wrapping_add(by));
-            self.frame = lay_out(self.frame.len(), end(src), end(dst), self.with_checksum);
+            let end = |(ether, address, port): End<A>| (ether, address, port.wrapping_add(by));
+            self.frame = A::lay_out(self.frame.len(), end(src), end(dst), self.with_checksum);
         }
-        packet(cx, &self.frame, dst.1)
+        let mut packet = cx.alloc()?;
+        dst.1.fill(&mut packet, &self.frame);
+        Some(packet)
     }
 
     /// A handler was written: there may be something to pull.
@@ -267,13 +307,6 @@ impl FastUdpSource {
         self.packets.raise(cx);
         Ok(())
     }
-}
-
-/// A frame in a packet, with its headers found.
-pub(super) fn packet(cx: &mut Cx<'_>, frame: &[u8], dst: Ipv4Addr) -> Option<Packet> {
-    let mut packet = cx.alloc()?;
-    fill(&mut packet, frame, dst);
-    Some(packet)
 }
 
 /// Puts a frame that fits into a fresh packet, and says where its headers are.
@@ -286,7 +319,7 @@ pub(super) fn fill(packet: &mut Packet, frame: &[u8], dst: Ipv4Addr) {
     packet.set_dst_ip(dst);
 }
 
-impl Element for FastUdpSource {
+impl<A: Address> Element for FastUdpSource<A> {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.timer = Some(cx.new_timer());
         Ok(())

@@ -11,6 +11,7 @@ mod differential;
 mod foreign;
 mod forwarding;
 mod graph;
+mod host;
 mod hostile;
 mod ip_filter;
 mod l4;

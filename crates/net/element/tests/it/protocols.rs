@@ -10,3 +10,5 @@ mod icmp;
 mod ip;
 mod ip6;
 mod lookup;
+mod sources;
+mod translation;
