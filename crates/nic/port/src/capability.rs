@@ -52,7 +52,7 @@ pub enum Feature {
 
 impl Feature {
     /// All of them, in the order of the table.
-    pub const ALL: [Feature; 18] = [
+    pub const ALL: [Feature; 19] = [
         Feature::RxChecksum,
         Feature::TxChecksum,
         Feature::TunnelChecksum,
