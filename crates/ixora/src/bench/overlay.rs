@@ -73,7 +73,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     report.print_machine();
     println!("TSC cycles per packet on one core, packets in memory, batches of 32\n");
     println!(
-        "{:<8}{:>9}{:>6}{:>22}{:>22}{:>24}{:>24}{:>7}{:>24}{:>9}{:>16}",
+        "{:<8}{:>9}{:>6}{:>22}{:>22}{:>24}{:>24}{:>7}{:>22}{:>24}{:>9}{:>16}",
         "tunnel",
         "entries",
         "size",
@@ -82,6 +82,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         "two passes",
         "overlay",
         "gain",
+        "offload",
         "receive",
         "load s",
         "instructions"
@@ -106,7 +107,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn print(name: &str, row: &Row) {
     let spread = |s: Spread| format!("{:.1} ({:.1} to {:.1})", s.median, s.min, s.max);
     println!(
-        "{name:<8}{:>9}{:>6}{:>22}{:>22}{:>24}{:>24}{:>7.2}{:>24}{:>9.2}{:>16}",
+        "{name:<8}{:>9}{:>6}{:>22}{:>22}{:>24}{:>24}{:>7.2}{:>22}{:>24}{:>9.2}{:>16}",
         row.entries,
         row.size,
         spread(row.first_pass),
@@ -114,6 +115,7 @@ fn print(name: &str, row: &Row) {
         spread(row.two_passes),
         spread(row.overlay),
         row.two_passes.median / row.overlay.median,
+        spread(row.offload),
         spread(row.receive),
         row.load_s,
         match (row.send_instructions, row.receive_instructions) {

@@ -7,18 +7,20 @@
 //! pass), then the outer destination is looked up among the routes, the next hop among the
 //! neighbours, and Ethernet's header is put in front (the second). Neither has a router's
 //! elements, checks or counters, so that the second way is not made slow by what the first
-//! does without.
+//! does without. Beside both is what is left of sending where the NIC has the table: a mark in front
+//! of the packet (decision 30).
 
 use std::time::Instant;
 
 use fib::synthetic::Random;
 use memory::{Dma, Packet, Pool};
-use overlay::{Decapsulator, Encapsulator, Received, Sent};
+use overlay::{Decapsulator, Encapsulator, Mark, Received, Sent};
 use serde::Serialize;
+use wire::encap_tag;
 
 use crate::figures::Spread;
 use crate::{Error, Result};
-use subject::{NETWORK, PORT, restore};
+use subject::{NETWORK, OWN, PORT, restore};
 use two_passes::{TwoPasses, strip};
 
 pub(crate) mod subject;
@@ -61,6 +63,8 @@ pub struct Row {
     pub two_passes: Spread,
     /// The overlay's table.
     pub overlay: Spread,
+    /// Marking a packet for a NIC that has the table.
+    pub offload: Spread,
     /// Receiving: checks, the tunnel's end, and the headers taken away.
     pub receive: Spread,
     /// Seconds until all entries were there and published.
@@ -77,18 +81,17 @@ pub struct Row {
 /// When there is no memory, or a packet does not take its way.
 pub fn measure(setup: &Setup) -> Result<Row> {
     let mut rig = Rig::new(setup)?;
-    let mut figures: [Vec<f64>; 5] = Default::default();
-    rig.window(&mut [0; 4])?; // fills the caches
+    let mut figures: [Vec<f64>; 6] = Default::default();
+    rig.window(&mut [0; 5])?; // fills the caches
     for _ in 0..setup.windows.max(1) {
-        let mut ticks = [0; 4];
+        let mut ticks = [0; 5];
         let packets = rig.window(&mut ticks)? as f64;
         let each = ticks.map(|ticks| ticks as f64 / packets);
-        let [first, second, overlay, receive] = each;
-        for (figures, figure) in figures.iter_mut().zip([first, second, first + second, overlay, receive]) {
-            figures.push(figure);
-        }
+        let [first, second, overlay, offload, receive] = each;
+        let all = [first, second, first + second, overlay, offload, receive];
+        figures.iter_mut().zip(all).for_each(|(figures, figure)| figures.push(figure));
     }
-    let [first_pass, second_pass, two_passes, overlay, receive] = figures.map(Spread::of);
+    let [first_pass, second_pass, two_passes, overlay, offload, receive] = figures.map(Spread::of);
     Ok(Row {
         protocol: setup.subject.protocol,
         entries: rig.entries,
@@ -97,6 +100,7 @@ pub fn measure(setup: &Setup) -> Result<Row> {
         second_pass,
         two_passes,
         overlay,
+        offload,
         receive,
         load_s: rig.load_s,
         send_instructions: None,
@@ -110,7 +114,7 @@ pub fn measure(setup: &Setup) -> Result<Row> {
 /// As [`measure`].
 pub fn pass(setup: &Setup, packets: u64) -> Result<()> {
     let mut rig = Rig::new(setup)?;
-    (0..packets as usize / BATCH).try_for_each(|n| rig.batch(n * BATCH % PACKETS, &mut [0; 4]))
+    (0..packets as usize / BATCH).try_for_each(|n| rig.batch(n * BATCH % PACKETS, &mut [0; 5]))
 }
 
 /// Tables of both ways, and packets.
@@ -121,6 +125,7 @@ struct Rig {
     sender: Encapsulator,
     receiver: Decapsulator,
     two: TwoPasses,
+    mark: Mark,
     packets: Vec<Packet>,
     _pool: Pool,
 }
@@ -138,12 +143,13 @@ impl Rig {
         let first = packets.first_mut().ok_or_else(|| Error::new("there are no packets"))?;
         let shim = subject.shim(&mut sender, first)?;
         let two = TwoPasses::new(&subject, &subject.network(), &shim, entries)?;
-        Ok(Rig { subject, entries, load_s, sender, receiver, two, packets, _pool: pool })
+        let mark = Mark::new(OWN, 0, subject.network().layer);
+        Ok(Rig { subject, entries, load_s, sender, receiver, two, mark, packets, _pool: pool })
     }
 
     /// Sends all packets some times in both ways and receives them: how many, and the ticks
-    /// of the first and the second pass, the overlay and receiving.
-    fn window(&mut self, ticks: &mut [u64; 4]) -> Result<usize> {
+    /// of the first and the second pass, the overlay, marking for a NIC, and receiving.
+    fn window(&mut self, ticks: &mut [u64; 5]) -> Result<usize> {
         const ROUNDS: usize = 40;
         for _ in 0..ROUNDS {
             (0..PACKETS).step_by(BATCH).try_for_each(|at| self.batch(at, ticks))?;
@@ -152,7 +158,7 @@ impl Rig {
     }
 
     /// As [`window`](Self::window), of one batch.
-    fn batch(&mut self, at: usize, ticks: &mut [u64; 4]) -> Result<()> {
+    fn batch(&mut self, at: usize, ticks: &mut [u64; 5]) -> Result<()> {
         let packets = &mut self.packets[at..at + BATCH];
         let mut before = [0; BATCH];
         for (before, packet) in before.iter_mut().zip(packets.iter()) {
@@ -164,6 +170,16 @@ impl Rig {
         self.two.second_pass(packets);
         let end = bus::tsc::now();
         strip(packets, &before)?;
+        let offload = bus::tsc::now();
+        let marked = leave_to_nic(&self.mark, packets);
+        let offload_end = bus::tsc::now();
+        if marked != BATCH {
+            return Err(Error::new("a packet has no room for a mark"));
+        }
+        for packet in &mut *packets {
+            packet.pull_front(encap_tag::HEADER_LEN).map_err(|error| Error::new(error.to_string()))?;
+        }
+        restore(packets, self.subject.keys);
         let mut sent = [Sent::Punt; BATCH];
         let overlay = bus::tsc::now();
         send_by_overlay(&mut self.sender, packets, &mut sent);
@@ -179,7 +195,13 @@ impl Rig {
             return Err(Error::new(format!("a packet was not received: {:?}", self.receiver.drops())));
         }
         restore(packets, self.subject.keys);
-        let spent = [middle - start, end - middle, overlay_end - overlay, receive_end - receive];
+        let spent = [
+            middle - start,
+            end - middle,
+            overlay_end - overlay,
+            offload_end - offload,
+            receive_end - receive,
+        ];
         ticks.iter_mut().zip(spent).for_each(|(sum, spent)| *sum += spent);
         Ok(())
     }
@@ -203,6 +225,12 @@ pub(crate) fn send_by_overlay(sender: &mut Encapsulator, packets: &mut [Packet],
     sender.encapsulate(NETWORK, packets, sent);
 }
 
+/// Marks packets for a NIC: how many. Not inlined, as above.
+#[inline(never)]
+fn leave_to_nic(mark: &Mark, packets: &mut [Packet]) -> usize {
+    packets.iter_mut().map(|packet| usize::from(mark.put(packet).is_ok())).sum()
+}
+
 /// Not inlined, as above.
 #[inline(never)]
 fn receive_by_overlay(receiver: &mut Decapsulator, packets: &mut [Packet], received: &mut [Received]) {
@@ -219,7 +247,8 @@ mod tests {
             for size in [64, 1500] {
                 let setup = Setup { subject: *subject, entries: 300, size, windows: 1 };
                 let row = measure(&setup).unwrap_or_else(|error| panic!("{}: {error}", subject.name));
-                assert!(row.overlay.median > 0.0 && row.two_passes.median > row.first_pass.median);
+                assert!(row.overlay.median > 0.0 && row.offload.median > 0.0);
+                assert!(row.two_passes.median > row.first_pass.median);
                 assert_eq!(row.entries, if subject.keys == Keys::One { 1 } else { 300 });
             }
         }
