@@ -124,7 +124,8 @@ fn a_full_table_says_so_replaces_and_has_room_again() {
 
 #[test]
 fn what_makes_no_sense_is_refused_and_told() {
-    let wrong: [(&[(u32, u32)], u32, Rule); 10] = [
+    type Written<'a> = &'a [(u32, u32)];
+    let wrong: [(Written<'_>, u32, Rule); 10] = [
         (&[], 77, Rule::UnknownCommand),
         (&[(reg::NETWORK, 256)], command::INSERT, Rule::NetworkOutside),
         (&[(reg::EXTRACTOR, 129 << 16)], command::SET_NETWORK, Rule::IdentifierTooLong),
