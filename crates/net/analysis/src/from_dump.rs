@@ -110,6 +110,8 @@ pub static CLASS: Class = Class {
         keyword("FILEPOS", "where in the file to begin, in bytes; a packet must begin there; 0"),
         keyword("BURST", "packets at a time; 1"),
         keyword("MMAP", "taken for compatibility"),
+        keyword("PRELOAD", "accepted; packets are read when they are due"),
+        keyword("TIMING_FNT", "accepted when it is empty: TIMING alone says when packets come"),
     ],
     handlers: &HANDLERS,
     drops: &[Reason::NoBuffers, Reason::NotIp, Reason::NotSampled, NOT_TAKEN_OVER],
@@ -133,8 +135,12 @@ pub static CLASS: Class = Class {
         let call: Option<Call> = conf.keyword("END_CALL")?;
         let position: u64 = conf.keyword("FILEPOS")?.unwrap_or(0);
         let burst: usize = conf.keyword("BURST")?.unwrap_or(1);
-        let _: Option<bool> = conf.keyword("MMAP")?;
+        let _: (Option<bool>, Option<u64>) = (conf.keyword("MMAP")?, conf.keyword("PRELOAD")?);
+        let function: Option<String> = conf.keyword("TIMING_FNT")?;
         conf.complete()?;
+        if function.is_some_and(|function| !function.is_empty()) {
+            return Err("TIMING_FNT is not here: TIMING alone says when packets come".into());
+        }
         say_packed(&path, setup);
         if start.is_some() && start_after.is_some() {
             return Err("START and START_AFTER are mutually exclusive".into());

@@ -109,9 +109,14 @@ fn times_choose_packets() {
     assert_eq!(got("SAMPLE 0"), "");
     assert_eq!(got("FILEPOS 80"), "11 12 13");
     assert_eq!(got("BURST 32"), "10 11 12 13");
-    for wrong in
-        ["START 1, START_AFTER 1", "END 1, INTERVAL 1", "STOP true, END_CALL stop", "FILEPOS 100000000"]
-    {
+    assert_eq!(got("PRELOAD 2, TIMING_FNT \"\""), "10 11 12 13");
+    for wrong in [
+        "START 1, START_AFTER 1",
+        "END 1, INTERVAL 1",
+        "STOP true, END_CALL stop",
+        "FILEPOS 100000000",
+        "TIMING_FNT \"x+1\"",
+    ] {
         assert!(Rig::new(&format!("FromDump({}, {wrong}) -> Discard", file.path())).is_err(), "{wrong}");
     }
     let config = format!(
