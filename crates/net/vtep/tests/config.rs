@@ -85,6 +85,9 @@ fn what_is_wrong_has_its_place_and_its_fix() {
     assert!(error.line == 16 && error.fix.contains("\"vxlan\""), "{error:?}");
     let error = changed("\"02:00:00:00:0b:01\"", "\"02:00:00:00:0b\"");
     assert_eq!((error.line, error.fix.as_str()), (22, "write \"02:00:00:00:00:02\""));
+    let error = refused(&GOOD.replacen("/24\"", "\"", 1));
+    assert!(error.cause.contains("without the length of its prefix"), "{error:?}");
+    assert_eq!(error.fix, "write it as \"192.0.2.1/24\"");
     let error = changed("via = \"192.0.2.254\"", "via = \"203.0.113.1\"");
     assert!(error.line == 10 && error.fix.contains("via"), "{error:?}");
     let error = changed("protocol = \"ipip\"", "protocol = \"vxlan\"");

@@ -132,6 +132,12 @@ impl Reading<'_> {
     /// An address of a port, whose prefix is on the link.
     fn connected(&mut self, value: &Value<'_>, port: u16) -> Read<(IpAddr, u8)> {
         let (address, len) = read_prefix(value)?;
+        // A prefix of that address alone would have nobody on the link: packets would go nowhere.
+        if !text(value)?.contains('/') {
+            let cause = format!("the address {address} is given without the length of its prefix");
+            let fix = format!("write it as \"{address}/{}\"", if address.is_ipv4() { 24 } else { 64 });
+            return Err(Problem::new(value.span, cause, fix));
+        }
         self.once(format!("the address {address}"), value.span)?;
         self.add_route((first(address, len), len), Route { port, gateway: None }, value.span)?;
         Ok((address, len))
