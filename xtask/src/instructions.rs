@@ -21,7 +21,7 @@ const ROUTER: [(&str, f64); 4] = [("source", 116.0), ("forward", 147.0), ("null8
 const OVERLAY: [(&str, [f64; 2]); 2] = [("ipip", [367.0, 624.0]), ("vxlan", [572.0, 887.0])];
 /// Of an echo over TCP by connections, one request under way on each: driver, stack and echo. From
 /// 513 connections on the stack reads ahead.
-const TCP: [(&str, f64); 3] = [("1", 4390.0), ("64", 3850.0), ("1024", 4035.0)];
+const TCP: [(&str, f64); 3] = [("1", 3650.0), ("64", 2850.0), ("1024", 3250.0)];
 
 /// Of a configuration that is read, made and checked (`ixora click --check`), for each of its
 /// elements, which have names. A million of them are to load in three seconds.
