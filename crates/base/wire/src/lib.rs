@@ -60,6 +60,7 @@ pub mod translation;
 pub mod tunnel;
 pub mod udp;
 pub mod vlan;
+pub mod wifi;
 
 pub use error::{Error, Result};
 pub use flow::Flow;

@@ -4,7 +4,8 @@
 //! Where to look: [`standard`] sources, sinks, queues, schedulers, switches;
 //! [`control`] scripts, information and control; [`classify`] classifiers;
 //! [`ethernet`], [`ip`], [`icmp`], [`tcpudp`] the protocols; [`rewriter`] address
-//! translation; [`tunnel`] virtual networks in tunnels; [`io`] ports. Printing, capture files and summaries are the crate
+//! translation; [`tunnel`] virtual networks in tunnels; [`io`] ports; [`wifi`] frames of Wi-Fi; [`testing`] what tests
+//! of routers are made of. Printing, capture files and summaries are the crate
 //! `analysis`. [`registry`] has these by name. `Strip` (`standard/strip.rs`) is a short one to read first, `Queue`
 //! a long one.
 // Elements are reached by their classes' names; `See [`CLASS`]` is for who reads the source.
@@ -22,8 +23,10 @@ pub mod kernels;
 pub mod rewriter;
 pub mod standard;
 pub mod tcpudp;
+pub mod testing;
 pub mod trial;
 pub mod tunnel;
+pub mod wifi;
 
 use graph::{Class, Registry};
 
@@ -40,7 +43,9 @@ const FOLDERS: &[Folder] = &[
     (rewriter::CLASSES, rewriter::ALIASES),
     (standard::CLASSES, standard::ALIASES),
     (tcpudp::CLASSES, tcpudp::ALIASES),
+    (testing::CLASSES, testing::ALIASES),
     (tunnel::CLASSES, tunnel::ALIASES),
+    (wifi::CLASSES, wifi::ALIASES),
 ];
 
 /// All classes of this crate.

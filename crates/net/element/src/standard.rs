@@ -16,12 +16,15 @@ mod null;
 mod number;
 mod packet_type;
 mod paint_ways;
+mod pattern;
 mod pipeliner;
 mod pull_switch;
 mod queue;
 mod rate;
 mod rated_unqueue;
+mod reframe;
 mod replay;
+mod round_robin_unqueue;
 mod sched;
 mod shaper;
 mod simple;
@@ -53,6 +56,10 @@ use graph::{Class, Refused};
 /// The classes of this folder.
 pub(crate) const CLASSES: &[&Class] = &[
     &accepted::CLASS,
+    &pattern::CHECK,
+    &pattern::SEND,
+    &reframe::CLASS,
+    &round_robin_unqueue::CLASS,
     &bypass::BYPASS,
     &bypass::HUB,
     &bypass::PULL_TEE,

@@ -2,6 +2,7 @@
 
 mod check;
 pub(crate) mod checksum;
+mod copy;
 mod encap;
 mod encap6;
 mod fast_flows;
@@ -9,6 +10,7 @@ mod fast_source;
 mod fast_source6;
 mod force;
 mod fragmenter;
+mod reflector;
 mod send;
 mod time_record;
 pub(crate) mod words;
@@ -24,6 +26,8 @@ pub(crate) const CLASSES: &[&Class] = &[
     &check::UDP,
     &checksum::TCP,
     &checksum::UDP,
+    &copy::FLOW,
+    &copy::SEQUENCE,
     &encap::CLASS,
     &encap::DYNAMIC,
     &encap6::CLASS,
@@ -36,6 +40,7 @@ pub(crate) const CLASSES: &[&Class] = &[
     &force::TCP,
     &force::UDP,
     &fragmenter::CLASS,
+    &reflector::CLASS,
     &send::CLASS,
     &time_record::CLASS,
 ];

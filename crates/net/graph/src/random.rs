@@ -20,6 +20,16 @@ pub fn next() -> u64 {
     })
 }
 
+/// Has this thread's numbers be those that follow `seed`: the same each time.
+pub fn seed(seed: u64) {
+    STATE.with(|state| state.set(seed));
+}
+
+/// Has this thread's numbers be others than those of any other time.
+pub fn reseed() {
+    seed(RandomState::new().hash_one(0));
+}
+
 /// A number below `bound`, which is not zero.
 #[inline]
 pub fn below(bound: u64) -> u64 {

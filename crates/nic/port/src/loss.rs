@@ -258,6 +258,7 @@ reasons! {
     RateExceeded "rate exceeded" Element "packets that come faster than they may";
     DroppedEarly "dropped early" Element "packets that random early detection drops, before a queue is full";
     NotInSample "not in the sample" Element "packets that a random sample leaves out";
+    CameTwice "came twice" Element "frames of Wi-Fi that came twice";
     NotInRange "not in the range" Element "packets outside of the times that are let through";
     NotSampled "not sampled" Element "packets of a file that a random sample leaves out";
     NotSent "not sent" Element "packets that the kernel did not take from a socket of an element";

@@ -88,13 +88,17 @@ fn make(
     warns: bool,
 ) -> Result<Box<dyn Element>, Fault> {
     let outputs = setup.outputs;
-    let mut laid = vec![];
+    let (mut laid, mut wrong) = (vec![], vec![]);
     for (n, text) in rules.iter().enumerate() {
         let text = String::from_utf8_lossy(&graph::lang::args::unquote(text)).into_owned();
-        laid.push(rule(&text, outputs, conf.scope()).map_err(|e| match e.is_empty() {
-            true => format!("empty pattern {n}"),
-            false => format!("pattern {n}: {e}"),
-        })?);
+        match rule(&text, outputs, conf.scope()) {
+            Ok(rule) => laid.push(rule),
+            Err(error) if error.is_empty() => wrong.push(format!("empty pattern {n}")),
+            Err(error) => wrong.push(format!("pattern {n}: {error}")),
+        }
+    }
+    if !wrong.is_empty() {
+        return Err(Fault::new(wrong.join("\n")));
     }
     let program = tree::program(&laid, || expression::program(&laid));
     let reached = if warns { program.outputs() } else { (0..outputs as u32).collect() };

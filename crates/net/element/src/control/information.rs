@@ -190,7 +190,7 @@ pub struct Message(String);
 impl Element for Message {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let (place, name, class) = (cx.landmark(), cx.name(), cx.class());
-        let lines: String = self.0.lines().map(|line| format!("{place}:   {line}\n")).collect();
+        let lines: String = self.0.lines().map(|line| format!("  {line}\n")).collect();
         cx.say(&format!("{place}: While configuring '{name} :: {class}':\n{lines}"));
         Ok(())
     }

@@ -363,10 +363,17 @@ mod tests {
     fn time_is_told_by_the_rate() {
         let mut one = bar(100.0, true);
         assert_eq!(one.time(Some(0.0), 0), "   --:-- ETA");
+        for step in 1..5 {
+            one.time(Some(5.0 * f64::from(step)), 4 * i64::from(step) * SECOND_NS);
+        }
         assert_eq!(one.time(Some(25.0), 20 * SECOND_NS), "   01:00 ETA");
         assert_eq!(one.time(Some(25.0), 26 * SECOND_NS), " - stalled -");
+        // From here on it moves; the eight seconds before are no time that it took.
+        for second in (28..4000).step_by(4) {
+            one.time(Some(25.0 + second as f64 / 100.0), second * SECOND_NS);
+        }
         one.state = State::Done;
-        assert_eq!(one.time(Some(100.0), 4000 * SECOND_NS), " 1:06:20    ");
+        assert_eq!(one.time(Some(100.0), 4000 * SECOND_NS), " 1:06:32    ");
         assert_eq!(abbreviated(7.0), "     7   ");
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use graph::class::{Handlers, both, mandatory, positional};
+use graph::class::{Handlers, both, mandatory, positional, setting};
 use graph::element::kernel::Kernel;
 use graph::value::{Ethernet, Names, Scope, Value};
 use graph::{Action, Class, Conf, Cx, Each, Fault, PerPacket};
@@ -52,6 +52,12 @@ pub static SET: Class = Class {
         mandatory("ADDR", "the address"),
         mandatory("ANNO", "which annotation: the number of its first byte"),
     ],
+    handlers: &Handlers::<SetEtherAddress>(&[setting(
+        "addr",
+        "the address",
+        |set| set.address.to_string(),
+        (0, "ADDR"),
+    )]),
     live: true,
     example: "SetEtherAddress(0:0:c0:ae:67:ef, 0)",
     see: &["GetEtherAddress", "StoreEtherAddress"],

@@ -54,9 +54,13 @@ pub static CLASS: Class = Class {
         let names = Arc::new(conf.scope().names.clone());
         let arguments = conf.rest();
         let scope = Scope { element: setup.name, names: &names };
-        let mut entries = vec![];
+        let (mut entries, mut wrong) = (vec![], vec![]);
         for (i, argument) in arguments.iter().enumerate() {
-            add(&mut entries, argument, &scope).map_err(|e| Fault::new(format!("argument {i}: {e}")))?;
+            let added = add(&mut entries, argument, &scope);
+            wrong.extend(added.err().map(|error| format!("argument {i}: {error}")));
+        }
+        if !wrong.is_empty() {
+            return Err(Fault::new(wrong.join("\n")));
         }
         normalize(&mut entries, |entry| setup.warn(format!("multiple entries for {entry}")));
         let config = arguments.join(", ");

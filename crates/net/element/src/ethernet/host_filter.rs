@@ -1,6 +1,6 @@
 //! `HostEtherFilter`: to whom a frame came.
 
-use graph::class::{Handlers, keyword, mandatory, positional, read};
+use graph::class::{Handlers, keyword, mandatory, positional, setting};
 use graph::element::kernel::Kernel;
 use graph::value::Ethernet;
 use graph::{Action, Class, Cx, Each, PerPacket};
@@ -26,9 +26,12 @@ pub static CLASS: Class = Class {
         positional("DROP_OTHER", "whether frames to other hosts are dropped; true"),
         keyword("OFFSET", "bytes in front of the Ethernet header; 0"),
     ],
-    handlers: &Handlers::<HostEtherFilter>(&[read("ether", "this host's address", |filter| {
-        filter.address.to_string()
-    })]),
+    handlers: &Handlers::<HostEtherFilter>(&[setting(
+        "ether",
+        "this host's address",
+        |filter| filter.address.to_string(),
+        (0, "ETHER"),
+    )]),
     drops: &[Reason::ToAnotherHost, Reason::FromThisHost, Reason::TooShort],
     live: true,
     example: "FromDevice(p) -> HostEtherFilter(0:0:c0:ae:67:ef)",

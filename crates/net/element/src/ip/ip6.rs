@@ -111,9 +111,10 @@ pub static TOO_BIG: Class = Class {
     ports: "1/1-2",
     processing: "a/ah",
     arguments: &[mandatory("MTU", "the longest packet, in bytes; at least 1280")],
-    handlers: &Handlers::<Ip6Fragmenter>(&[read("drops", "packets too long", |fragmenter| {
-        fragmenter.drops.sum().to_string()
-    })]),
+    handlers: &Handlers::<Ip6Fragmenter>(&[
+        read("drops", "packets too long", |fragmenter| fragmenter.drops.sum().to_string()),
+        read("fragments", "fragments made: none", |_| "0".into()),
+    ]),
     drops: &[Reason::TooBig, Reason::NoIpHeader],
     example: "fr :: IP6Fragmenter(1500); fr[1] -> ICMP6Error(2001:db8::1, 2, 0, PMTU 1500) -> rt;",
     see: &["ICMP6Error", "IPFragmenter"],
@@ -148,13 +149,13 @@ pub static FROM_PACKET: Class = Class {
 pub static CONSTANT: Class = Class {
     name: "SetIP6Address",
     brief: "sets the destination annotation to an IPv6 address",
-    doc: "Each packet's annotation becomes ADDR, whatever the packet says.",
-    arguments: &[mandatory("ADDR", "the address")],
+    doc: "Each packet's annotation becomes IPADDR, whatever the packet says.",
+    arguments: &[mandatory("IPADDR", "the address")],
     example: "SetIP6Address(2001:db8::1)",
     see: &["GetIP6Address", "SetIPAddress"],
     kernel: Kernel::Inside(each!(SetIp6Address)),
     make: |_, conf| {
-        let address = conf.mandatory("ADDR")?;
+        let address = conf.mandatory("IPADDR")?;
         conf.complete()?;
         Ok(Each::boxed(SetIp6Address { address }))
     },

@@ -54,7 +54,13 @@ pub static CLASS: Class = Class {
         let mut problems = vec![];
         for (i, text) in conf.rest().iter().enumerate() {
             let added = routes.add(text, &scope);
-            problems.extend(added.err().map(|error| format!("argument {}: {error}", i + 1)));
+            problems.extend(added.err().map(|error| match error.starts_with("should") {
+                true => format!("argument {} {error}", i + 1),
+                false => format!("argument {}: {error}", i + 1),
+            }));
+        }
+        if conf.arguments().is_empty() {
+            setup.warn("no routes");
         }
         if !problems.is_empty() {
             return Err(Fault::new(problems.join("\n")));

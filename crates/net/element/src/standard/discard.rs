@@ -1,6 +1,6 @@
 //! `Discard`: the end of packets.
 
-use graph::class::{Handlers, action, both, keyword, positional, read};
+use graph::class::{Handlers, action, both, keyword, read};
 use graph::{Class, Cx, Element, Next, PerThreadCounter, Ran, Signal, Signals, TaskId};
 use memory::Batch;
 
@@ -11,7 +11,7 @@ pub static CLASS: Class = Class {
     ports: "1/0",
     processing: "a",
     arguments: &[
-        positional("ACTIVE", "whether it pulls; true"),
+        keyword("ACTIVE", "whether it pulls; true"),
         keyword("BURST", "packets pulled at a time; 1"),
     ],
     handlers: &Handlers::<Discard>(&[
@@ -33,7 +33,7 @@ pub static CLASS: Class = Class {
     example: "FromDevice(p) -> Discard",
     see: &["Idle", "Queue"],
     make: |_, conf| {
-        let active = conf.positional("ACTIVE")?.unwrap_or(true);
+        let active = conf.keyword("ACTIVE")?.unwrap_or(true);
         let burst = conf.keyword::<usize>("BURST")?.unwrap_or(1).max(1);
         conf.complete()?;
         let (count, signals, active) = (PerThreadCounter::default(), Signals::default(), Signal::new(active));

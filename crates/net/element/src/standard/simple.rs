@@ -83,9 +83,10 @@ pub static SET_ANNO_BYTE: Class = Class {
     example: "SetAnnoByte(PAINT, 3)",
     see: &["Paint"],
     kernel: Kernel::Inside(each!(SetAnnoByte)),
-    make: |_, conf| {
+    make: |setup, conf| {
         let (Place(at), value) = (conf.mandatory::<Place<1>>("ANNO")?, conf.mandatory("VALUE")?);
         conf.complete()?;
+        setup.warn("SetAnnoByte(ANNO, VALUE) is obsolete, use Paint(VALUE, ANNO) instead");
         Ok(Each::boxed(SetAnnoByte { at, value }))
     },
     ..Class::BASE

@@ -186,8 +186,22 @@ fn names_of_addresses_hold_where_they_are_declared() {
 #[test]
 fn messages_print_and_errors_end() {
     let rig = Rig::new("Message(\"hello there\"); Idle -> Discard;").expect("a message is no error");
-    assert!(rig.printed().contains("hello there"));
+    assert_eq!(rig.printed(), "config:1: While configuring 'Message@1 :: Message':\n  hello there\n");
     assert!(Rig::new("Message(oh, ERROR)").is_err());
+    // What is wrong with several arguments is told at once.
+    let said = |config: &str| Rig::new(config).err().unwrap_or_default();
+    let missing = said("Idle -> UDPIPEncap(1.0.0.1) -> Discard");
+    assert!(missing.contains("SPORT: required argument missing\nDST: required argument missing\nDPORT: required argument missing"), "{missing}");
+    let wrong = said("Idle -> EtherEncap(x, 0:0:0:0:0:1, 0:0:0:0:0:2, 7, FOO 1) -> Discard");
+    assert!(
+        wrong.contains("ETHERTYPE: expected unsigned integer\nFOO: unknown argument\ntoo many arguments"),
+        "{wrong}"
+    );
+    let wrong = said("Idle -> Strip(x, y) -> Discard");
+    assert!(wrong.contains("LENGTH: expected unsigned integer\ntoo many arguments"), "{wrong}");
+    assert!(said("Idle -> Strip(4294967296) -> Discard").contains("LENGTH: out of range, bound 4294967295"));
+    let wrong = said("Idle -> IPFilter(zz, allow tcp, yy) -> Discard");
+    assert!(wrong.contains("pattern 0: unknown slot ID 'zz'\npattern 2: unknown slot ID 'yy'"), "{wrong}");
     assert!(Rig::new("Error(whatever)").is_err());
     assert!(Rig::new("AlignmentInfo(d 8 2); Idle -> d :: Discard;").is_ok());
     assert!(Rig::new("AlignmentInfo(d 8); Idle -> d :: Discard;").is_err());

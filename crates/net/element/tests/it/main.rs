@@ -27,6 +27,7 @@ mod shared;
 mod sockets;
 mod standard;
 mod swap;
+mod testing;
 mod threads;
 mod trial;
 mod tunnels;

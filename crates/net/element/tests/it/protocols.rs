@@ -4,6 +4,7 @@
 mod as_click;
 mod bench;
 mod click;
+mod copies;
 mod ethernet;
 mod forwarding;
 mod icmp;
@@ -12,3 +13,4 @@ mod ip6;
 mod lookup;
 mod sources;
 mod translation;
+mod wifi;

@@ -9,7 +9,7 @@
 //! of several wins. A mandatory positional argument that is missing takes an
 //! argument that looks like a keyword's.
 
-use crate::element::class::Class;
+use crate::element::class::{Argument, Class, Given};
 use crate::element::value::{Scope, Value};
 use crate::lang::args;
 
@@ -153,7 +153,7 @@ impl<'a> Conf<'a> {
     fn read<T: Value>(&mut self, key: &str, positional: bool, mandatory: bool) -> Result<Option<T>> {
         let Some((text, argument)) = self.find(key, positional, mandatory) else {
             return match mandatory {
-                true => Err(Fault::new(format!("{key}: required argument missing"))),
+                true => Err(Fault::new(self.and_behind(key, format!("{key}: required argument missing")))),
                 false => Ok(None),
             };
         };
@@ -162,8 +162,39 @@ impl<'a> Conf<'a> {
                 true => format!("{key}: invalid number"),
                 false => format!("{key}: parse error"),
             });
-            Fault { compat, ..Fault::new(format!("{key}: {error}")).at(argument) }
+            // A keyword's argument can be left out, so that the others are looked at without it.
+            let whole = |said| if self.is_keyword(argument) { said } else { self.and_behind(key, said) };
+            Fault { compat: compat.map(whole), ..Fault::new(whole(format!("{key}: {error}"))).at(argument) }
         })
+    }
+
+    /// What is said of the argument `key`, and what is said then.
+    fn and_behind(&self, key: &str, said: String) -> String {
+        [said].into_iter().chain(self.behind(key)).collect::<Vec<_>>().join("\n")
+    }
+
+    /// What Click says beside that the argument `key` is missing or wrong: that others are missing behind
+    /// it, are not known, or are too many. None of these can be read any more.
+    fn behind(&self, key: &str) -> Vec<String> {
+        let mut rest = Conf { states: self.states.clone(), arguments: self.arguments.clone(), ..*self };
+        let arguments = self.class.arguments;
+        let later = arguments.iter().skip_while(|argument| argument.name != key).skip(1);
+        // Keywords may stand before it in the class.
+        let keywords = arguments.iter().filter(|argument| argument.given == Given::Keyword);
+        let mut lines = vec![];
+        for Argument { name, given, .. } in later.chain(keywords) {
+            let found = match given {
+                Given::Mandatory => rest.search(name, true, true).is_some(),
+                Given::Positional => rest.search(name, true, false).is_some(),
+                Given::Keyword => rest.search(name, false, false).is_some(),
+                Given::Rest => !rest.rest().is_empty(),
+            };
+            if *given == Given::Mandatory && !found {
+                lines.push(format!("{name}: required argument missing"));
+            }
+        }
+        lines.extend(rest.complete().err().map(|fault| fault.message));
+        lines
     }
 
     /// The next positional argument, or the one of keyword `key`; there must be one.

@@ -220,7 +220,14 @@ macro_rules! unsigned_values {
         }
     )*};
 }
-unsigned_values!(u8, u16, u32, u64, usize);
+unsigned_values!(u8, u16, u32, u64);
+
+/// Lengths and counts: as Click's unsigned integers, of 32 bits on any machine.
+impl Value for usize {
+    fn parse(text: &str, scope: &Scope<'_>) -> Result<usize, String> {
+        u32::parse(text, scope).map(|value| value as usize)
+    }
+}
 
 macro_rules! signed_values {
     ($($type:ty),*) => {$(
