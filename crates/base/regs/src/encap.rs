@@ -118,7 +118,7 @@ pub mod status {
     pub const MISSING: u32 = 3;
 }
 
-/// The fields of [`EXTRACTOR`](super::EXTRACTOR).
+/// The fields of [`EXTRACTOR`].
 pub mod extractor {
     /// The offset in bytes from the packet's start.
     pub const OFFSET: u32 = 0xFFFF;
@@ -126,7 +126,7 @@ pub mod extractor {
     pub const BITS_SHIFT: u32 = 16;
 }
 
-/// The fields of [`MODE`](super::MODE).
+/// The fields of [`MODE`].
 pub mod mode {
     /// Packets are Ethernet frames.
     pub const FRAMES: u32 = 0;

@@ -32,9 +32,9 @@ pub enum Sum {
 /// What the headers say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Headers {
-    /// From whom.
+    /// The address that it comes from.
     pub src: Ipv4Addr,
-    /// To whom.
+    /// The address that it goes to.
     pub dst: Ipv4Addr,
     /// DSCP in the upper six bits, ECN below.
     pub traffic_class: u8,

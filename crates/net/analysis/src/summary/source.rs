@@ -20,7 +20,7 @@ pub(super) trait Descriptions: Send + 'static {
     /// What is said to a value of the handler `active` that is none.
     const NOT_ACTIVE: &'static str = "type mismatch";
 
-    /// The file.
+    /// The file that packets are read from.
     fn file(&self) -> &TextFile;
 
     /// Opens the file.

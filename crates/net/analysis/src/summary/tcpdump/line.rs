@@ -79,7 +79,7 @@ pub(super) fn packet(line: &[u8], flows: &mut Flows) -> Option<PacketBuilder> {
         [b'i', ..] => Protocol::ICMP,
         [b'u', ..] | [b'[', b'u', ..] => Protocol::UDP,
         [b'.' | b'A'..=b'Z', ..] => Protocol::TCP,
-        _ => Protocol(0),
+        _ => Protocol::HOP_BY_HOP,
     };
     builder.make_ip(0);
     builder.inject(Field::IpTtl, Said::Number(TTL));
