@@ -92,9 +92,9 @@ reasons! {
     RxBadDescriptor "rx_bad_descriptor" Driver "received packets with an error, or whose descriptor made no sense";
     TxUnsendable "tx_unsendable" Driver "packets the device cannot send: too short, too long, too many segments";
     TxSpoofed "tx_spoofed" Nic "frames from an address or of a VLAN that a virtual function may not send";
-    EncapNotGivenBack "encap_not_given_back" Nic "packets that a NIC's table of tunnels had no room to give back";
-    EncapMalformed "encap_malformed" Nic "frames for a NIC's table of tunnels that end before their packet does";
-    EncapForeign "encap_foreign" Nic "received frames with the tag of a NIC's table of tunnels, which are the driver's alone";
+    EncapNotGivenBack "tx_encap_not_given_back" Nic "packets that a NIC's table of tunnels had no room to give back";
+    EncapMalformed "tx_encap_malformed" Nic "frames for a NIC's table of tunnels that end before their packet does";
+    EncapForeign "rx_encap_foreign" Nic "received frames with the tag of a NIC's table of tunnels, which are the driver's alone";
     TxUnsent "tx_unsent" Driver "packets the device still had when their queue was closed";
     RxOversize "rx_oversize" Nic, Interface "received frames longer than the port was opened for";
     RxMalformed "rx_malformed" Interface "received frames or ring entries that made no sense";
@@ -297,7 +297,7 @@ mod tests {
         for (n, reason) in Reason::ALL.iter().enumerate() {
             let name = reason.name();
             match reason.counted_by() {
-                [CountedBy::Overlay] => assert!(name.starts_with("overlay_"), "{name}"),
+                [CountedBy::Overlay, ..] => assert!(name.starts_with("overlay_"), "{name}"),
                 // They stand in metrics' labels and in lists with tabs and `=` as they are.
                 [CountedBy::Element] => {
                     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == ' ' || c == '/';

@@ -91,9 +91,9 @@ impl Encap {
             "encap_sent",
             "encap_given_back",
             "encap_unknown",
-            "encap_not_given_back",
-            "encap_malformed",
-            "encap_foreign",
+            "tx_encap_not_given_back",
+            "tx_encap_malformed",
+            "rx_encap_foreign",
         ];
         NAMES.into_iter().zip(self.counters)
     }
