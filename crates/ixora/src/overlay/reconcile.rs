@@ -19,7 +19,10 @@ use crate::control_socket;
 #[derive(Args, Debug)]
 pub struct Reconcile {
     /// The socket of a running endpoint (`run --control`).
-    #[arg(long, required_unless_present = "config", conflicts_with = "config")]
+    #[arg(required_unless_present_any = ["control", "config"], conflicts_with_all = ["control", "config"])]
+    pub socket: Option<PathBuf>,
+    /// The same, as `run` and `explain` have it.
+    #[arg(long, conflicts_with = "config")]
     pub control: Option<PathBuf>,
     /// A configuration: its VXLAN networks, entries and flood lists.
     #[arg(long)]
@@ -34,7 +37,8 @@ pub struct Reconcile {
 
 /// Compares, and ends with status 1 when something is different.
 pub fn run(arguments: &Reconcile) -> Result<(), Failure> {
-    let told = match (&arguments.control, &arguments.config) {
+    let control = arguments.socket.as_ref().or(arguments.control.as_ref());
+    let told = match (control, &arguments.config) {
         (Some(control), _) => by_control(control, arguments.fix)?,
         (None, Some(config)) => by_config(config)?,
         (None, None) => Json::Null,

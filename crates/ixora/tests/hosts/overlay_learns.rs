@@ -180,8 +180,7 @@ fn entries_of_a_controller_are_used_and_hide_those_of_the_kernel() {
     let answer = ask(place.path(), "DELETE", &path, "");
     assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
     until("the kernel's way again", || !fabric.answers());
-    let done =
-        fabric.reconcile(place.path(), &format!("--control {}", place.path().join("control").display()));
+    let done = fabric.reconcile(place.path(), &place.path().join("control").display().to_string());
     assert_eq!((done.code(), &done.json()["clean"]), (Some(0), &serde_json::Value::Bool(true)), "{done:#?}");
     // The configuration alone has no entry.
     let done =
