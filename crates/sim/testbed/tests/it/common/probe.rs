@@ -377,6 +377,8 @@ fn offloads(ports: &mut impl Ports, clock: &mut Clock) {
         cross(ports, clock, &frames::tcp4(&large, Sums::PseudoNoLength), cut);
         let cut = TxOffload { segment_size: 1440, ..ask(TxOffload::SEGMENT | TCP | V6) };
         cross(ports, clock, &frames::tcp6(&large, Sums::PseudoNoLength), cut);
+        let cut = TxOffload { segment_size: 1440, ..ask(TxOffload::SEGMENT | UDP | IP) };
+        cross(ports, clock, &frames::udp4(&large, Sums::PseudoNoLength), cut);
     }
 }
 
