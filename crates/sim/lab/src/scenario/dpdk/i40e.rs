@@ -31,6 +31,7 @@ const NIC: Nic = Nic {
     largest: "size_1024_to_1522_packets",
     explained: EXPLAINED,
     hosted: None,
+    may_crash_at_exit: false,
 };
 
 const X722: Nic = Nic { speed: "10 Gbps", ..NIC };

@@ -16,6 +16,10 @@ const NIC: Nic = Nic {
     largest: "",
     explained: &[],
     hosted: Some("0,trust,spoofcheck=off"),
+    // While its last port is closed, or right behind that, testpmd ends by a segmentation fault now
+    // and then, with our models of any version: on a fast machine in one of ten ends or more. The
+    // cause was not found. With its last device a thread of the driver ends.
+    may_crash_at_exit: true,
 };
 
 /// A virtual function of each card, which receives all frames when testpmd asks for them, and sends on

@@ -67,6 +67,7 @@ const NIC: Nic = Nic {
     largest: "size_1024_to_max_packets",
     explained: EXPLAINED,
     hosted: None,
+    may_crash_at_exit: false,
 };
 
 /// Each access reaches the model: all there is to check.
