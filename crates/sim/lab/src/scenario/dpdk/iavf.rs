@@ -17,8 +17,8 @@ const NIC: Nic = Nic {
     explained: &[],
     hosted: Some("0,trust,spoofcheck=off"),
     // While its last port is closed, or right behind that, testpmd ends by a segmentation fault now
-    // and then, with our models of any version: on a fast machine in one of ten ends or more. The
-    // cause was not found. With its last device a thread of the driver ends.
+    // and then (`cargo xtask lab dpdk-iavf --repeat N`). The cause was not found, nor whether it is
+    // DPDK's or the model's.
     may_crash_at_exit: true,
 };
 
