@@ -22,6 +22,7 @@ mod ids;
 mod mapping;
 pub mod order;
 mod pci;
+pub mod peer;
 mod range;
 pub mod scan;
 pub mod seal;

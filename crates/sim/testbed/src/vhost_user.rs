@@ -20,6 +20,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
+use bus::peer::Stream;
 use bus::vhost_user::Listener as Socket;
 use vhost::vhost_user::{BackendReqHandler, Error};
 
@@ -69,17 +70,17 @@ impl Listener for FrontEnds {
 
 impl FrontEnds {
     /// One front end, from its first message to its hang-up.
-    fn converse(&self, stream: UnixStream, device: &ServedDevice, stop: &AtomicBool) -> Result<(), String> {
-        let watched = stream.try_clone().map_err(|error| format!("cannot be listened to: {error}"))?;
+    fn converse(&self, stream: Stream, device: &ServedDevice, stop: &AtomicBool) -> Result<(), String> {
+        let read = stream.try_clone().map_err(|error| format!("cannot be listened to: {error}"))?;
         let session =
             Session::new(device.shared.clone()).map_err(|error| format!("found no rings: {error}"))?;
         let session = Arc::new(Mutex::new(session));
-        let mut handler = BackendReqHandler::from_stream(stream, session.clone());
+        let mut handler = BackendReqHandler::from_stream(read, session.clone());
         loop {
             if device.shared.is_memory_lost() {
                 return Err(SessionEnd::MemoryLost.to_string());
             }
-            match gate::wait(&watched, &self.0, stop) {
+            match gate::wait(&stream, &self.0, stop) {
                 Ok(Event::Message) => {}
                 Ok(Event::TimedOut) => {
                     session.lock().unwrap_or_else(PoisonError::into_inner).report_broken();
@@ -93,7 +94,7 @@ impl FrontEnds {
                 Err(fault) => return Err(fault.to_string()),
             }
             let mut early = session.lock().unwrap_or_else(PoisonError::into_inner);
-            if early.enable_early(&watched)? {
+            if early.enable_early(&stream)? {
                 continue;
             }
             drop(early);
@@ -131,7 +132,7 @@ pub fn feed(device: crate::Device, memory: std::os::fd::OwnedFd, len: u64, bytes
     theirs.set_nonblocking(true)?;
     let _ = theirs.write(bytes);
     theirs.shutdown(std::net::Shutdown::Write)?;
-    follow(ours, session, &shared, || _ = theirs.read(&mut [0; 8192]))
+    follow(ours.into(), session, &shared, || _ = theirs.read(&mut [0; 8192]))
 }
 
 /// Serves the front end at the other end of `stream`, which has said all that it will and
@@ -140,14 +141,14 @@ pub fn feed(device: crate::Device, memory: std::os::fd::OwnedFd, len: u64, bytes
 pub fn feed_stream(device: crate::Device, stream: UnixStream) -> io::Result<()> {
     let shared = SharedDevice::new(device);
     let session = Session::new(shared.clone())?;
-    follow(stream, session, &shared, || {})?;
+    follow(stream.into(), session, &shared, || {})?;
     assert_eq!(shared.enter().report().mapped, (0, 0), "the front end is gone, and so is its memory");
     Ok(())
 }
 
 /// Takes messages until there are no more.
 fn follow(
-    stream: UnixStream,
+    stream: Stream,
     session: Session,
     shared: &SharedDevice,
     mut after: impl FnMut(),

@@ -272,6 +272,10 @@ fn rules(needs: &Needs) -> Result<Rules, BackendError> {
     }
     if needs.clients {
         rules.insert(libc::SYS_accept4, Vec::new());
+        if !needs.listening {
+            // A byte out of band, and a file with it, is read like any other (`bus::peer`).
+            rules.insert(libc::SYS_setsockopt, vec![socket_option(libc::SO_OOBINLINE)?]);
+        }
     }
     if needs.sending || needs.datagrams {
         rules.insert(libc::SYS_sendto, Vec::new());
@@ -283,11 +287,7 @@ fn rules(needs: &Needs) -> Result<Rules, BackendError> {
         asked.extend(one_of(1, &[libc::SOL_PACKET, libc::SOL_XDP].map(|level| level as u64))?);
     }
     if needs.peers {
-        let is = |argument, value| {
-            SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
-        };
-        let conditions = vec![is(1, libc::SOL_SOCKET as u64)?, is(2, libc::SO_PEERCRED as u64)?];
-        asked.push(SeccompRule::new(conditions)?);
+        asked.push(socket_option(libc::SO_PEERCRED)?);
     }
     // A call without rules would be let through whatever it asks.
     if !asked.is_empty() {
@@ -299,6 +299,14 @@ fn rules(needs: &Needs) -> Result<Rules, BackendError> {
 /// Calls whose argument number `argument` is one of `values`; 32 bits of it.
 fn one_of(argument: u8, values: &[u64]) -> Result<Vec<SeccompRule>, BackendError> {
     values.iter().map(|&value| only(argument, SeccompCmpOp::Eq, value)).collect()
+}
+
+/// Calls that ask for an option of any socket, or set it.
+fn socket_option(option: libc::c_int) -> Result<SeccompRule, BackendError> {
+    let is = |argument, value: libc::c_int| {
+        SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value as u64)
+    };
+    SeccompRule::new(vec![is(1, libc::SOL_SOCKET)?, is(2, option)?])
 }
 
 fn only(argument: u8, compare: SeccompCmpOp, value: u64) -> Result<SeccompRule, BackendError> {
@@ -338,7 +346,6 @@ mod tests {
             libc::SYS_process_vm_writev,
             libc::SYS_pidfd_getfd,
             libc::SYS_bpf,
-            libc::SYS_setsockopt,
             libc::SYS_io_uring_setup,
             libc::SYS_keyctl,
             libc::SYS_setuid,
@@ -346,10 +353,16 @@ mod tests {
             assert!(!rules.contains_key(&call), "system call {call}");
         }
         assert_eq!(rules[&libc::SYS_kill].len(), 1, "one process only");
+        assert_eq!(rules[&libc::SYS_setsockopt].len(), 1, "one option only");
         let few = super::rules(&Needs::default()).expect("values fit");
-        for call in
-            [libc::SYS_kill, libc::SYS_accept4, libc::SYS_sendto, libc::SYS_getsockopt, libc::SYS_readv]
-        {
+        for call in [
+            libc::SYS_kill,
+            libc::SYS_accept4,
+            libc::SYS_setsockopt,
+            libc::SYS_sendto,
+            libc::SYS_getsockopt,
+            libc::SYS_readv,
+        ] {
             assert!(rules.contains_key(&call) && !few.contains_key(&call), "system call {call}");
         }
     }

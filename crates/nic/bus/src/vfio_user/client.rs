@@ -9,7 +9,7 @@
 //! given, would end us with SIGBUS: a file that cannot be sealed against that is refused
 //! unless the server is trusted ([`Trust`]), and then the fault ends the connection.
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,6 +27,7 @@ use vfio_bindings::bindings::vfio::{
 use super::dma::Ranges;
 use super::message::{self, Access, Command, Encoder, Malformed, Region, flags};
 use super::transport::{Fault, Received, WaitLimit, dial, receive, send};
+use crate::peer::{self, Descriptor, Stream};
 use crate::{Addressing, Backend, BarLayout, BarMapping, DmaRange, Error, Kind, Mapping, Result, Trust};
 use crate::{LONGEST_SOCKET_PATH, seal, sigbus};
 
@@ -43,7 +44,7 @@ const PAGE: u64 = 4096;
 #[derive(Debug)]
 pub struct Client {
     peer: String,
-    stream: UnixStream,
+    stream: Stream,
     link: Mutex<Link>,
     bars: Vec<Option<ClientBar>>,
     vectors: u16,
@@ -91,18 +92,19 @@ impl Client {
     /// Speaks to the server at the other end of `stream`, which is not trusted; `peer`
     /// names it and `limit` bounds each request.
     pub fn over(stream: UnixStream, peer: String, limit: Duration) -> Result<Client> {
-        Client::speak(stream, peer, limit, Trust::Hostile, None)
+        Client::speak(stream.into(), peer, limit, Trust::Hostile, None)
     }
 
     fn speak(
-        stream: UnixStream,
-        peer: String,
+        stream: Stream,
+        name: String,
         limit: Duration,
         trust: Trust,
         stop: Option<Arc<AtomicBool>>,
     ) -> Result<Client> {
+        peer::prepare()?;
         let mut client = Client {
-            peer,
+            peer: name,
             stream,
             link: Mutex::default(),
             bars: Vec::new(),
@@ -185,7 +187,7 @@ impl Client {
         Ok(Some(ClientBar { size: region.size, kind, mapped }))
     }
 
-    fn region(&self, index: u32, room: u32) -> Result<(Region, Option<OwnedFd>)> {
+    fn region(&self, index: u32, room: u32) -> Result<(Region, Option<Descriptor>)> {
         let body = |body: Encoder| body.u32(room).u32(0).u32(index).u32(0).u64(0).u64(0);
         let mut reply = self.ask(Command::RegionInfo, &[], body)?;
         let region = message::decode_region(&reply.body).map_err(|malformed| self.malformed(malformed))?;
@@ -197,11 +199,12 @@ impl Client {
 
     /// Maps the parts of a BAR that the server lets us map, none beyond the
     /// end of its file.
-    fn map_areas(&self, region: &Region, file: OwnedFd) -> Result<Vec<BarMapping>> {
+    fn map_areas(&self, region: &Region, file: Descriptor) -> Result<Vec<BarMapping>> {
         let whole = vec![(0, region.size)];
         let areas = region.areas.as_ref().unwrap_or(&whole);
         // Before the size is looked at, or it could change in between.
-        seal::seal(&file, self.trust).map_err(|unsealed| {
+        let sealed = file.into_memory().and_then(|file| seal::seal(&file, self.trust).map(|()| file));
+        let file = sealed.map_err(|unsealed| {
             self.fail(Error::Setup {
                 device: self.peer.clone(),
                 what: format!("the server could take away the register pages that it shares: {unsealed}"),

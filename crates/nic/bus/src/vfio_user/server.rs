@@ -21,6 +21,7 @@ pub use super::served::{DmaAccess, RegionInfo, Served, Shared};
 use super::message::{Command, Encoder, HEADER, Malformed, decode_header};
 use super::session::Session;
 use super::transport::{Fault, Received, WaitLimit, dial, receive, send};
+use crate::peer::{self, Stream};
 use crate::{Error, LONGEST_SOCKET_PATH, Result};
 
 /// How long a client may take to send the rest of a message or to take a reply.
@@ -38,7 +39,7 @@ pub struct Server {
     path: PathBuf,
     /// Device and inode of the file, to remove no other's.
     identity: (u64, u64),
-    refused: Vec<(UnixStream, Instant)>,
+    refused: Vec<(Stream, Instant)>,
 }
 
 impl Server {
@@ -63,13 +64,11 @@ impl Server {
             if !self.refused.is_empty() {
                 break self.refused.remove(0).0;
             }
-            match self.listener.accept() {
-                Ok((stream, _)) => break stream,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(Error::os(format!("accepting on {}", self.path.display()), error)),
+            if let Some(stream) = self.accept()? {
+                break stream;
             }
-            match wait.wait(&mut [PollFd::new(&self.listener, PollFlags::IN)]) {
-                Ok(()) => {}
+            match wait.wait_once(&mut [PollFd::new(&self.listener, peer::awaited())]) {
+                Ok(_) => {}
                 Err(Fault::Stopped) => return Ok(()),
                 Err(fault) => return Err(error(&self.name(), fault)),
             }
@@ -77,6 +76,18 @@ impl Server {
         let name = self.name();
         let outcome = converse(&stream, device, wait, Some(self));
         finish(&name, outcome, device)
+    }
+
+    /// A client that waits, if there is one that may be taken.
+    fn accept(&self) -> Result<Option<Stream>> {
+        if peer::awaited().is_empty() {
+            return Ok(None);
+        }
+        match self.listener.accept() {
+            Ok((stream, _)) => Ok(Some(stream.into())),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(Error::os(format!("accepting on {}", self.path.display()), error)),
+        }
     }
 
     fn name(&self) -> String {
@@ -96,7 +107,7 @@ impl Server {
         self.refused.retain(|(_, since)| since.elapsed() < REFUSAL_LIMIT);
         // Others may connect as fast as they are taken.
         for _ in 0..MAX_REFUSED {
-            let Ok((stream, _)) = self.listener.accept() else { return };
+            let Ok(Some(stream)) = self.accept() else { return };
             if self.refused.len() < MAX_REFUSED {
                 self.refused.push((stream, Instant::now()));
             }
@@ -124,6 +135,7 @@ impl Drop for Server {
 /// [`Error::Setup`] when another process listens there, or the path is too long; what binding says.
 pub(crate) fn listen(path: &Path) -> Result<(UnixListener, (u64, u64))> {
     let failed = |error: io::Error| Error::os(format!("binding {}", path.display()), error);
+    peer::prepare()?;
     let mut before = path.as_os_str().to_owned();
     before.push("~");
     Error::check_socket_path(path, LONGEST_SOCKET_PATH - 1)?;
@@ -260,7 +272,7 @@ fn wait_for_message(
         }
         let mut fds = vec![PollFd::new(stream, PollFlags::IN | PollFlags::PRI)];
         if let Some(server) = server.as_deref() {
-            fds.push(PollFd::new(&server.listener, PollFlags::IN));
+            fds.push(PollFd::new(&server.listener, peer::awaited()));
             fds.extend(server.refused.iter().map(|(stream, _)| PollFd::new(stream, PollFlags::IN)));
         }
         if !idle.wait_once(&mut fds)? {

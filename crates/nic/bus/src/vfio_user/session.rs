@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{FileType, fstat};
+use rustix::fs::fstat;
 use rustix::io::Errno;
 use vfio_bindings::bindings::vfio::{
     VFIO_DEVICE_FLAGS_PCI, VFIO_DEVICE_FLAGS_RESET, VFIO_IRQ_INFO_EVENTFD, VFIO_IRQ_SET_ACTION_TRIGGER,
@@ -21,7 +21,7 @@ use super::message::{
     self, Access, Encoder, Header, MAX_TRANSFER, Region, Request, SetIrqs, decode_request, flags,
 };
 use super::served::{DmaAccess, RegionInfo, Served};
-use crate::eventfd;
+use crate::peer::Descriptor;
 
 /// Bytes of a PCI Express function's configuration space.
 const CONFIG_SIZE: u64 = 4096;
@@ -54,7 +54,7 @@ impl<'d> Session<'d> {
         &mut self,
         header: &Header,
         body: &[u8],
-        fds: Result<Vec<OwnedFd>, Errno>,
+        fds: Result<Vec<Descriptor>, Errno>,
     ) -> Option<(Vec<u8>, Option<BorrowedFd<'_>>)> {
         let request = decode_request(header.command, body).map_err(message::Malformed::errno);
         let shares = match request {
@@ -71,7 +71,7 @@ impl<'d> Session<'d> {
         header.wants_reply().then_some((reply, file))
     }
 
-    fn obey(&mut self, reply: Encoder, request: Request<'_>, fds: Vec<OwnedFd>) -> Answer {
+    fn obey(&mut self, reply: Encoder, request: Request<'_>, fds: Vec<Descriptor>) -> Answer {
         let takes_fds = matches!(request, Request::DmaMap { .. } | Request::SetIrqs(_));
         let first = matches!(request, Request::Version(_));
         // The version comes first, and once.
@@ -209,14 +209,14 @@ impl<'d> Session<'d> {
         Ok(reply.u32(16).u32(flags).u32(index).u32(count))
     }
 
-    fn set_irqs(&mut self, set: SetIrqs, fds: Vec<OwnedFd>) -> Result<(), Errno> {
+    fn set_irqs(&mut self, set: SetIrqs, fds: Vec<Descriptor>) -> Result<(), Errno> {
         let vectors = match set.index {
             MSIX => u32::from(self.device.interrupt_vectors()),
             VFIO_PCI_NUM_IRQS.. => return Err(Errno::INVAL),
             _ => 0,
         };
         let end = set.start.checked_add(set.count).filter(|&end| end <= vectors).ok_or(Errno::INVAL)?;
-        fds.iter().try_for_each(eventfd::check)?;
+        let fds: Vec<_> = fds.into_iter().map(Descriptor::into_eventfd).collect::<Result<_, _>>()?;
         let data = set.flags & VFIO_IRQ_SET_DATA_TYPE_MASK;
         if set.flags & VFIO_IRQ_SET_ACTION_TYPE_MASK != VFIO_IRQ_SET_ACTION_TRIGGER {
             return Err(Errno::OPNOTSUPP); // masking is in the MSI-X table
@@ -246,7 +246,7 @@ impl<'d> Session<'d> {
         offset: u64,
         iova: u64,
         len: u64,
-        mut fds: Vec<OwnedFd>,
+        mut fds: Vec<Descriptor>,
     ) -> Result<(), Errno> {
         let end = iova.checked_add(len).ok_or(Errno::INVAL)?;
         if len == 0 || !(iova | len | offset).is_multiple_of(PAGE) || fds.len() > 1 {
@@ -259,7 +259,7 @@ impl<'d> Session<'d> {
         if self.ranges.len() == MAX_RANGES {
             return Err(Errno::NOSPC);
         }
-        let file = fds.pop();
+        let file = fds.pop().map(Descriptor::into_memory).transpose().map_err(|_| Errno::INVAL)?;
         if let Some(file) = &file {
             check_file(file, offset, len)?;
         }
@@ -304,10 +304,9 @@ impl<'d> Session<'d> {
 
 /// The memory must lie within the file.
 fn check_file(file: &OwnedFd, offset: u64, len: u64) -> Result<(), Errno> {
-    let stat = fstat(file)?;
+    let size = fstat(file)?.st_size as u64;
     let end = offset.checked_add(len).ok_or(Errno::INVAL)?;
-    let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-    if regular && end <= stat.st_size as u64 { Ok(()) } else { Err(Errno::INVAL) }
+    if end <= size { Ok(()) } else { Err(Errno::INVAL) }
 }
 
 fn errno(error: io::Error) -> Errno {

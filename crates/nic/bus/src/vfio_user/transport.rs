@@ -2,9 +2,9 @@
 //! `SCM_RIGHTS`). A message is read to its end before anything judges it, so
 //! the stream never loses step; every wait has a limit.
 
-use std::io::{IoSlice, IoSliceMut};
+use std::io::IoSlice;
 use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recvmsg, sendmsg,
-    socket_with,
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
+    SocketFlags, SocketType, connect, sendmsg, socket_with,
 };
 
 use super::message::{HEADER, Header, MAX_FDS, Malformed, decode_header};
+use crate::peer::{self, Descriptor, Stream};
 
 /// How long a server that takes no connection just now is left alone.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
@@ -97,7 +97,7 @@ const STARTING: Duration = Duration::from_secs(1);
 
 /// Connects. A server too busy to take the connection is asked again, until
 /// `limit` has passed or `stop` is true; one that is not there, for [`STARTING`].
-pub(crate) fn dial(path: &Path, limit: Duration, stop: &AtomicBool) -> Result<UnixStream, Errno> {
+pub(crate) fn dial(path: &Path, limit: Duration, stop: &AtomicBool) -> Result<Stream, Errno> {
     let begun = Instant::now();
     let end = begun + limit;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -105,7 +105,7 @@ pub(crate) fn dial(path: &Path, limit: Duration, stop: &AtomicBool) -> Result<Un
     let address = SocketAddrUnix::new(path)?;
     loop {
         match connect(&socket, &address) {
-            Ok(()) => return Ok(socket.into()),
+            Ok(()) => return Ok(UnixStream::from(socket).into()),
             // Its queue of connections is full (connect(2)); nothing tells when not.
             Err(Errno::AGAIN) if Instant::now() < end => sleep(ASK_AGAIN),
             Err(Errno::AGAIN) => return Err(Errno::TIMEDOUT),
@@ -126,8 +126,8 @@ pub(crate) struct Received {
     pub header: Header,
     pub body: Vec<u8>,
     /// Closed when dropped, whatever becomes of the message.
-    pub fds: Vec<OwnedFd>,
-    /// More came than a message may carry; the system closed the rest.
+    pub fds: Vec<Descriptor>,
+    /// More came than a message may carry; the rest is closed.
     pub too_many_fds: bool,
 }
 
@@ -169,10 +169,7 @@ fn read_some(
     message: &mut Received,
 ) -> Result<usize, Fault> {
     loop {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
-        let mut control = RecvAncillaryBuffer::new(&mut space);
-        let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-        let got = match recvmsg(stream, &mut [IoSliceMut::new(data)], &mut control, flags) {
+        let got = match peer::receive_some(stream, data, RecvFlags::empty(), &mut message.fds) {
             Ok(got) => got,
             Err(Errno::AGAIN) => {
                 wait.wait(&mut [PollFd::new(stream, PollFlags::IN)])?;
@@ -182,14 +179,9 @@ fn read_some(
             Err(Errno::CONNRESET) => return Err(Fault::HungUp),
             Err(errno) => return Err(Fault::Os(errno)),
         };
-        for ancillary in control.drain() {
-            if let RecvAncillaryMessage::ScmRights(fds) = ancillary {
-                message.fds.extend(fds);
-            }
-        }
-        message.too_many_fds |= got.flags.contains(ReturnFlags::CTRUNC) || message.fds.len() > MAX_FDS;
+        message.too_many_fds |= message.fds.len() > MAX_FDS;
         message.fds.truncate(MAX_FDS);
-        return if got.bytes == 0 { Err(Fault::HungUp) } else { Ok(got.bytes) };
+        return if got == 0 { Err(Fault::HungUp) } else { Ok(got) };
     }
 }
 

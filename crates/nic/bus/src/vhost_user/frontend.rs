@@ -9,7 +9,6 @@ mod dma;
 mod session;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, OnceLock};
@@ -21,6 +20,7 @@ use rustix::io::Errno;
 use super::memory::{MAX_REGIONS, Table};
 use super::message::{F_PROTOCOL_FEATURES, Message, NO_FD, Request, protocol};
 use super::{Listener, Ring};
+use crate::peer::{self, Stream};
 use crate::vfio_user::transport::dial;
 use crate::{Error, LONGEST_SOCKET_PATH, Result, Trust};
 
@@ -36,7 +36,7 @@ const MAX_CONFIG: usize = 256;
 #[derive(Debug)]
 pub struct Frontend {
     peer: String,
-    stream: UnixStream,
+    stream: Stream,
     limit: Duration,
     trust: Trust,
     /// [`sigbus::losses`](crate::sigbus::losses) when nothing of ours was lost for the
@@ -109,18 +109,19 @@ impl Frontend {
         Frontend::over(stream, peer, TIME_LIMIT)
     }
 
-    /// Speaks to the back end at the other end of `stream`; `peer` names it and
+    /// Speaks to the back end at the other end of `stream`; `name` is its and
     /// `limit` bounds each request.
     ///
     /// # Errors
     /// What the peer does wrong while features are exchanged.
-    pub fn over(stream: UnixStream, peer: String, limit: Duration) -> Result<Frontend> {
+    pub fn over(stream: impl Into<Stream>, name: String, limit: Duration) -> Result<Frontend> {
         crate::eventfd::prepare()?; // for kicks
+        peer::prepare()?;
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let error = eventfd(0, flags).map_err(|errno| Error::os("making an eventfd", errno))?;
         let mut frontend = Frontend {
-            peer,
-            stream,
+            peer: name,
+            stream: stream.into(),
             limit,
             trust: Trust::Hostile,
             losses: AtomicU64::new(crate::sigbus::losses()),
@@ -352,7 +353,7 @@ impl Frontend {
 pub fn feed(bytes: &[u8]) {
     use crate::Backend;
     use std::io::Write;
-    let Ok((stream, mut backend)) = UnixStream::pair() else { return };
+    let Ok((stream, mut backend)) = std::os::unix::net::UnixStream::pair() else { return };
     let _ = backend.set_nonblocking(true);
     let _ = backend.write(bytes);
     let _ = backend.shutdown(std::net::Shutdown::Write);

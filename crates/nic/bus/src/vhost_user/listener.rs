@@ -4,13 +4,14 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
 
+use crate::peer::{self, Stream};
 use crate::vfio_user::server::listen;
 use crate::vfio_user::transport::{Fault, WaitLimit};
 use crate::{Error, Result};
@@ -39,13 +40,22 @@ impl Listener {
         &self.path
     }
 
-    /// A peer that is waiting, if there is one.
+    /// What [`poll`](rustix::event::poll) waits for with this: a connection, unless too many
+    /// descriptors of peers wait to be closed ([`peer`]).
+    pub fn awaited(&self) -> PollFlags {
+        peer::awaited()
+    }
+
+    /// A peer that is waiting, if there is one that may be taken.
     ///
     /// # Errors
     /// What accepting says.
-    pub fn accept_waiting(&self) -> Result<Option<UnixStream>> {
+    pub fn accept_waiting(&self) -> Result<Option<Stream>> {
+        if self.awaited().is_empty() {
+            return Ok(None);
+        }
         match self.socket.accept() {
-            Ok((stream, _)) => Ok(Some(stream)),
+            Ok((stream, _)) => Ok(Some(stream.into())),
             Err(error) => match error.kind() {
                 io::ErrorKind::WouldBlock | io::ErrorKind::ConnectionAborted => Ok(None),
                 _ => Err(Error::os(format!("accepting on {}", self.path.display()), error)),
@@ -58,7 +68,7 @@ impl Listener {
     ///
     /// # Errors
     /// What accepting says.
-    pub fn accept(&self, limit: Option<Duration>, stop: Option<&AtomicBool>) -> Result<Option<UnixStream>> {
+    pub fn accept(&self, limit: Option<Duration>, stop: Option<&AtomicBool>) -> Result<Option<Stream>> {
         let mut wait = WaitLimit { stop, deadline: None };
         if let Some(limit) = limit {
             wait = wait.until(limit);
@@ -67,8 +77,8 @@ impl Listener {
             if let Some(stream) = self.accept_waiting()? {
                 return Ok(Some(stream));
             }
-            match wait.wait(&mut [PollFd::new(&self.socket, PollFlags::IN)]) {
-                Ok(()) => {}
+            match wait.wait_once(&mut [PollFd::new(&self.socket, self.awaited())]) {
+                Ok(_) => {}
                 Err(Fault::Os(errno)) => {
                     return Err(Error::os(format!("waiting on {}", self.path.display()), errno));
                 }

@@ -1,6 +1,7 @@
 //! A small served device, and a thread that serves it.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub mod files;
 pub mod raw;
 
 use std::fs::File;

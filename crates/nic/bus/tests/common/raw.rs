@@ -33,10 +33,15 @@ impl Raw {
     }
 
     pub fn send_with(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) {
+        self.send_so(bytes, fds, SendFlags::empty());
+    }
+
+    /// With flags, such as that of a byte out of band.
+    pub fn send_so(&self, bytes: &[u8], fds: &[BorrowedFd<'_>], flags: SendFlags) {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(64))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         assert!(control.push(SendAncillaryMessage::ScmRights(fds)));
-        sendmsg(&self.0, &[IoSlice::new(bytes)], &mut control, SendFlags::empty()).unwrap();
+        sendmsg(&self.0, &[IoSlice::new(bytes)], &mut control, flags).unwrap();
     }
 
     pub fn reply(&mut self) -> (Header, u32, Vec<u8>) {

@@ -1,12 +1,14 @@
 //! What stands between a front end and crate `vhost`, which reads and answers
-//! without a time limit: a message is let through once it is here as a whole,
-//! and there is room for its answer. One message it refuses that QEMU sends: a
+//! without a time limit: a message is let through once it is here as a whole, there is
+//! room for its answer, and no file comes with it that makes who closes it wait
+//! ([`bus::peer`]). One message it refuses that QEMU sends: a
 //! ring enabled before features are set. That one is taken here.
 
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use bus::peer::{self, Descriptor};
 use bus::vhost_user::message::{HEADER, Header, MAX_BODY, Request, flags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionread, retry_on_intr};
@@ -46,6 +48,10 @@ pub(super) enum SessionEnd {
     TooLong(u32),
     #[error("sent a byte out of band")]
     OutOfBand,
+    #[error("sent a file that is neither memory nor an eventfd")]
+    UnknownFile,
+    #[error("sent files with a message in pieces")]
+    Pieces,
     #[error("does not read its answers")]
     NotReading,
     #[error("took away pages of memory that it shares (truncated or punched: SIGBUS)")]
@@ -63,7 +69,7 @@ pub(super) fn wait(
     if stop.load(Ordering::Relaxed) {
         return Ok(Event::Stopped);
     }
-    let mut fds = [PollFd::new(stream, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
+    let mut fds = [PollFd::new(stream, PollFlags::IN), PollFd::new(listener, listener.awaited())];
     match poll(&mut fds, Some(&timespec(STOP_INTERVAL))) {
         Ok(0) | Err(Errno::INTR) => return Ok(Event::TimedOut),
         Ok(_) => {}
@@ -101,21 +107,33 @@ pub(super) fn pass(stream: &UnixStream, stop: &AtomicBool) -> Result<Event, Sess
 }
 
 fn is_whole(stream: &UnixStream, here: u64) -> Result<bool, SessionEnd> {
-    let mut bytes = [0; HEADER];
-    if here < HEADER as u64 {
-        return Ok(false);
-    }
-    match recv(stream, &mut bytes, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
-        Ok((count, _)) if count == HEADER => {}
-        // In pieces that are not looked across: the crate takes them together.
-        Ok(_) | Err(Errno::AGAIN | Errno::INTR) => return Ok(false),
+    let mut bytes = [0; HEADER + MAX_BODY];
+    let (count, files) = match peer::peek(stream, &mut bytes) {
+        Ok(seen) => seen,
+        Err(Errno::AGAIN | Errno::INTR) => return Ok(false),
         Err(errno) => return Err(SessionEnd::Os(errno)),
+    };
+    if !files.iter().all(Descriptor::is_known) {
+        return Err(SessionEnd::UnknownFile);
     }
-    let size = Header::decode(&bytes).size;
-    if size as usize > MAX_BODY {
-        return Err(SessionEnd::TooLong(size));
+    let Some(header) = bytes[..count].first_chunk() else { return in_pieces(here, HEADER, &files) };
+    let size = Header::decode(header).size as usize;
+    if size > MAX_BODY {
+        return Err(SessionEnd::TooLong(size as u32));
     }
-    Ok(here >= HEADER as u64 + u64::from(size))
+    if count < HEADER + size {
+        return in_pieces(here, HEADER + size, &files);
+    }
+    Ok(true)
+}
+
+/// Of a message of which less can be seen than it has: the rest is to come, unless it is
+/// here, behind files. With it might be others, which nobody has looked at.
+fn in_pieces(here: u64, whole: usize, files: &[Descriptor]) -> Result<bool, SessionEnd> {
+    match !files.is_empty() && here >= whole as u64 {
+        true => Err(SessionEnd::Pieces),
+        false => Ok(false),
+    }
 }
 
 /// Waits until an answer fits. A stream counts as writable while at least three
