@@ -378,15 +378,13 @@ fn nics(system: &System) -> Vec<Check> {
 
 fn nic(system: &System, found: &bus::scan::Found) -> Check {
     let ours = ports::driver_of(found.ids.vendor, found.ids.device);
-    let up = |name: &&String| is_up(system, found.address, name);
-    let up: Vec<&str> = found.interfaces.iter().filter(up).map(String::as_str).collect();
     let mut seen = format!("{} {:04x}:{:04x}", found.address, found.ids.vendor, found.ids.device);
     let driver = found.driver.as_ref().map_or("no driver".to_owned(), |driver| format!("driver {driver}"));
     let node = found.numa_node.map_or("unknown NUMA node".to_owned(), |node| format!("NUMA node {node}"));
     let group = found.iommu_group.map(|group| format!("IOMMU group {group}"));
     let interface =
         (!found.interfaces.is_empty()).then(|| format!("interface {}", found.interfaces.join(" ")));
-    let used = (!up.is_empty()).then(|| "in use".to_owned());
+    let used = (!found.up.is_empty()).then(|| "in use".to_owned());
     for word in [Some(driver), Some(node), group, interface, used].into_iter().flatten() {
         seen.push_str(&format!(", {word}"));
     }
@@ -403,24 +401,18 @@ fn nic(system: &System, found: &bus::scan::Found) -> Check {
         let meaning = "without IOMMU or vfio-pci only root can drive it, through sysfs";
         return check("nic", State::Warn, seen, meaning);
     }
-    let meaning = match up.is_empty() {
+    let meaning = match found.up.is_empty() {
         true => "bind it to vfio-pci, and it needs no root",
         false => "bound to vfio-pci it needs no root, but the connections on its interface end",
     };
-    check("nic", State::Warn, seen, meaning).mend(as_root(&bind(found, &up)))
-}
-
-/// Whether an interface is up (IFF_UP): then it is not taken from the kernel.
-fn is_up(system: &System, address: bus::Address, interface: &str) -> bool {
-    let flags = system.read(&format!("/sys/bus/pci/devices/{address}/net/{interface}/flags"));
-    u32::from_str_radix(flags.trim_start_matches("0x"), 16).is_ok_and(|flags| flags & 1 == 1)
+    check("nic", State::Warn, seen, meaning).mend(as_root(&bind(found)))
 }
 
 /// Takes a NIC from its driver, if it has one, and gives it to vfio-pci.
-fn bind(found: &bus::scan::Found, up: &[&str]) -> String {
+fn bind(found: &bus::scan::Found) -> String {
     let address = found.address;
     let at = format!("/sys/bus/pci/devices/{address}");
-    let mut command: String = up.iter().map(|name| format!("ip link set {name} down && ")).collect();
+    let mut command: String = found.up.iter().map(|name| format!("ip link set {name} down && ")).collect();
     command.push_str(&format!("echo vfio-pci > {at}/driver_override"));
     if found.driver.is_some() {
         command.push_str(&format!(" && echo {address} > {at}/driver/unbind"));

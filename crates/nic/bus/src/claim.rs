@@ -131,14 +131,48 @@ fn open(directory: &Path, name: &str) -> Result<File> {
     opened.map_err(|error| Error::opening(&path, error, || vfio_hint(directory)))
 }
 
+/// What to do where permission is missing. VFIO is advised where there is an IOMMU.
 fn vfio_hint(directory: &Path) -> String {
-    format!("run as root, or {}", bind_to_vfio(directory))
+    match directory.join("iommu_group").exists() {
+        true => format!("run as root, or {}", bind_to_vfio(directory)),
+        false => "run as root: without an IOMMU there is no other way to it".to_owned(),
+    }
 }
 
+/// How a device behind an IOMMU is bound to vfio-pci: commands where that driver is there.
 fn bind_to_vfio(directory: &Path) -> String {
     let (path, name) = (directory.display(), directory.file_name().unwrap_or_default().display());
+    // By its name: the directory is a link, which ".." would follow.
+    let bus = directory.parent().and_then(Path::parent);
+    if !bus.is_some_and(|bus| bus.join("drivers/vfio-pci").exists()) {
+        return "bind the device to vfio-pci; vfio-pci is not loaded, ixora doctor says if this kernel has it"
+            .to_owned();
+    }
     format!(
         "bind the device to vfio-pci: echo vfio-pci > {path}/driver_override; \
          echo {name} > {path}/driver/unbind; echo {name} > /sys/bus/pci/drivers_probe"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_advised_that_can_succeed() {
+        let root = tempfile::tempdir().expect("a directory");
+        let device = root.path().join("bus/pci/devices/0000:03:00.0");
+        fs::create_dir_all(&device).expect("a device");
+        let alone = vfio_hint(&device);
+        assert!(alone.contains("run as root") && !alone.contains("vfio-pci"), "no IOMMU: {alone}");
+        fs::create_dir(device.join("iommu_group")).expect("a group");
+        let unloaded = vfio_hint(&device);
+        assert!(unloaded.contains("not loaded") && !unloaded.contains("echo"), "{unloaded}");
+        fs::create_dir_all(root.path().join("bus/pci/drivers/vfio-pci")).expect("a driver");
+        let bound = vfio_hint(&device);
+        assert!(
+            bound.contains("echo vfio-pci > ") && bound.contains("0000:03:00.0/driver/unbind"),
+            "{bound}"
+        );
+    }
 }

@@ -2,7 +2,7 @@
 //! and for refusing a device that somebody is using. Reads only.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::{Address, Error, Ids, Result};
 
@@ -21,6 +21,8 @@ pub struct Found {
     pub iommu_group: Option<u32>,
     /// Names of the kernel's network interfaces on it.
     pub interfaces: Vec<String>,
+    /// Those of them that are up: somebody is using them.
+    pub up: Vec<String>,
     /// Link speed in Mbit/s, where the kernel's driver tells.
     pub speed_mbps: Option<u32>,
 }
@@ -48,8 +50,8 @@ fn look(directory: &Path, address: Address) -> Found {
         let text = text(directory, name).unwrap_or_default();
         u32::from_str_radix(text.trim_start_matches("0x"), 16).unwrap_or(0)
     };
-    let interfaces = names(&directory.join("net"));
-    let speed = |interface: &String| text(&directory.join("net").join(interface), "speed")?.parse().ok();
+    let there = interfaces(directory);
+    let name = |interface: &PathBuf| Some(interface.file_name()?.to_str()?.to_owned());
     Found {
         address,
         ids: Ids {
@@ -63,28 +65,39 @@ fn look(directory: &Path, address: Address) -> Found {
         driver: link_name(directory, "driver"),
         numa_node: text(directory, "numa_node").and_then(|text| text.parse().ok()),
         iommu_group: link_name(directory, "iommu_group").and_then(|name| name.parse().ok()),
-        speed_mbps: interfaces.iter().find_map(speed),
-        interfaces,
+        speed_mbps: there.iter().find_map(|interface| text(interface, "speed")?.parse().ok()),
+        up: there.iter().filter(|interface| is_up(interface)).filter_map(name).collect(),
+        interfaces: there.iter().filter_map(name).collect(),
     }
+}
+
+/// The directories of a device's network interfaces. Those of a virtio device are not its own but
+/// its child's on the virtio bus (`virtio2/net/eth0`).
+fn interfaces(directory: &Path) -> Vec<PathBuf> {
+    let children = names(directory).into_iter().filter(|name| name.starts_with("virtio"));
+    let places = children.map(|child| directory.join(child)).chain([directory.to_owned()]);
+    let nets = places.map(|place| place.join("net"));
+    nets.flat_map(|net| names(&net).into_iter().map(move |name| net.join(name))).collect()
+}
+
+/// Whether the interface with this directory is up.
+fn is_up(interface: &Path) -> bool {
+    const IFF_UP: u32 = 1;
+    let flags = text(interface, "flags").unwrap_or_default();
+    u32::from_str_radix(flags.trim_start_matches("0x"), 16).is_ok_and(|flags| flags & IFF_UP != 0)
 }
 
 /// Refuses a device one of whose network interfaces is up: taking its driver
 /// away could cut off whoever is logged in over it.
 pub(crate) fn refuse_interface_in_use(directory: &Path, address: Address) -> Result<()> {
-    const IFF_UP: u32 = 1;
-    let net = directory.join("net");
-    for interface in names(&net) {
-        let flags = text(&net.join(&interface), "flags").unwrap_or_default();
-        let flags = u32::from_str_radix(flags.trim_start_matches("0x"), 16).unwrap_or(0);
-        if flags & IFF_UP != 0 {
-            return Err(Error::Setup {
-                device: address.to_string(),
-                what: format!("the kernel is using it as {interface}, which is up"),
-                fix: format!("take it down first: ip link set {interface} down"),
-            });
-        }
+    match look(directory, address).up.first() {
+        None => Ok(()),
+        Some(interface) => Err(Error::Setup {
+            device: address.to_string(),
+            what: format!("the kernel is using it as {interface}, which is up"),
+            fix: format!("take it down first: ip link set {interface} down"),
+        }),
     }
-    Ok(())
 }
 
 /// Last part of what the link points at: a driver's name, a group's number.

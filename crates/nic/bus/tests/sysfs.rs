@@ -203,6 +203,29 @@ fn a_device_in_use_is_left_alone() {
     tree.open().unwrap();
 }
 
+/// The interface of a virtio device is not in the PCI device's directory but in the virtio one's
+/// within.
+#[test]
+fn a_virtio_device_in_use_is_left_alone() {
+    let tree = Tree::new();
+    let interface = tree.device.join("virtio2/net/eth5");
+    fs::create_dir_all(&interface).unwrap();
+    fs::write(interface.join("flags"), "0x1003\n").unwrap();
+    let error = tree.open().unwrap_err().to_string();
+    assert!(
+        error.contains("using it as eth5, which is up") && error.contains("ip link set eth5 down"),
+        "{error}"
+    );
+    assert_eq!((tree.driver_file("unbind"), tree.driver_file("bind")), (String::new(), String::new()));
+    let found = &bus::scan::scan_in(tree.root.path())[0];
+    assert_eq!(
+        (&found.interfaces[..], &found.up[..]),
+        (&["eth5".into(), "fake0".into()][..], &["eth5".into()][..])
+    );
+    fs::write(interface.join("flags"), "0x1002\n").unwrap();
+    tree.open().unwrap();
+}
+
 #[test]
 fn a_device_behind_an_iommu_is_not_for_physical_addresses() {
     let tree = Tree::new();
@@ -211,7 +234,11 @@ fn a_device_behind_an_iommu_is_not_for_physical_addresses() {
     fs::write(group.join("type"), "DMA-FQ\n").unwrap();
     symlink(&group, tree.device.join("iommu_group")).unwrap();
     let error = tree.open().unwrap_err().to_string();
-    assert!(error.contains("group is DMA-FQ") && error.contains("bind the device to vfio-pci: "), "{error}");
+    assert!(error.contains("group is DMA-FQ") && error.contains("vfio-pci is not loaded"), "{error}");
+    assert!(!error.contains("driver_override"), "a command that cannot succeed: {error}");
+    fs::create_dir_all(tree.root.path().join("bus/pci/drivers/vfio-pci")).unwrap();
+    let error = tree.open().unwrap_err().to_string();
+    assert!(error.contains("bind the device to vfio-pci: echo vfio-pci > "), "{error}");
     assert_eq!(tree.driver_file("unbind"), "");
     fs::write(group.join("type"), "identity\n").unwrap();
     tree.open().unwrap();
