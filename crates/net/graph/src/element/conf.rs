@@ -151,21 +151,32 @@ impl<'a> Conf<'a> {
     }
 
     fn read<T: Value>(&mut self, key: &str, positional: bool, mandatory: bool) -> Result<Option<T>> {
-        let Some((text, argument)) = self.find(key, positional, mandatory) else {
-            return match mandatory {
-                true => Err(Fault::new(self.and_behind(key, format!("{key}: required argument missing")))),
-                false => Ok(None),
-            };
-        };
-        T::parse(&text, &self.scope).map(Some).map_err(|error| {
-            let compat = error.starts_with("expected").then(|| match error.ends_with("integer") {
-                true => format!("{key}: invalid number"),
-                false => format!("{key}: parse error"),
-            });
-            // A keyword's argument can be left out, so that the others are looked at without it.
-            let whole = |said| if self.is_keyword(argument) { said } else { self.and_behind(key, said) };
-            Fault { compat: compat.map(whole), ..Fault::new(whole(format!("{key}: {error}"))).at(argument) }
-        })
+        match self.find(key, positional, mandatory) {
+            Some((text, argument)) => match T::parse(&text, &self.scope) {
+                Ok(value) => Ok(Some(value)),
+                Err(error) => Err(self.wrong(key, argument, &error)),
+            },
+            None if mandatory => Err(self.missing(key)),
+            None => Ok(None),
+        }
+    }
+
+    /// A mandatory argument is not there.
+    #[cold]
+    fn missing(&self, key: &str) -> Fault {
+        Fault::new(self.and_behind(key, format!("{key}: required argument missing")))
+    }
+
+    /// An argument is not what it is to be.
+    #[cold]
+    fn wrong(&self, key: &str, argument: usize, error: &str) -> Fault {
+        let compat = error.starts_with("expected").then(|| match error.ends_with("integer") {
+            true => format!("{key}: invalid number"),
+            false => format!("{key}: parse error"),
+        });
+        // A keyword's argument can be left out, so that the others are looked at without it.
+        let whole = |said| if self.is_keyword(argument) { said } else { self.and_behind(key, said) };
+        Fault { compat: compat.map(whole), ..Fault::new(whole(format!("{key}: {error}"))).at(argument) }
     }
 
     /// What is said of the argument `key`, and what is said then.

@@ -14,7 +14,7 @@
 //! ]);
 //! ```
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 
 use crate::element::{Element, Refused};
 use crate::run::cx::Cx;
@@ -209,6 +209,15 @@ impl<T> Row<T> {
         Row { presence: Presence::If(is), ..self }
     }
 
+    /// The names of its handlers that this element has and others may not.
+    fn own_names(&self, element: &T) -> Vec<String> {
+        match self.presence {
+            Presence::Named(names) => names(element),
+            Presence::If(is) if is(element) => vec![self.handler.name.to_string()],
+            _ => vec![],
+        }
+    }
+
     fn read(
         &self,
         element: &mut T,
@@ -219,7 +228,7 @@ impl<T> Row<T> {
             Read::Value(value) => Ok(value(element)),
             Read::Call(call) => call(element, cx, parameter),
             Read::Named(call) => call(element, cx, name, parameter),
-            Read::None => Err(Refused::NoHandler(name.into())),
+            Read::None => Err(no_handler(name)),
         }
     }
 
@@ -231,7 +240,7 @@ impl<T> Row<T> {
                 action(element, cx);
                 Ok(())
             }
-            Write::None | Write::Setting(_) => Err(Refused::NoHandler(name.into())),
+            Write::None | Write::Setting(_) => Err(no_handler(name)),
         }
     }
 }
@@ -269,7 +278,7 @@ impl<T: 'static> Handlers<T> {
         name: &str,
         parameter: &str,
     ) -> Result<String, Refused> {
-        let row = self.find(element, name).ok_or_else(|| Refused::NoHandler(name.into()))?;
+        let row = self.find(element, name).ok_or_else(|| no_handler(name))?;
         row.read(element, cx, (name, parameter))
     }
 
@@ -284,7 +293,7 @@ impl<T: 'static> Handlers<T> {
         name: &str,
         value: &str,
     ) -> Result<(), Refused> {
-        let row = self.find(element, name).ok_or_else(|| Refused::NoHandler(name.into()))?;
+        let row = self.find(element, name).ok_or_else(|| no_handler(name))?;
         row.write(element, cx, (name, value))
     }
 }
@@ -314,40 +323,92 @@ pub trait HandlerTable: Sync {
     /// Whether the rows are of the element's type.
     fn fits(&self, element: &mut dyn Element) -> bool;
 
+    /// Asks a row of its element, which is known to be of the rows' type.
+    ///
+    /// # Errors
+    /// When it is not, or what a handler cannot do.
+    fn ask(&self, row: usize, element: &mut dyn Element, asked: Asked<'_, '_>) -> Result<Answer, Refused>;
+}
+
+/// What a row of a [`HandlerTable`] is asked. One function for all of it, since a table is
+/// compiled once for the type of each class's elements.
+pub enum Asked<'a, 'lane> {
+    /// The names of its handlers that this element has and others may not.
+    Names,
+    /// To read a handler: its name and the parameter.
+    Read(&'a mut Cx<'lane>, (&'a str, &'a str)),
+    /// To write a handler: its name and the value.
+    Write(&'a mut Cx<'lane>, (&'a str, &'a str)),
+}
+
+/// What a row of a [`HandlerTable`] answers.
+pub enum Answer {
+    /// [`Asked::Names`].
+    Names(Vec<String>),
+    /// [`Asked::Read`]: the value.
+    Text(String),
+    /// [`Asked::Write`]: it was written.
+    Written,
+}
+
+impl dyn HandlerTable {
     /// The names of a row's handlers that this element has and others may not.
-    fn own_names(&self, row: usize, element: &mut dyn Element) -> Vec<String>;
+    pub fn own_names(&self, row: usize, element: &mut dyn Element) -> Vec<String> {
+        match self.ask(row, element, Asked::Names) {
+            Ok(Answer::Names(names)) => names,
+            _ => vec![],
+        }
+    }
 
     /// Reads a handler, under the name by which it was found.
     ///
     /// # Errors
     /// When it cannot be read now.
-    fn read(
+    pub fn read(
         &self,
         row: usize,
         element: &mut dyn Element,
         cx: &mut Cx<'_>,
         call: (&str, &str),
-    ) -> Result<String, Refused>;
+    ) -> Result<String, Refused> {
+        match self.ask(row, element, Asked::Read(cx, call))? {
+            Answer::Text(text) => Ok(text),
+            _ => Err(no_handler(call.0)),
+        }
+    }
 
     /// Writes a handler.
     ///
     /// # Errors
     /// When the value is none for it.
-    fn write(
+    pub fn write(
         &self,
         row: usize,
         element: &mut dyn Element,
         cx: &mut Cx<'_>,
         call: (&str, &str),
-    ) -> Result<(), Refused>;
+    ) -> Result<(), Refused> {
+        self.ask(row, element, Asked::Write(cx, call)).map(drop)
+    }
+}
+
+/// There is no handler of this name that does what is asked.
+#[cold]
+fn no_handler(name: &str) -> Refused {
+    Refused::NoHandler(name.into())
 }
 
 /// The element as a `T`, or the `T` in it that looks at single packets.
 pub(super) fn typed<T: 'static>(element: &mut dyn Element) -> Option<&mut T> {
-    let is_element = (&*element as &dyn Any).is::<T>();
+    holder(element, TypeId::of::<T>())?.downcast_mut()
+}
+
+/// The element if it is of this type, or else what in it looks at single packets.
+fn holder(element: &mut dyn Element, wanted: TypeId) -> Option<&mut dyn Any> {
+    let is_element = (&*element as &dyn Any).type_id() == wanted;
     match is_element {
-        true => (element as &mut dyn Any).downcast_mut(),
-        false => element.per_packet()?.downcast_mut(),
+        true => Some(element),
+        false => element.per_packet(),
     }
 }
 
@@ -375,38 +436,13 @@ impl<T: 'static> HandlerTable for Handlers<T> {
         self.0.is_empty() || typed::<T>(element).is_some()
     }
 
-    fn own_names(&self, row: usize, element: &mut dyn Element) -> Vec<String> {
-        let Row { handler, presence, .. } = &self.0[row];
-        match (typed::<T>(element), presence) {
-            (Some(element), Presence::Named(names)) => names(element),
-            (Some(element), Presence::If(is)) if is(element) => vec![handler.name.to_string()],
-            _ => vec![],
-        }
-    }
-
-    fn read(
-        &self,
-        row: usize,
-        element: &mut dyn Element,
-        cx: &mut Cx<'_>,
-        call: (&str, &str),
-    ) -> Result<String, Refused> {
-        match typed::<T>(element) {
-            Some(element) => self.0[row].read(element, cx, call),
-            None => Err(Refused::NoHandler(call.0.into())),
-        }
-    }
-
-    fn write(
-        &self,
-        row: usize,
-        element: &mut dyn Element,
-        cx: &mut Cx<'_>,
-        call: (&str, &str),
-    ) -> Result<(), Refused> {
-        match typed::<T>(element) {
-            Some(element) => self.0[row].write(element, cx, call),
-            None => Err(Refused::NoHandler(call.0.into())),
+    fn ask(&self, row: usize, element: &mut dyn Element, asked: Asked<'_, '_>) -> Result<Answer, Refused> {
+        let row = &self.0[row];
+        let Some(element) = typed::<T>(element) else { return Err(no_handler(row.handler.name)) };
+        match asked {
+            Asked::Names => Ok(Answer::Names(row.own_names(element))),
+            Asked::Read(cx, call) => row.read(element, cx, call).map(Answer::Text),
+            Asked::Write(cx, call) => row.write(element, cx, call).map(|()| Answer::Written),
         }
     }
 }

@@ -203,8 +203,7 @@ pub trait Element: Any + Send {
     /// # Errors
     /// When it cannot.
     fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {
-        let (name, class) = (cx.name(), cx.class());
-        Err(Refused::Failed(format!("cannot reconfigure {name} :: {class} live")))
+        Err(cannot_reconfigure(cx))
     }
 
     /// Takes over what an element of the same name and class kept, when a new
@@ -238,6 +237,13 @@ pub trait Element: Any + Send {
     fn per_packet(&mut self) -> Option<&mut dyn Any> {
         None
     }
+}
+
+/// What [`Element::reconfigure`] says of an element that does not.
+#[cold]
+fn cannot_reconfigure(cx: &Cx<'_>) -> Refused {
+    let (name, class) = (cx.name(), cx.class());
+    Refused::Failed(format!("cannot reconfigure {name} :: {class} live"))
 }
 
 /// An element that says which threads run its tasks: a port with queues, say.
