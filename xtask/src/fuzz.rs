@@ -109,11 +109,13 @@ pub fn build(target: Option<&str>) -> Result<Command, Failure> {
     Ok(build)
 }
 
-/// Clippy over the targets, which are no part of the workspace.
+/// Clippy over the targets, which are no part of the workspace; for the same triple and with
+/// the same flags as they are built, so that libFuzzer, procedural macros and build scripts are
+/// compiled once for both.
 pub fn lints() -> Command {
-    let mut lints = cargo(&["clippy", "--locked", "--manifest-path"]);
+    let mut lints = cargo(&["clippy", "--release", "--locked", "--target", TRIPLE, "--manifest-path"]);
     lints.arg(root().join("fuzz/Cargo.toml")).args(["--", "-D", "warnings"]);
-    lints.env("CARGO_TARGET_DIR", fuzz().join("target"));
+    lints.env("RUSTFLAGS", COVERAGE).env("CARGO_TARGET_DIR", fuzz().join("target"));
     lints
 }
 
