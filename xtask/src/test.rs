@@ -101,5 +101,7 @@ fn builds(quick: bool) -> Vec<Build> {
 fn loom(arguments: &[&str]) -> Command {
     let mut loom = cargo(&["test", "--locked", "-p", "ixora-memory", "--lib", "returns"]);
     loom.args(arguments).env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", target().join("loom"));
+    // It runs for some seconds; to optimize what it is made of takes longer.
+    loom.env("CARGO_PROFILE_TEST_OPT_LEVEL", "0");
     loom
 }
