@@ -1,4 +1,4 @@
-//! Packet formats from Ethernet to TCP, and those of tunnels, as facts over bytes. No other crate knows
+//! Packet formats from Ethernet to TCP, and those of tunnels, as views over bytes. No other crate knows
 //! where a header has its fields, what a protocol's number is, or how checksums are
 //! added up: `cargo xtask test` refuses such literals elsewhere.
 //!

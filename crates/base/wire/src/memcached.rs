@@ -1,10 +1,14 @@
 //! memcached's binary protocol: the header of requests and of answers
-//! (draft-stone-memcache-binary-01, section 2), its opcodes and statuses.
+//! (draft-stone-memcache-binary-01, section 2), its opcodes and statuses; and what stands in front
+//! of a datagram of either protocol over UDP (memcached's `doc/protocol.txt`).
 
 use std::borrow::{Borrow, BorrowMut};
 
 /// Bytes of the header.
 pub const HEADER_LEN: usize = 24;
+
+/// Bytes of what stands in front of a datagram.
+pub const FRAME_LEN: usize = 8;
 
 /// What the first byte says.
 pub mod magic {
@@ -142,5 +146,41 @@ impl<T: BorrowMut<[u8; HEADER_LEN]>> Header<T> {
     pub fn set_cas(&mut self, cas: u64) {
         self.set::<16, _>((cas >> 32) as u32);
         self.set::<20, _>(cas as u32);
+    }
+}
+
+header! {
+    /// What stands in front of a datagram over UDP: of which request it is, and its number among those
+    /// of an answer. The last two bytes are reserved, and zero.
+    Frame[8]
+}
+
+impl<T: Borrow<[u8; FRAME_LEN]>> Frame<T> {
+    /// The number of the request, which the client chose.
+    pub fn request(&self) -> u16 {
+        self.get::<0, _>()
+    }
+
+    /// The number of this datagram, from zero.
+    pub fn sequence(&self) -> u16 {
+        self.get::<2, _>()
+    }
+
+    /// How many datagrams the message has.
+    pub fn total(&self) -> u16 {
+        self.get::<4, _>()
+    }
+}
+
+impl<T: BorrowMut<[u8; FRAME_LEN]>> Frame<T> {
+    /// Sets the number of the request.
+    pub fn set_request(&mut self, number: u16) {
+        self.set::<0, _>(number);
+    }
+
+    /// Sets the number of this datagram, and how many the message has.
+    pub fn set_sequence(&mut self, number: u16, total: u16) {
+        self.set::<2, _>(number);
+        self.set::<4, _>(total);
     }
 }

@@ -17,12 +17,14 @@ pub const SNAP_LEN: usize = 8;
 
 /// The frame control of a data frame: version 0, type 2, subtype 0.
 const DATA: u8 = 0x08;
+/// The same of a control frame, but for its subtype.
+const CONTROL: u8 = 0x04;
 /// The bits of the type, and of subtypes with a field about quality of service.
 const TYPE: u8 = 0x0C;
 const QOS: u8 = 0x80;
 /// The bits of the direction, in the second byte of the frame control.
 const DIRECTION: u8 = 0x03;
-/// What a frame is sent again is marked with.
+/// The frame was sent before.
 const RETRY: u8 = 0x08;
 /// More fragments follow.
 const MORE_FRAGMENTS: u8 = 0x04;
@@ -82,7 +84,7 @@ impl<T: Borrow<[u8; HEADER_LEN]>> Header<T> {
 
     /// Whether it is a control frame.
     pub fn is_control(&self) -> bool {
-        self.get::<{ offset::CONTROL }, u8>() & TYPE == 0x04
+        self.get::<{ offset::CONTROL }, u8>() & TYPE == CONTROL
     }
 
     /// Whether it was sent before.

@@ -143,7 +143,7 @@ impl IpPrint {
 
     fn describe(&self, out: &mut String, packet: &Packet, header: &[u8; LEN], ip: &[u8]) {
         let total = usize::from(u16_at(header, ipv4::offset::TOTAL_LEN));
-        let header_len = ipv4::header_len(header[0]);
+        let header_len = ipv4::Header::new(header).header_len();
         for (shown, name, value) in [
             (self.id, "id", usize::from(u16_at(header, ipv4::offset::IDENTIFICATION))),
             (self.ttl, "ttl", header[ipv4::offset::TTL].into()),

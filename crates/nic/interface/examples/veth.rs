@@ -21,6 +21,9 @@ use interface::Medium;
 use memory::{Backing, Dma};
 use port::{Batch, Options, Pool, Port};
 use rustix::time::{ClockId, Timespec, clock_gettime};
+use wire::ethernet::EtherType;
+use wire::ip::Protocol;
+use wire::{MacAddress, ethernet, ipv4};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -50,12 +53,17 @@ fn open(name: &str, dma: &Dma) -> Result<Box<dyn Port>> {
 }
 
 fn frame() -> Vec<u8> {
-    let mut frame = vec![0; 60];
-    frame[..6].copy_from_slice(&[2, 0, 0, 0, 0, 9]);
-    frame[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 8]);
-    frame[12..16].copy_from_slice(&[8, 0, 0x45, 0]);
-    frame[16..18].copy_from_slice(&46_u16.to_be_bytes());
-    frame[22..24].copy_from_slice(&[64, 17]);
+    let mut link = ethernet::Header::zeroed();
+    link.set_dst(MacAddress([2, 0, 0, 0, 0, 9]));
+    link.set_src(MacAddress([2, 0, 0, 0, 0, 8]));
+    link.set_ethertype(EtherType::IPV4);
+    let mut ip = ipv4::Header::zeroed();
+    ip.set_header_len(ipv4::HEADER_LEN);
+    ip.set_total_len(46);
+    ip.set_ttl(64);
+    ip.set_protocol(Protocol::UDP);
+    let mut frame = [&link.into_inner()[..], &ip.into_inner()[..]].concat();
+    frame.resize(60, 0);
     frame
 }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod bytes;
+mod control_messages;
 mod fields;
 mod flow;
 mod headers;

@@ -8,15 +8,14 @@
 use std::net::IpAddr;
 
 use tcp::{Datagram, Datagrams, Io, Udp};
+use wire::memcached::{FRAME_LEN, Frame};
 
 use super::{Memcached, Session, State};
 use crate::output::{Buffer, Output};
 use crate::server::Protocol;
 
-/// Bytes of a frame.
-const FRAME: usize = 8;
 /// Bytes of an answer in a datagram, as memcached has them: with the frame no more than 1,400.
-const PART: usize = 1400 - FRAME;
+const PART: usize = 1400 - FRAME_LEN;
 /// Bytes of an answer at most; what does not fit is not sent, and nothing of the rest is.
 const MOST: usize = 2 << 20;
 /// The answer to a request of several datagrams.
@@ -40,17 +39,19 @@ impl Frames {
 
     /// The datagrams that answer one; none where it has no whole request.
     pub fn answer(&mut self, request: &[u8], now_ns: i64) -> Vec<Vec<u8>> {
-        let Some((frame, request)) = request.split_first_chunk::<FRAME>() else { return vec![] };
-        let [id, count] = [[frame[0], frame[1]], [frame[4], frame[5]]];
-        let bytes = match u16::from_be_bytes(count) {
+        let Some((frame, request)) = request.split_first_chunk() else { return vec![] };
+        let asked = Frame::new(frame);
+        let bytes = match asked.total() {
             1 if is_answer(request) => return vec![],
             1 => self.carry_out(request, now_ns),
             _ => SEVERAL.to_vec(),
         };
         let count = bytes.len().div_ceil(PART) as u16;
         let parts = bytes.chunks(PART).zip(0_u16..).map(|(part, number)| {
-            let frame = [id, number.to_be_bytes(), count.to_be_bytes(), [0; 2]].concat();
-            [&frame[..], part].concat()
+            let mut frame = Frame::zeroed();
+            frame.set_request(asked.request());
+            frame.set_sequence(number, count);
+            [&frame.into_inner()[..], part].concat()
         });
         parts.collect()
     }
@@ -141,11 +142,11 @@ mod tests {
         let value = "v".repeat(3000);
         assert_eq!(ask(&mut frames, &format!("set a 0 0 3000\r\n{value}\r\n")).len(), 1);
         let parts = ask(&mut frames, "get a\r\n");
-        let heads: Vec<&[u8]> = parts.iter().map(|part| &part[..FRAME]).collect();
+        let heads: Vec<&[u8]> = parts.iter().map(|part| &part[..FRAME_LEN]).collect();
         let head = |number| [0x12, 0x34, 0, number, 0, 3, 0, 0];
         assert_eq!(heads, [head(0), head(1), head(2)]);
         assert!(parts.iter().all(|part| part.len() <= 1400));
-        let whole: Vec<u8> = parts.iter().flat_map(|part| part[FRAME..].to_vec()).collect();
+        let whole: Vec<u8> = parts.iter().flat_map(|part| part[FRAME_LEN..].to_vec()).collect();
         assert_eq!(whole, format!("VALUE a 0 3000\r\n{value}\r\nEND\r\n").into_bytes());
     }
 
@@ -153,11 +154,11 @@ mod tests {
     fn requests_that_are_not_whole_are_refused_or_left() {
         let mut frames = frames();
         let refused = frames.answer(&request(2, "get a\r\n"), 0);
-        assert_eq!(refused[0][FRAME..], *SEVERAL);
-        assert!(frames.answer(&[0; FRAME - 1], 0).is_empty());
+        assert_eq!(refused[0][FRAME_LEN..], *SEVERAL);
+        assert!(frames.answer(&[0; FRAME_LEN - 1], 0).is_empty());
         assert!(ask(&mut frames, "set a 0 0 10\r\nshort").is_empty());
         assert!(ask(&mut frames, "get a").is_empty(), "the end of the line is missing");
-        assert_eq!(ask(&mut frames, "get a\r\n")[0][FRAME..], *b"END\r\n", "nothing was left of those");
+        assert_eq!(ask(&mut frames, "get a\r\n")[0][FRAME_LEN..], *b"END\r\n", "nothing was left of those");
     }
 
     /// A list of a large cache takes long, and where nothing is left to be told, no answer that
@@ -171,9 +172,9 @@ mod tests {
         ask(&mut frames, "flush_all\r\n");
         let lists = ["lru_crawler metadump all", "lru_crawler mgdump all", "stats cachedump 1 0"];
         for list in lists {
-            assert_eq!(ask(&mut frames, &format!("{list}\r\n"))[0][FRAME..], *LIST, "{list}");
+            assert_eq!(ask(&mut frames, &format!("{list}\r\n"))[0][FRAME_LEN..], *LIST, "{list}");
         }
-        assert_eq!(ask(&mut frames, "get 1\r\n")[0][FRAME..], *b"END\r\n");
+        assert_eq!(ask(&mut frames, "get 1\r\n")[0][FRAME_LEN..], *b"END\r\n");
     }
 
     /// Serves requests of a port of another host; how many datagrams were sent, and how many

@@ -30,8 +30,8 @@ pub(super) const PLAIN_L4: usize = ethernet::HEADER_LEN + ipv4::HEADER_LEN;
 pub(super) fn plain(frame: &[u8]) -> Option<ipv4::Header<&[u8; ipv4::HEADER_LEN]>> {
     let (ethernet, packet) = frame.split_first_chunk()?;
     let header = ipv4::Header::of(packet)?;
-    let like_ipv4 = ethernet::Header::new(ethernet).ethertype() == EtherType::IPV4
-        && packet[0] == ipv4::version_and_len(ipv4::HEADER_LEN);
+    let like_ipv4 =
+        ethernet::Header::new(ethernet).ethertype() == EtherType::IPV4 && header.is_without_options();
     let known = matches!(header.protocol(), Protocol::TCP | Protocol::UDP);
     (like_ipv4 && known && !header.is_fragment()).then_some(header)
 }
