@@ -1,6 +1,6 @@
 //! Doc comments are sentences, or at least phrases: this check reads all Rust files and
-//! refuses a `///` comment of one or two words, which says hardly more than the name of its
-//! item. What a longer comment is worth is left to the reader.
+//! refuses a `///` or `//!` comment of one or two words, which says hardly more than the name
+//! of its item. What a longer comment is worth is left to the reader.
 
 use std::fs;
 
@@ -49,7 +49,9 @@ fn short(text: &str) -> Vec<(usize, Vec<&str>)> {
 
 /// What a line says, if it is part of a doc comment.
 fn comment(line: &str) -> Option<&str> {
-    line.trim_start().strip_prefix("///").filter(|rest| !rest.starts_with('/'))
+    let line = line.trim_start();
+    let of_item = line.strip_prefix("///").filter(|rest| !rest.starts_with('/'));
+    of_item.or_else(|| line.strip_prefix("//!"))
 }
 
 #[cfg(test)]
@@ -71,6 +73,11 @@ mod tests {
 
     #[test]
     fn other_comments_do_not_count() {
-        assert_eq!(short("// Length.\n//// Length.\n//! Length.\nlet a; /// Length."), []);
+        assert_eq!(short("// Length.\n//// Length.\nlet a; /// Length."), []);
+    }
+
+    #[test]
+    fn comments_of_modules_count() {
+        assert_eq!(short("//! Lengths.\n\n/// A length in bytes.\n"), [(1, vec!["Lengths."])]);
     }
 }

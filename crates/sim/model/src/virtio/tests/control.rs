@@ -1,4 +1,4 @@
-//! Commands.
+//! Commands of the control queue: what they change, and which are refused.
 
 use super::*;
 use regs::virtio::control::{ERR, OK, guest_offloads, mac, mq, rx, vlan};

@@ -1,4 +1,4 @@
-//! Receiving.
+//! Receiving: which buffers a frame goes into, and what its header says.
 
 use super::*;
 

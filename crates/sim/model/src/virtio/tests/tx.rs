@@ -1,4 +1,4 @@
-//! Sending.
+//! Sending: which descriptors make a frame, and what is done to it before it leaves.
 
 use super::*;
 use regs::virtio::net::header;
