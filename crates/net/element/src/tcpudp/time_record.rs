@@ -85,7 +85,8 @@ impl TimeRecord {
     fn write(&self, now_ns: i64, datagram: &mut [u8]) -> Option<()> {
         let (header, payload) = datagram.split_first_chunk_mut::<{ udp::HEADER_LEN }>()?;
         let record = payload.first_chunk_mut::<RECORD>()?;
-        let (before, count) = (checksum::sum(record), self.written.fetch_add(1, Ordering::Relaxed) + 1);
+        let (before, count) =
+            (checksum::sum(record), self.written.fetch_add(1, Ordering::Relaxed).wrapping_add(1));
         let word =
             |n: usize| record.chunks_exact(4).nth(n).map_or(0, |word| graph::ip_header::u32_at(word, 0));
         let words = match self.delta {
