@@ -5,19 +5,19 @@
 
 use std::cell::RefCell;
 
-use fuzz::ixgbe_mailbox::{Hosted, Lied};
+use fuzz::ixgbe_mailbox::{Hosted, VfOfBadPf};
 
 thread_local! {
     static HOSTED: RefCell<Option<Hosted>> = const { RefCell::new(None) };
-    static LIED: RefCell<Option<Lied>> = const { RefCell::new(None) };
+    static DRIVEN: RefCell<Option<VfOfBadPf>> = const { RefCell::new(None) };
 }
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let Some((&way, rest)) = input.split_first() else { return };
     match way % 4 {
-        0 => LIED.with_borrow_mut(|lied| {
+        0 => DRIVEN.with_borrow_mut(|driven| {
             let acts: Vec<_> = fuzz::acts(rest, 32).take(16).collect();
-            lied.get_or_insert_with(Lied::open).run(&acts);
+            driven.get_or_insert_with(VfOfBadPf::open).run(&acts);
         }),
         _ => HOSTED.with_borrow_mut(|hosted| {
             let acts: Vec<_> = fuzz::acts(rest, 32).take(32).collect();

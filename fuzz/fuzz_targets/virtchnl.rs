@@ -6,13 +6,13 @@
 use std::cell::RefCell;
 
 use fuzz::hosted::{self, Hosted};
-use fuzz::lied::Lied;
+use fuzz::vf_of_bad_pf::VfOfBadPf;
 use testbed::i40e::{DEVICE_QSFP, DEVICE_X722};
 
 thread_local! {
     // Of an XL710 and of an X722.
     static HOSTED: RefCell<[Option<Hosted>; 2]> = const { RefCell::new([None, None]) };
-    static LIED: RefCell<[Option<Lied>; 2]> = const { RefCell::new([None, None]) };
+    static DRIVEN: RefCell<[Option<VfOfBadPf>; 2]> = const { RefCell::new([None, None]) };
 }
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
@@ -21,9 +21,9 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let id = [DEVICE_QSFP, DEVICE_X722][chip];
     match way % 4 {
         0 => hosted::decode(rest),
-        1 => LIED.with_borrow_mut(|lied| {
+        1 => DRIVEN.with_borrow_mut(|driven| {
             let acts: Vec<_> = fuzz::acts(rest, 40).take(32).collect();
-            lied[chip].get_or_insert_with(|| Lied::open(id)).run(&acts);
+            driven[chip].get_or_insert_with(|| VfOfBadPf::open(id)).run(&acts);
         }),
         _ => HOSTED.with_borrow_mut(|hosted| {
             let acts: Vec<_> = fuzz::acts(rest, 40).take(32).collect();

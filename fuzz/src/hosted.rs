@@ -26,7 +26,7 @@ use crate::mailbox::{Observed, Raw};
 const HOSTILE: usize = 0;
 const HONEST: usize = 1;
 /// How often is looked whether one is hosted: the model's resets end at once.
-const LOOKS: usize = 16;
+const MAX_READS: usize = 16;
 
 /// What the hostile driver does next.
 #[derive(Arbitrary, Debug)]
@@ -78,7 +78,7 @@ impl Hosted {
         let open = || {
             let options = Options { rx_ring: 64, tx_ring: 64, link_wait_ms: 0, ..Options::default() };
             let (port, rx, tx) = I40e::open(Pci::new(observed.clone()), &dma, options)?.split();
-            let host = Host::with_settle(&port, &policies, Duration::ZERO)?;
+            let host = Host::with_drain(&port, &policies, Duration::ZERO)?;
             Ok::<_, driver::Error>((host, (port, rx, tx)))
         };
         let opened = while_stepping(std::slice::from_ref(&card), open).expect("a thread");
@@ -155,7 +155,7 @@ impl Hosted {
 
     /// Looks until a virtual function that was reset is hosted again.
     fn await_host(&mut self, n: usize) {
-        for _ in 0..LOOKS {
+        for _ in 0..MAX_READS {
             self.poll();
             if self.raws[n].bar.read32(iavf::VFGEN_RSTAT::AT) == reset_state::ACTIVE {
                 return;

@@ -1,5 +1,5 @@
 //! The mailbox between the 82599's virtual functions and their host, and either side of it that means
-//! harm: [`Hosted`], a driver that sends anything to our host, beside an honest one; and [`Lied`], our
+//! harm: [`Hosted`], a driver that sends anything to our host, beside an honest one; and [`VfOfBadPf`], our
 //! driver, to which its physical function answers anything.
 //!
 //! Card, host and port stay from one run to the next, and each run begins with a reset of both virtual
@@ -28,8 +28,8 @@ use crate::mailbox::Observed;
 const HOSTILE: usize = 0;
 const HONEST: usize = 1;
 /// How often is looked for what comes at once.
-const LOOKS: usize = 16;
-/// Lies that wait for their message, at most.
+const MAX_READS: usize = 16;
+/// Bad answers that wait for their message, at most.
 const WAITING: usize = 8;
 
 /// A card with virtual functions: its devices, and their handles.
@@ -166,7 +166,7 @@ impl Hosted {
 
     /// Sends a message; the first word of its answer, if the mailbox could be had.
     fn ask(&mut self, n: usize, words: &[u32]) -> Option<u32> {
-        let held = (0..LOOKS).any(|_| {
+        let held = (0..MAX_READS).any(|_| {
             let bar = &self.vfs[n];
             bar.write32(VFMAILBOX::AT, VFMAILBOX::VFU);
             let held = bar.read32(VFMAILBOX::AT) & VFMAILBOX::VFU != 0;
@@ -189,7 +189,7 @@ impl Hosted {
 
 /// How an answer is none.
 #[derive(Arbitrary, Debug, Clone)]
-pub enum Lie {
+pub enum BadAnswer {
     None,
     /// It is refused.
     Refused,
@@ -210,7 +210,7 @@ pub enum Lie {
 #[derive(Arbitrary, Debug)]
 pub enum Told {
     /// The answer to one of the next messages is a lie.
-    Lie { skip: u8, lie: Lie },
+    BadAnswer { skip: u8, bad: BadAnswer },
     /// The physical function tells something unasked.
     Tell { words: [u32; 3] },
     /// The application uses the port.
@@ -218,17 +218,17 @@ pub enum Told {
 }
 
 /// A physical function by hand.
-struct Liar {
+struct BadPf {
     pf: Bar,
     handles: Vec<Handle>,
-    lies: VecDeque<Lie>,
+    bad_answers: VecDeque<BadAnswer>,
     /// An answer that comes behind another message.
     waiting: Option<[u32; 6]>,
     /// It told the driver to begin anew.
     told_reset: bool,
 }
 
-impl Liar {
+impl BadPf {
     fn say(&mut self, words: &[u32], bits: u32) {
         self.pf.write32(PFMAILBOX::at(0), PFMAILBOX::PFU);
         words.iter().enumerate().for_each(|(at, word)| self.pf.write32(PFMBMEM::at(at), *word));
@@ -256,20 +256,20 @@ impl Liar {
             kind::UPDATE_XCAST_MODE => honest[1] = self.pf.read32(PFMBMEM::at(1)),
             _ => {}
         }
-        match self.lies.pop_front().unwrap_or(Lie::None) {
-            Lie::None => {}
-            Lie::Refused => honest[0] = asked | FAILURE | CLEAR_TO_SEND,
-            Lie::Neither => honest[0] = asked | CLEAR_TO_SEND,
-            Lie::Words(words) => honest[1..].copy_from_slice(&words[1..]),
-            Lie::Other { kind, status } if u32::from(kind) != asked => {
+        match self.bad_answers.pop_front().unwrap_or(BadAnswer::None) {
+            BadAnswer::None => {}
+            BadAnswer::Refused => honest[0] = asked | FAILURE | CLEAR_TO_SEND,
+            BadAnswer::Neither => honest[0] = asked | CLEAR_TO_SEND,
+            BadAnswer::Words(words) => honest[1..].copy_from_slice(&words[1..]),
+            BadAnswer::Other { kind, status } if u32::from(kind) != asked => {
                 // The answer comes when the driver has taken the other.
                 let other = u32::from(kind) | u32::from(status) << 24;
                 self.told_reset |= u32::from(kind) == kind::PF_CONTROL_MSG && other & CLEAR_TO_SEND == 0;
                 self.waiting = Some(honest);
                 return self.say(&[other], PFMAILBOX::ACK);
             }
-            Lie::Other { .. } => {}
-            Lie::Reset => {
+            BadAnswer::Other { .. } => {}
+            BadAnswer::Reset => {
                 self.told_reset = true;
                 return self.say(&[kind::PF_CONTROL_MSG], PFMAILBOX::ACK);
             }
@@ -279,62 +279,62 @@ impl Liar {
 }
 
 /// A card whose physical function lies, and the port of its virtual function.
-pub struct Lied {
+pub struct VfOfBadPf {
     port: Option<(Ixgbevf, Vec<RxQueue>, Vec<TxQueue>)>,
-    liar: Arc<Mutex<Liar>>,
+    bad_pf: Arc<Mutex<BadPf>>,
     device: Arc<Observed>,
 }
 
-impl Lied {
+impl VfOfBadPf {
     /// A card that works.
-    pub fn open() -> Lied {
+    pub fn open() -> VfOfBadPf {
         let (pcis, handles) = card(1);
         let pf = pcis[0].bar(0).unwrap_or_else(|error| panic!("{error}"));
         pf.set32(CTRL_EXT::AT, CTRL_EXT::PFRSTD);
-        let liar = Liar { pf, handles, lies: VecDeque::new(), waiting: None, told_reset: false };
-        let liar = Arc::new(Mutex::new(liar));
+        let bad_pf = BadPf { pf, handles, bad_answers: VecDeque::new(), waiting: None, told_reset: false };
+        let bad_pf = Arc::new(Mutex::new(bad_pf));
         let observed = Observed::unmapped(pcis[1].clone());
-        let beside = liar.clone();
+        let beside = bad_pf.clone();
         observed.set_beside(Box::new(move || beside.lock().unwrap_or_else(PoisonError::into_inner).work()));
-        let mut lied = Lied { port: None, liar, device: observed };
-        lied.reopen();
-        lied
+        let mut driven = VfOfBadPf { port: None, bad_pf, device: observed };
+        driven.reopen();
+        driven
     }
 
-    fn liar(&self) -> MutexGuard<'_, Liar> {
-        self.liar.lock().unwrap_or_else(PoisonError::into_inner)
+    fn bad_pf(&self) -> MutexGuard<'_, BadPf> {
+        self.bad_pf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One run. In the end nobody lies, and the port opens anew if it did not stay healthy or had an
     /// error: one that had no answer sends no more.
     pub fn run(&mut self, acts: &[Told]) {
-        self.liar().waiting = None;
+        self.bad_pf().waiting = None;
         let mut has_failed = false;
         for act in acts {
             match *act {
-                Told::Lie { skip, ref lie } => {
-                    let lies = &mut self.liar().lies;
-                    lies.extend((0..skip % 4).map(|_| Lie::None));
-                    lies.push_back(lie.clone());
-                    lies.truncate(WAITING);
+                Told::BadAnswer { skip, ref bad } => {
+                    let bad_answers = &mut self.bad_pf().bad_answers;
+                    bad_answers.extend((0..skip % 4).map(|_| BadAnswer::None));
+                    bad_answers.push_back(bad.clone());
+                    bad_answers.truncate(WAITING);
                 }
                 Told::Tell { ref words } => {
-                    let mut liar = self.liar();
+                    let mut bad_pf = self.bad_pf();
                     let control = words[0] & KIND_MASK == kind::PF_CONTROL_MSG;
-                    liar.told_reset |= control && words[0] & CLEAR_TO_SEND == 0;
-                    liar.say(words, 0);
-                    drop(liar);
+                    bad_pf.told_reset |= control && words[0] & CLEAR_TO_SEND == 0;
+                    bad_pf.say(words, 0);
+                    drop(bad_pf);
                     self.port.iter().for_each(|(port, ..)| _ = port.health());
                 }
                 Told::Use(how) => has_failed |= self.use_port(how).is_err(),
             }
-            if self.liar().told_reset {
+            if self.bad_pf().told_reset {
                 let healthy = self.port.as_ref().is_some_and(|(port, ..)| port.health().is_ok());
                 assert!(!healthy, "it was told to begin anew");
                 break;
             }
         }
-        self.liar().lies.clear();
+        self.bad_pf().bad_answers.clear();
         if has_failed || self.port.as_ref().is_none_or(|(port, ..)| port.health().is_err()) {
             self.reopen();
         }
@@ -360,7 +360,7 @@ impl Lied {
         self.device.pull_out();
         self.port = None;
         self.device.put_in();
-        self.liar().told_reset = false;
+        self.bad_pf().told_reset = false;
         let options =
             Options { rx_ring: 64, tx_ring: 64, link_wait_ms: 0, promiscuous: false, ..Options::default() };
         let opened = Ixgbevf::open(Pci::new(self.device.clone()), &crate::dma::space(), options);

@@ -15,7 +15,6 @@ pub mod headers;
 pub mod hosted;
 pub mod ixgbe_mailbox;
 pub mod leases;
-pub mod lied;
 pub mod mailbox;
 pub mod mutator;
 pub mod packets;
@@ -23,6 +22,7 @@ pub mod rig;
 pub mod rings;
 pub mod served;
 pub mod twin;
+pub mod vf_of_bad_pf;
 pub mod xl710;
 
 use arbitrary::{Arbitrary, Unstructured};

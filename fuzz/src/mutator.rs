@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use bus::config_space::{BarType, ConfigSpace};
-use bus::{Addressing, Backend, BarLayout, DmaRange, Error, Ids, Kind, Result};
+use bus::{Addressing, Backend, BarKind, BarLayout, DmaRange, Error, Ids, Result};
 use regs::ixgbe::{BAR0_LEN, CTRL, EEC, LINKS, RAH, RAL, RDRXCTL, SECRXSTAT, STATUS, TDH, TDT};
 use testbed::view::{Access, View};
 
@@ -83,7 +83,7 @@ impl Backend for Mutator {
 
     fn bar_layout(&self, index: usize) -> Result<BarLayout> {
         match index {
-            0 => Ok(BarLayout { size: BAR0_LEN.into(), kind: Kind::Memory, mapped: Vec::new() }),
+            0 => Ok(BarLayout { size: BAR0_LEN.into(), kind: BarKind::Memory, mapped: Vec::new() }),
             _ => Err(Error::NoBar { device: self.name(), index }),
         }
     }

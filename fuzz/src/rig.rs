@@ -30,24 +30,24 @@ const WAITING: usize = 200;
 
 /// A register: one of the table, one of the first queues, or any place.
 #[derive(Arbitrary, Debug)]
-pub enum Place {
+pub enum RegisterOffset {
     Known { register: u16, n: u8 },
     Queue { page: u8, n: u8, word: u8 },
     Any(u32),
 }
 
-impl Place {
+impl RegisterOffset {
     fn offset(&self) -> u32 {
         match *self {
-            Place::Known { register, n } => {
+            RegisterOffset::Known { register, n } => {
                 let register = &TABLE[usize::from(register) % TABLE.len()];
                 register.at(usize::from(n) % register.len())
             }
-            Place::Queue { page, n, word } => {
+            RegisterOffset::Queue { page, n, word } => {
                 let page = [0x1000, 0x6000, 0xD000][usize::from(page) % 3];
                 page + u32::from(n % 4) * 0x40 + u32::from(word % 16) * 4
             }
-            Place::Any(offset) => offset % (BAR0_LEN + 64),
+            RegisterOffset::Any(offset) => offset % (BAR0_LEN + 64),
         }
     }
 }
@@ -57,15 +57,15 @@ impl Place {
 pub enum Act {
     /// An access that the model hears of.
     Write {
-        place: Place,
+        place: RegisterOffset,
         value: u32,
     },
     /// A store to a page that both sides see.
     Page {
-        place: Place,
+        place: RegisterOffset,
         value: u32,
     },
-    Read(Place),
+    Read(RegisterOffset),
     /// Any word of memory.
     Word {
         at: u16,

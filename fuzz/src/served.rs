@@ -6,8 +6,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use bus::config_space::{BarType, ConfigSpace};
-use bus::vfio_user::server::{DmaAccess, RegionInfo, Served, Shared};
-use bus::{Ids, Kind};
+use bus::vfio_user::server::{DmaAccess, RegionInfo, Served, SharedPages};
+use bus::{BarKind, Ids};
 use model::fixture::Cable;
 use model::ixgbe::{Ixgbe, Options};
 use regs::ixgbe::BAR0_LEN;
@@ -86,8 +86,8 @@ impl Served for Device {
     fn regions(&self) -> Vec<RegionInfo> {
         let fd = self.pages.file().try_clone_to_owned().expect("a descriptor");
         let areas = vec![(0x1000, 0x1000), (0x6000, 0x2000), (0xD000, 0x1000)];
-        let shared = Some(Shared { fd, fd_offset: 0, areas });
-        vec![RegionInfo { bar: 0, size: BAR0_LEN.into(), kind: Kind::Memory, shared }]
+        let shared = Some(SharedPages { fd, fd_offset: 0, areas });
+        vec![RegionInfo { bar: 0, size: BAR0_LEN.into(), kind: BarKind::Memory, shared }]
     }
 
     fn read_bar(&mut self, bar: usize, offset: u64, data: &mut [u8]) {

@@ -8,7 +8,7 @@
 mod act;
 mod parts;
 
-pub use act::{Act, Place};
+pub use act::{Act, RegisterOffset};
 
 use model::fixture::Memory;
 use model::i40e::{I40e, SharedSlot};

@@ -78,7 +78,7 @@ pub fn sort(folders: &[PathBuf], json: bool) -> Result<(), Failure> {
         true => println!("{:#}", as_json(&sorted)),
         false => print!("{}", as_text(&sorted)),
     }
-    verdict(&sorted)
+    outcome(&sorted)
 }
 
 /// What is found of each file.
@@ -100,7 +100,7 @@ fn excused(file: &Path, finding: Finding) -> Finding {
 }
 
 /// A failure where any is wrong otherwise.
-fn verdict(sorted: &[(PathBuf, Finding)]) -> Result<(), Failure> {
+fn outcome(sorted: &[(PathBuf, Finding)]) -> Result<(), Failure> {
     let wrong = sorted.iter().filter(|(_, finding)| matches!(finding, Finding::Wrong(_))).count();
     match wrong {
         0 => Ok(()),
@@ -293,15 +293,15 @@ mod tests {
                 named("wants variables", "X"),
             ]
         );
-        assert_eq!(verdict(&found), Ok(()));
+        assert_eq!(outcome(&found), Ok(()));
         assert!(
             as_text(&found)
                 .ends_with("4 configurations: 1 lacks elements, 1 loads, 1 wants ports, 1 wants variables\n")
         );
         files.push(("udpgen.click", error("PORT: required argument missing")));
-        assert_eq!(verdict(&as_strs(&files)), Ok(()), "a known one");
+        assert_eq!(outcome(&as_strs(&files)), Ok(()), "a known one");
         files.push(("delay.click", error("another error than the known one")));
         files.push(("f.ipb", "a program that fell over".to_owned()));
-        assert_eq!(verdict(&as_strs(&files)), Err("2 of 7 configurations have other errors".into()));
+        assert_eq!(outcome(&as_strs(&files)), Err("2 of 7 configurations have other errors".into()));
     }
 }

@@ -29,7 +29,7 @@ const PROGRAM: &str = "ixora";
 const MODELS: &str = "ixora-model";
 
 /// A crate's place: the number of its floor, and its number on the floor.
-type Place = (usize, usize);
+type FloorNumber = (usize, usize);
 
 /// Checks the dependencies of every crate.
 pub fn check() -> Result<(), Failure> {
@@ -79,7 +79,7 @@ fn against(packages: &[Value]) -> Result<Vec<String>, Failure> {
 
 /// The place of a crate by the path of its manifest, `crates/FLOOR/NAME/Cargo.toml`;
 /// none for what is no part of the house.
-fn place_of(manifest: &str) -> Result<Option<Place>, Failure> {
+fn place_of(manifest: &str) -> Result<Option<FloorNumber>, Failure> {
     let mut parts = manifest.rsplit('/').skip(1);
     let (name, floor) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     if floor == "crates" && name == PROGRAM {

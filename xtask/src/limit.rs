@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use crate::step::target;
 
 /// How often it is looked whether a program has ended.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// So many lines tell of what was killed.
 const LINES: usize = 60;
 /// The variable that all processes of a command have, those too whose parent has ended.
@@ -53,7 +53,7 @@ pub fn run(command: &mut Command, limit: Duration) -> io::Result<End> {
         if begin.elapsed() > limit {
             return Ok(End::TimeLimit(kill(&mut child, &mark, limit)?));
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 

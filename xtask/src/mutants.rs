@@ -138,11 +138,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         true => println!("{:#}", json!({ "bugs": rows.iter().map(Row::to_json).collect::<Vec<_>>() })),
         false => table::print(&rows),
     }
-    verdict(&rows)
+    outcome(&rows)
 }
 
 /// Exit status: every expectation, and the linter's share of all bugs of a chip.
-fn verdict(rows: &[Row]) -> Result<(), Failure> {
+fn outcome(rows: &[Row]) -> Result<(), Failure> {
     let unmet = rows.iter().filter(|row| !row.complaints().is_empty()).count();
     if unmet > 0 {
         return Err(format!("{unmet} of {} seeded bugs are not reported as they should be", rows.len()));

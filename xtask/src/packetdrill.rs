@@ -106,7 +106,7 @@ pub fn of(arguments: &Arguments) -> Result<(), Failure> {
         true => println!("{}", report.json()),
         false => report.print(start.elapsed()),
     }
-    report.verdict()
+    report.outcome()
 }
 
 /// The scripts that are left out by their paths, with their reasons.
@@ -252,7 +252,7 @@ impl Report {
     }
 
     /// Whether all is as the list of scripts that are left out has it.
-    fn verdict(&self) -> Result<(), Failure> {
+    fn outcome(&self) -> Result<(), Failure> {
         let mut wrong = Vec::new();
         for outcome in &self.outcomes {
             match self.word(outcome) {

@@ -1,22 +1,22 @@
-//! The commands, and the arguments that several have. A command's own stand with it, those of
-//! some in a file of this folder.
+//! The commands, and the arguments that several have. A command's own stand with it; those of
+//! commands with many words in a file `arguments.rs` of its folder.
 
-mod examples;
-pub mod load;
-pub mod pf;
-pub mod serve;
+pub mod examples;
 mod settings;
-pub mod soak;
-pub mod vm;
 
 use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
+use crate::apps::load::arguments::Load;
+use crate::apps::pf::arguments::Pf;
+use crate::apps::serve::arguments::Serve;
 use crate::bench::Bench;
 use crate::open;
 use crate::overlay::Overlay;
 use crate::rate::duration;
+use crate::soak::arguments::Soak;
+use crate::vm::arguments::Vm;
 pub use settings::Settings;
 
 /// What the program is, in a line.
@@ -78,13 +78,13 @@ pub enum Command {
     #[command(after_help = examples::SERVE)]
     Serve {
         #[command(subcommand)]
-        what: serve::Serve,
+        what: Serve,
     },
     /// A client that loads a server over our own TCP, and measures latencies.
     #[command(after_help = examples::LOAD)]
     Load {
         #[command(subcommand)]
-        what: load::Load,
+        what: Load,
     },
     /// Connections of a server that runs.
     #[command(after_help = examples::TCP)]
@@ -94,7 +94,7 @@ pub enum Command {
     },
     /// Host the virtual functions of a port, so that other processes can drive them.
     #[command(after_help = examples::PF)]
-    Pf(pf::Pf),
+    Pf(Pf),
     /// Serve a device model over vfio-user.
     #[command(after_help = examples::MODEL)]
     Model(crate::serve::Arguments),
@@ -120,12 +120,12 @@ pub enum Command {
     #[command(after_help = examples::VM)]
     Vm {
         #[command(subcommand)]
-        what: vm::Vm,
+        what: Vm,
     },
     /// Soak test: forward, capture and route for a long time, with faults, kills and
     /// signals; then check that nothing is lost or left.
     #[command(after_help = examples::SOAK)]
-    Soak(soak::Soak),
+    Soak(Soak),
     /// What this build drives and how ports are written; of a port, what it can do.
     #[command(after_help = examples::INFO)]
     Info(crate::info::Info),

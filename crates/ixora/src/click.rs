@@ -36,7 +36,7 @@ use account::{Counted, Tally};
 pub use assembled::assemble;
 pub use configuration::sources;
 pub use options::Click;
-use ports::{Ground, Linters};
+use ports::{Linters, RouterResources};
 
 /// A router that is to take the place of the one that runs.
 type Successor = Arc<Mutex<Option<Router>>>;
@@ -160,7 +160,7 @@ fn serve(click: &Click) -> Result<u8, Stop> {
     let successor = Successor::default();
     let name = sources.first().map_or(String::new(), |source| source.name.clone());
     let linters = Linters::default();
-    let (mut router, ground) = build(click, sources, &clock, &successor, Place::New(&linters))?;
+    let (mut router, resources) = build(click, sources, &clock, &successor, ResourcesFrom::New(&linters))?;
     let mut unwritten = false;
     let written = click.output.as_ref().map_or(Ok(()), |file| write_flat(&mut router, file));
     if !click.compat {
@@ -171,7 +171,8 @@ fn serve(click: &Click) -> Result<u8, Stop> {
     let start = (Instant::now(), rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime));
     let (mut lost, mut janitor, mut before) = (None, None, Tally::default());
     if !click.quit {
-        Driven { router, lost, janitor, before } = drive(click, (router, &ground), &successor, &name)?;
+        Driven { router, lost, janitor, before } =
+            run_until_end(click, (router, &resources), &successor, &name)?;
     }
     if click.time && !click.json {
         report::time(start);
@@ -185,7 +186,7 @@ fn serve(click: &Click) -> Result<u8, Stop> {
         (None, Some(handler)) => report::exit_status(handler, &mut router),
         _ => u8::from(!handlers || unwritten),
     };
-    drop((router, ground));
+    drop((router, resources));
     drop(janitor);
     match click.json {
         true => report::json(start.0, &answers, counted.as_ref(), &linters.findings(), lost.as_ref()),
@@ -196,11 +197,11 @@ fn serve(click: &Click) -> Result<u8, Stop> {
 }
 
 /// What a router stands on.
-enum Place<'a> {
+enum ResourcesFrom<'a> {
     /// Nothing yet; the linters of its models are put there.
     New(&'a Linters),
     /// What another one stands on, whose place it takes, because an element of it said so.
-    Of(&'a Ground, Option<&'a Planned>),
+    Of(&'a RouterResources, Option<&'a Planned>),
 }
 
 /// What elements find beside the graph, in a router that runs and in one that is looked at.
@@ -218,14 +219,14 @@ fn build(
     sources: Vec<Source>,
     clock: &Arc<Clock>,
     successor: &Successor,
-    place: Place<'_>,
-) -> Result<(Router, Ground), Stop> {
+    place: ResourcesFrom<'_>,
+) -> Result<(Router, RouterResources), Stop> {
     let text = sources.iter().map(|s| String::from_utf8_lossy(&s.text)).collect::<Vec<_>>().join("\n");
     let registry = classes();
     let mut flat = configuration::flatten(click, sources, &registry)?;
-    let takes_over = matches!(place, Place::Of(..));
+    let takes_over = matches!(place, ResourcesFrom::Of(..));
     configuration::add_driver(click, &mut flat, takes_over);
-    if let Place::Of(_, Some(from)) = place {
+    if let ResourcesFrom::Of(_, Some(from)) = place {
         configuration::add_continued(&mut flat, from);
     }
     let texts = flat.sources.clone();
@@ -234,18 +235,18 @@ fn build(
     }
     // A configuration that takes another's place was not compiled.
     let regions = click.compiled.filter(|_| !takes_over).map_or(&[][..], |compiled| compiled.regions);
-    let ground = match place {
-        Place::New(linters) => Ground::new(click, &flat, linters),
-        Place::Of(ground, _) => ground.clone(),
+    let resources = match place {
+        ResourcesFrom::New(linters) => RouterResources::new(click, &flat, linters),
+        ResourcesFrom::Of(resources, _) => resources.clone(),
     };
-    let router_ports = ground.router_ports(click);
+    let router_ports = resources.router_ports(click);
     let mut services = services(click, router_ports.clone());
     services.add(Arc::new(click.control_policy()));
     let series = router_ports.series();
     let options = graph::Options {
         services,
-        dma: ground.dma.clone(),
-        prepare: Some(Box::new(opening(click, &ground, router_ports))),
+        dma: resources.dma.clone(),
+        prepare: Some(Box::new(opening(click, &resources, router_ports))),
         threads: click.threads,
         cores: click.cores(),
         clock: clock.clone(),
@@ -255,7 +256,7 @@ fn build(
         buffers: click.buffers.map(|most| most as usize),
         thorough: !click.compat,
         ports: Some(series),
-        hotswap: click.allow_reconfigure.then(|| hotswap(click, clock, successor, &ground)),
+        hotswap: click.allow_reconfigure.then(|| hotswap(click, clock, successor, &resources)),
         fused: regions,
         chains: !click.no_chains,
     };
@@ -264,16 +265,16 @@ fn build(
     if !router.warnings().is_empty() && !click.no_warnings {
         print_problems(click, &Problems { list: router.warnings().to_vec(), sources: texts });
     }
-    Ok((router, ground))
+    Ok((router, resources))
 }
 
 /// Opens the ports of a configuration, if the process still may do what its elements need.
 fn opening(
     click: &Click,
-    ground: &Ground,
+    resources: &RouterResources,
     router_ports: Arc<RouterPorts>,
 ) -> impl FnOnce(&[Planned]) -> Result<(), String> + use<> {
-    let (click, given_up) = (click.clone(), ground.given_up());
+    let (click, given_up) = (click.clone(), resources.given_up());
     move |elements: &[Planned]| {
         if let Some(given_up) = given_up {
             confine::refuse(&click, elements, given_up)?;
@@ -290,13 +291,14 @@ fn opening(
 /// What becomes of a configuration that is written to `hotconfig`: a router that is
 /// ready before the old one ends. One that is wrong is refused, and the old one goes
 /// on. Ports that both name stay open.
-fn hotswap(click: &Click, clock: &Arc<Clock>, successor: &Successor, ground: &Ground) -> Hotswap {
-    let (click, clock, successor, ground) = (click.clone(), clock.clone(), successor.clone(), ground.clone());
+fn hotswap(click: &Click, clock: &Arc<Clock>, successor: &Successor, resources: &RouterResources) -> Hotswap {
+    let (click, clock, successor, resources) =
+        (click.clone(), clock.clone(), successor.clone(), resources.clone());
     Arc::new(move |text: &str, from: Option<&Planned>| {
         let name = if click.compat { "config" } else { "hotconfig" };
         let source = configuration::unpacked(&click, name, text.as_bytes().to_vec());
         let sources = vec![source.map_err(|broken| format!("{name}: {broken}\n"))?];
-        let router = build(&click, sources, &clock, &successor, Place::Of(&ground, from));
+        let router = build(&click, sources, &clock, &successor, ResourcesFrom::Of(&resources, from));
         let router = router.map_err(|stop| match stop {
             Stop::Unread(problems) | Stop::Problems(problems) => problems.compat(),
             Stop::Failure(failure) => failure.said(),
@@ -330,9 +332,9 @@ struct Driven {
 /// Runs a router, and those that take its place, until the last one stops or a port's
 /// device is lost. The process is confined before the first packet; what comes with that
 /// stays until the router is gone.
-fn drive(
+fn run_until_end(
     click: &Click,
-    (mut router, ground): (Router, &Ground),
+    (mut router, resources): (Router, &RouterResources),
     successor: &Successor,
     name: &str,
 ) -> Result<Driven, Failure> {
@@ -343,9 +345,9 @@ fn drive(
         return Ok(Driven { router, lost: None, janitor: None, before: Tally::default() });
     }
     let stop = signal::stop_flag_but(element::control::signals::is_claimed)?;
-    confine::provide(click, &mut router, ground);
+    confine::provide(click, &mut router, resources);
     router.begin();
-    let confine::Confined { confinement, janitor } = confine::begin(click, &router, ground)?;
+    let confine::Confined { confinement, janitor } = confine::begin(click, &router, resources)?;
     let (mut confinement, mut before) = (Some(confinement), Tally::default());
     loop {
         let watch = Watch::begin(&router, &stop);

@@ -64,7 +64,7 @@ pub struct Compile {
 
 /// What was made, as `--json` prints it.
 #[derive(Serialize)]
-struct Made<'a> {
+struct CompileReport<'a> {
     /// The crate's folder.
     folder: &'a Path,
     /// How many programs of straight code there are in it.
@@ -177,12 +177,12 @@ pub fn run(compile: &Compile) -> Result<(), Failure> {
         Built { program, bytes, seconds: *seconds }
     });
     let (folder, programs, notes) = (&package.folder, code.programs, code.notes.lines().collect());
-    tell(&Made { folder, programs, notes, built }, compile.json);
+    tell(&CompileReport { folder, programs, notes, built }, compile.json);
     Ok(())
 }
 
 /// Prints what was made.
-fn tell(made: &Made, json: bool) {
+fn tell(made: &CompileReport, json: bool) {
     if json {
         println!("{}", serde_json::to_string_pretty(made).unwrap_or_default());
         return;

@@ -29,7 +29,7 @@ const MAX_REQUEST: usize = 20_000;
 const REQUEST: Duration = Duration::from_secs(1);
 const ANSWER: Duration = Duration::from_secs(10);
 /// How often a thread looks again.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Clients that wait to be let in; one more is refused by the kernel.
 const BACKLOG: i32 = 16;
 
@@ -79,7 +79,7 @@ impl Server {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
             match rustix::net::accept_with(&self.listener, flags) {
                 Ok(client) => self.answer(&client, ended),
-                Err(_) => thread::sleep(LOOK),
+                Err(_) => thread::sleep(POLL_INTERVAL),
             }
         }
     }
@@ -95,7 +95,7 @@ impl Server {
         }
         let limit = Instant::now() + ANSWER;
         while Instant::now() < limit && !ended.load(Ordering::Relaxed) {
-            match hear.recv_timeout(LOOK) {
+            match hear.recv_timeout(POLL_INTERVAL) {
                 Ok(answer) => return send(client, answer.as_bytes(), ended),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -131,7 +131,7 @@ fn receive(client: &OwnedFd, ended: &AtomicBool) -> Option<String> {
         match rustix::net::recv(client, &mut bytes[..], RecvFlags::empty()) {
             Ok((_, 0)) => return None,
             Ok((_, count)) => line.extend_from_slice(&bytes[..count.min(4096)]),
-            Err(Errno::AGAIN) if !ended.load(Ordering::Relaxed) => thread::sleep(LOOK),
+            Err(Errno::AGAIN) if !ended.load(Ordering::Relaxed) => thread::sleep(POLL_INTERVAL),
             Err(Errno::INTR) => {}
             Err(_) => return None,
         }
@@ -151,7 +151,7 @@ fn send(client: &OwnedFd, mut bytes: &[u8], ended: &AtomicBool) {
     while !bytes.is_empty() && Instant::now() < limit.min(stalls) {
         match rustix::net::send(client, bytes, SendFlags::NOSIGNAL) {
             Ok(count) => (bytes, stalls) = (&bytes[count..], Instant::now() + REQUEST),
-            Err(Errno::AGAIN) if !ended.load(Ordering::Relaxed) => thread::sleep(LOOK),
+            Err(Errno::AGAIN) if !ended.load(Ordering::Relaxed) => thread::sleep(POLL_INTERVAL),
             Err(Errno::INTR) => {}
             Err(_) => return,
         }
@@ -205,7 +205,7 @@ mod tests {
             scope.spawn(|| server.run(ended));
             scope.spawn(move || {
                 while !ended.load(Ordering::Relaxed) {
-                    let Ok((request, say)) = asked.recv_timeout(LOOK) else { continue };
+                    let Ok((request, say)) = asked.recv_timeout(POLL_INTERVAL) else { continue };
                     let times = if request == "long" { LONG / request.len() } else { 1 };
                     let _ = say.try_send(request.repeat(times));
                 }

@@ -14,19 +14,21 @@ use crate::Failure;
 
 /// Where metrics are served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place(SocketAddr);
+pub struct MetricsAddress(SocketAddr);
 
-impl FromStr for Place {
+impl FromStr for MetricsAddress {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Place, String> {
+    fn from_str(text: &str) -> Result<MetricsAddress, String> {
         let near = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let place = text.parse().map(near).ok().or_else(|| text.parse().ok());
         // As exporters of others take it.
         let everywhere =
             || Some(SocketAddr::from((Ipv4Addr::UNSPECIFIED, text.strip_prefix(':')?.parse().ok()?)));
         let place = place.or_else(everywhere);
-        place.map(Place).ok_or_else(|| format!("{text:?} is no PORT and no ADDRESS:PORT, as in 0.0.0.0:9464"))
+        place
+            .map(MetricsAddress)
+            .ok_or_else(|| format!("{text:?} is no PORT and no ADDRESS:PORT, as in 0.0.0.0:9464"))
     }
 }
 
@@ -41,7 +43,7 @@ pub struct MetricsOptions {
         require_equals = true,
         default_missing_value = "9464"
     )]
-    pub place: Option<Place>,
+    pub place: Option<MetricsAddress>,
 }
 
 /// How long an answer is the same for all who ask: to make it takes the control's time.
@@ -58,8 +60,8 @@ pub struct Metrics {
 
 impl Metrics {
     /// Listens at a place, if there is one; who came is counted by the name `clients`.
-    pub fn open(place: Option<Place>, clients: &'static str) -> Result<Option<Metrics>, Failure> {
-        let Some(Place(address)) = place else { return Ok(None) };
+    pub fn open(place: Option<MetricsAddress>, clients: &'static str) -> Result<Option<Metrics>, Failure> {
+        let Some(MetricsAddress(address)) = place else { return Ok(None) };
         let server = Server::public(address).map_err(|error| {
             Failure::new(format!("cannot serve metrics at {address}: {error}"))
                 .fix("choose another: --metrics=PORT, or --metrics=ADDRESS:PORT")
@@ -130,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_place_is_a_port_of_this_machine_or_an_address() {
-        let is = |text: &str| text.parse::<Place>().map(|place| place.0.to_string());
+        let is = |text: &str| text.parse::<MetricsAddress>().map(|place| place.0.to_string());
         assert_eq!(is("9464"), Ok("127.0.0.1:9464".to_owned()));
         assert_eq!(is("0.0.0.0:80"), Ok("0.0.0.0:80".to_owned()));
         assert_eq!(is("[::1]:80"), Ok("[::1]:80".to_owned()));

@@ -8,6 +8,7 @@
 //! system's scheduler lets it.
 
 mod accounts;
+pub mod arguments;
 mod disturb;
 mod machine;
 mod models;
@@ -23,10 +24,10 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::cli::soak::{Plant, Soak};
 use crate::{Failure, signal};
+use arguments::{Plant, Soak};
 use machine::Machine;
-pub use plan::Kind;
+pub use plan::SceneKind;
 use plan::{Episode, Scene};
 use report::{Failed, Summary};
 use scene::Played;

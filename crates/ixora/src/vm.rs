@@ -2,24 +2,25 @@
 //! program on NICs that QEMU or our models make, and this host at the other end
 //! of their cables. No KVM, no root, nothing installed.
 
-mod drive;
+pub mod arguments;
 mod echo;
 mod fwd;
 mod live;
 mod pcap;
 mod pktgen;
-mod place;
 mod problem;
 mod report;
 mod session;
 mod shell;
+mod traffic;
+mod work_dir;
 
-use crate::cli::vm::{Machine, Vm};
 use crate::{Failure, signal};
-use place::Place;
+use arguments::{Machine, Vm};
 use problem::Problem;
 use report::Report;
 use session::Session;
+use work_dir::WorkDir;
 
 /// Runs the machine and prints what came of it.
 pub fn run(what: &Vm) -> Result<(), Failure> {
@@ -45,12 +46,12 @@ pub fn run(what: &Vm) -> Result<(), Failure> {
 fn with_report(
     command: &'static str,
     options: &Machine,
-    work: impl FnOnce(&Place, &mut Report) -> Result<(), Problem>,
+    work: impl FnOnce(&WorkDir, &mut Report) -> Result<(), Problem>,
 ) -> Result<(), Failure> {
     let mut report = Report { command, nic: options.nic.name(), ..Report::default() };
     report.access = if options.nic.is_by_vfio() { "vfio" } else { "sysfs" };
     report.console = options.console.clone();
-    let done = Place::new(options).and_then(|place| {
+    let done = WorkDir::new(options).and_then(|place| {
         if options.keep {
             report.console = Some(session::console(&place));
         }

@@ -7,7 +7,7 @@
 //! the driver bears with what came before, and filters are those from the beginning. A port of
 //! which that cannot be had is closed by a device that is pulled out, which takes no time.
 
-mod liar;
+mod firmware;
 
 use std::sync::Arc;
 
@@ -25,8 +25,8 @@ use wire::ip::Addresses;
 
 use super::{JUMBO, Layout, PACKETS, Pair, RING, Run, most_segments};
 use crate::mailbox::Observed;
-pub use liar::Lie;
-use liar::{Liar, Shared};
+pub use firmware::BadAnswer;
+use firmware::{BadFirmware, SharedFirmware};
 
 /// Bytes of an honest frame.
 const FRAME: usize = 60;
@@ -41,7 +41,7 @@ pub enum Act {
     /// A register reads otherwise from now on.
     Register { register: u8, n: u8, value: u32 },
     /// The answer to one of the next commands of a kind is a lie.
-    Answer { command: u8, skip: u8, lie: Lie },
+    Answer { command: u8, skip: u8, bad: BadAnswer },
     /// The firmware tells something: what, with how many bytes; its head says so, or something else.
     Event { kind: u8, len: u16, flags: u16, head: u8, bytes: [u8; 8] },
     /// The eventfds of interrupts are signalled, or spoilt.
@@ -122,7 +122,7 @@ struct Used {
 pub struct Bench {
     pci: Pci,
     dma: Dma,
-    liar: Shared,
+    firmware: SharedFirmware,
     opened: Option<Opened>,
     pools: [Pool; 2],
     jumbo: bool,
@@ -137,11 +137,11 @@ impl Bench {
         let options = i40e::Options { device_id, ..i40e::Options::with_mac(testbed::ixgbe::mac(0)) };
         let card = i40e::open(&options, cable).expect("a model");
         let (pci, handle) = InProcess::new(card);
-        let liar = Shared::new(Liar::new(&pci, handle));
+        let firmware = SharedFirmware::new(BadFirmware::new(&pci, handle));
         let dma = crate::dma::space();
         let pool = || Pool::new(&dma, PACKETS).unwrap_or_else(|error| panic!("{error}"));
         let pools = [pool(), pool()];
-        Bench { pci, dma, liar, opened: None, pools, jumbo, head }
+        Bench { pci, dma, firmware, opened: None, pools, jumbo, head }
     }
 
     /// A run on a port that is open.
@@ -153,10 +153,10 @@ impl Bench {
         self.act(acts);
     }
 
-    /// A run that begins with lies while the port opens. It opens, or says why not.
+    /// A run that begins with bad answers while the port opens. It opens, or says why not.
     pub fn run_opening(&mut self, acts: &[Act]) {
         self.close();
-        acts.iter().for_each(|act| self.liar.prepare(act));
+        acts.iter().for_each(|act| self.firmware.prepare(act));
         self.opened = self.open().ok();
         self.act(acts);
         self.close();
@@ -166,10 +166,10 @@ impl Bench {
         crate::dma::space();
         self.pci.reset().unwrap_or_else(|error| panic!("{error}"));
         let device = Observed::unmapped(self.pci.clone());
-        self.liar.begin(&device);
-        device.set_beside(Box::new(self.liar.clone()));
+        self.firmware.begin(&device);
+        device.set_beside(Box::new(self.firmware.clone()));
         let options = Options {
-            rx_queues: liar::QUEUES,
+            rx_queues: firmware::QUEUES,
             tx_queues: 1,
             rx_ring: RING as usize,
             tx_ring: RING as usize,
@@ -181,7 +181,7 @@ impl Bench {
         };
         let (port, mut rx, mut tx) = I40e::open(Pci::new(device.clone()), &self.dma, options)?.split();
         port.link();
-        self.liar.opened();
+        self.firmware.opened();
         let (tx, others) = (tx.remove(0), rx.split_off(1));
         let rx = rx.remove(0);
         let port = Used { port, counters: Vec::new(), changes: Vec::new(), flows: 0 };
@@ -194,7 +194,7 @@ impl Bench {
             opened.device.pull_out();
         }
         self.opened = None;
-        self.liar.be_honest();
+        self.firmware.be_honest();
         self.pools
             .iter_mut()
             .for_each(|pool| assert_eq!(pool.available(), pool.capacity(), "a buffer is lost"));
@@ -203,8 +203,8 @@ impl Bench {
     fn act(&mut self, acts: &[Act]) {
         let Some(mut opened) = self.opened.take() else { return };
         let memory = opened.device.memory();
-        let (rings, head) = self.liar.rings(&memory);
-        let device = Pair::<Descriptors>::new(memory.clone(), rings, head, self.liar.tails());
+        let (rings, head) = self.firmware.rings(&memory);
+        let device = Pair::<Descriptors>::new(memory.clone(), rings, head, self.firmware.tails());
         let (pools, segments) = (&mut self.pools, most_segments(self.jumbo));
         let Opened { port, rx, tx, .. } = &mut opened;
         let mut run = Run { device, rx, tx, pools, held: Vec::new(), segments };
@@ -213,22 +213,22 @@ impl Bench {
             match act {
                 Act::Ring(act) => run.act(act),
                 Act::Event { kind, len, flags, head, bytes } => {
-                    self.liar.tell(&memory, [*kind, *head], [*len, *flags], bytes);
+                    self.firmware.tell(&memory, [*kind, *head], [*len, *flags], bytes);
                 }
-                Act::Interrupt { how } => self.liar.interrupt(*how),
+                Act::Interrupt { how } => self.firmware.interrupt(*how),
                 Act::Use(Use::Arm) => _ = run.rx.arm(),
                 Act::Use(Use::Disarm) => run.rx.disarm(),
                 Act::Use(how) => port.act(*how),
-                Act::Register { .. } | Act::Answer { .. } => self.liar.prepare(act),
+                Act::Register { .. } | Act::Answer { .. } => self.firmware.prepare(act),
             }
         }
         run.free_all();
-        if !port.is_as_before(self.liar.be_honest()) {
+        if !port.is_as_before(self.firmware.be_honest()) {
             self.opened = Some(opened);
             return self.close();
         }
-        run.settle();
-        self.liar.settle(&memory, || _ = port.port.link());
+        run.drain();
+        self.firmware.drain(&memory, || _ = port.port.link());
         self.opened = Some(opened);
     }
 }
@@ -265,14 +265,14 @@ impl Used {
         }
     }
 
-    /// Takes back what was changed; whether all is as before. A device that lied may have filters that
+    /// Takes back what was changed; whether all is as before. A device that gave bad answers may have filters that
     /// the driver does not know of, and is told anew what is received.
-    fn is_as_before(&mut self, lied: bool) -> bool {
+    fn is_as_before(&mut self, misbehaved: bool) -> bool {
         let Used { port, changes, flows, .. } = self;
-        let is_known = !lied || *flows == 0;
+        let is_known = !misbehaved || *flows == 0;
         *flows = 0;
         let undone = is_known && changes.drain(..).rev().all(|change| change.undo(port).is_ok());
-        undone && (!lied || restore(port).is_ok())
+        undone && (!misbehaved || restore(port).is_ok())
     }
 }
 
@@ -327,7 +327,7 @@ fn address(n: u16) -> [u8; 6] {
 /// An entry of the table that spreads flows, with its queue or with another one.
 fn flow_queue(entry: u16, other: bool) -> (usize, usize) {
     let entry = usize::from(entry);
-    (entry, (entry + usize::from(other)) % liar::QUEUES)
+    (entry, (entry + usize::from(other)) % firmware::QUEUES)
 }
 
 /// One of a few flows.
@@ -343,14 +343,14 @@ fn flow(n: u16) -> Flow {
 impl Run<'_, Descriptors, RxQueue, TxQueue> {
     /// The device does as it should until both rings are where they began. Whatever it did
     /// before, the driver goes on, and every buffer is in its pool or in the receive ring.
-    fn settle(&mut self) {
-        self.settle_tx();
-        self.settle_rx();
+    fn drain(&mut self) {
+        self.drain_tx();
+        self.drain_rx();
         let [own, other] = self.pools.each_mut().map(|pool| pool.capacity() - pool.available());
         assert_eq!((own, other), (RING as usize - 1, 0), "buffers that are not in their pools");
     }
 
-    fn settle_tx(&mut self) {
+    fn drain_tx(&mut self) {
         loop {
             for at in 0..RING {
                 let [low, high] = self.device.read(self.device.tx_ring, at);
@@ -378,7 +378,7 @@ impl Run<'_, Descriptors, RxQueue, TxQueue> {
         packet
     }
 
-    fn settle_rx(&mut self) {
+    fn drain_rx(&mut self) {
         // All that the device has comes back, and the ring is where its tail was.
         let whole = rx_high::DD | rx_high::EOF | (FRAME as u64) << rx_high::LENGTH_SHIFT;
         let tail = self.device.rx_tail();

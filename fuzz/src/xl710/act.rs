@@ -8,21 +8,21 @@ use crate::headers::Headers;
 
 /// A register: one of the table, one of the first queues, or any place.
 #[derive(Arbitrary, Debug)]
-pub enum Place {
+pub enum RegisterOffset {
     Known { register: u16, n: u16 },
     Queue { of: u8, n: u8 },
     Any(u32),
 }
 
-impl Place {
+impl RegisterOffset {
     /// Its offset in BAR 0, or just behind that.
     pub(super) fn offset(&self) -> u32 {
         match *self {
-            Place::Known { register, n } => {
+            RegisterOffset::Known { register, n } => {
                 let register = &TABLE[usize::from(register) % TABLE.len()];
                 register.at(usize::from(n) % register.len())
             }
-            Place::Queue { of, n } => {
+            RegisterOffset::Queue { of, n } => {
                 let registers = [
                     QTX_ENA::REGISTER,
                     QRX_ENA::REGISTER,
@@ -33,7 +33,7 @@ impl Place {
                 ];
                 registers[usize::from(of) % registers.len()].at(usize::from(n) % QUEUES)
             }
-            Place::Any(offset) => (offset % (BAR0_LEN + 64)) & !3,
+            RegisterOffset::Any(offset) => (offset % (BAR0_LEN + 64)) & !3,
         }
     }
 }
@@ -42,10 +42,10 @@ impl Place {
 #[derive(Arbitrary, Debug)]
 pub enum Act {
     Write {
-        place: Place,
+        place: RegisterOffset,
         value: u32,
     },
-    Read(Place),
+    Read(RegisterOffset),
     /// A write of a queue's tail register.
     Tail {
         receive: bool,

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::{CORES, Target, binary, build, chosen, fuzz, program};
 use crate::mutants::process::{End, finish};
 use crate::step::{Failure, in_parallel, root, run};
-use list::{FAULTS, Fault};
+use list::{FAULTS, PlantedFault};
 
 /// Seconds in which a fault must be found, and after which a run counts as a hang.
 const LIMIT: u64 = 60;
@@ -54,7 +54,7 @@ pub fn check(target: Option<&str>) -> Result<(), Failure> {
 }
 
 /// How long it takes to find a fault, with no input but the seeds; `None` when it is not.
-fn is_found(fault: &Fault, target: &Target) -> Result<Option<Duration>, Failure> {
+fn is_found(fault: &PlantedFault, target: &Target) -> Result<Option<Duration>, Failure> {
     let directory = fuzz().join("target/planted").join(fault.name);
     // What an earlier check found would help this one.
     let _ = fs::remove_dir_all(&directory);
@@ -85,17 +85,17 @@ fn failing(artifacts: &Path) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// Whether it is the planted fault by which an input fails: it does with it, and not without.
-fn is_by(fault: &Fault, target: &Target, input: &Path) -> Result<(), Failure> {
+fn is_by(fault: &PlantedFault, target: &Target, input: &Path) -> Result<(), Failure> {
     let ends = [fault.name, ""].map(|chosen| {
         let mut command = Command::new(binary(target));
         command.arg(format!("-timeout={HANG}")).arg(input).current_dir(fuzz()).env(VARIABLE, chosen);
         finish(&format!("fault-{}-again", fault.name), &mut command).0
     });
-    verdict(ends).map_err(|why| format!("{} {why}: {}, {}", fault.target, fault.name, input.display()))
+    outcome(ends).map_err(|why| format!("{} {why}: {}, {}", fault.target, fault.name, input.display()))
 }
 
 /// What is wrong with an input that ends so with the fault and without it, if anything is.
-fn verdict([with, without]: [End; 2]) -> Result<(), &'static str> {
+fn outcome([with, without]: [End; 2]) -> Result<(), &'static str> {
     match (with, without) {
         (_, End::Failed | End::TimeLimit) => Err("fails without the planted fault, too"),
         (End::Passed, _) => Err("does not fail again with what it has found"),
@@ -144,11 +144,11 @@ fn remove_others(copy: &Path, path: &Path, files: &[PathBuf]) -> Result<(), Fail
 }
 
 /// The source with a fault to be chosen.
-fn weave(source: Vec<u8>, fault: &Fault) -> Result<Vec<u8>, Failure> {
+fn weave(source: Vec<u8>, fault: &PlantedFault) -> Result<Vec<u8>, Failure> {
     let source = String::from_utf8(source).map_err(|_| format!("{} is no text", fault.file))?;
     let count = source.matches(fault.from).count();
     if count != 1 {
-        let Fault { name, file, from, .. } = fault;
+        let PlantedFault { name, file, from, .. } = fault;
         return Err(format!("planted fault {name}: this stands in {file} {count} times, not once:\n{from}"));
     }
     let chosen = format!(
@@ -176,9 +176,9 @@ mod tests {
     #[test]
     fn only_the_planted_fault_is_a_find() {
         use End::{Failed, Passed, TimeLimit};
-        assert!(verdict([Failed, Passed]).is_ok() && verdict([TimeLimit, Passed]).is_ok());
+        assert!(outcome([Failed, Passed]).is_ok() && outcome([TimeLimit, Passed]).is_ok());
         for other in [[Failed, Failed], [Failed, TimeLimit], [Passed, Passed], [Passed, Failed]] {
-            assert!(verdict(other).is_err());
+            assert!(outcome(other).is_err());
         }
         let folder = root().join("target/xtask-failing");
         let _ = fs::remove_dir_all(&folder);

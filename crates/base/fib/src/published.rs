@@ -20,13 +20,13 @@ use std::time::{Duration, Instant};
 const GRACE_PERIOD: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
-struct Shared<T> {
+struct PublishedTable<T> {
     /// How often a value was published.
     version: AtomicU64,
     value: Mutex<Arc<T>>,
 }
 
-impl<T> Shared<T> {
+impl<T> PublishedTable<T> {
     fn value(&self) -> MutexGuard<'_, Arc<T>> {
         // Nothing that is done under the lock can panic half-way.
         self.value.lock().unwrap_or_else(PoisonError::into_inner)
@@ -45,7 +45,7 @@ pub(crate) enum Base {
 /// The one who changes the value.
 #[derive(Debug)]
 pub(crate) struct Publisher<T> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<PublishedTable<T>>,
     /// Copies that were published before, the newest last: freed here, never by a reader.
     retired: VecDeque<Arc<T>>,
 }
@@ -53,7 +53,7 @@ pub(crate) struct Publisher<T> {
 /// One who reads the value.
 #[derive(Debug)]
 pub(crate) struct Reader<T> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<PublishedTable<T>>,
     version: u64,
     value: Arc<T>,
 }
@@ -67,7 +67,7 @@ impl<T> Clone for Reader<T> {
 impl<T: Clone> Publisher<T> {
     /// Makes a publisher whose readers see `value` until the first change.
     pub(crate) fn new(value: T) -> Self {
-        let shared = Shared { version: AtomicU64::new(0), value: Mutex::new(Arc::new(value)) };
+        let shared = PublishedTable { version: AtomicU64::new(0), value: Mutex::new(Arc::new(value)) };
         Publisher { shared: Arc::new(shared), retired: VecDeque::new() }
     }
 

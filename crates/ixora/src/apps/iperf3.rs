@@ -12,9 +12,9 @@ use wire::ip::port;
 
 use super::load::{DURATION, execute};
 use super::serve::{BUFFERS, addresses, host_options, own_address, random_key, taken};
+use crate::apps::load::arguments::Iperf3;
+use crate::apps::serve::arguments::ServeOptions;
 use crate::cli::PortOptions;
-use crate::cli::load::Iperf3;
-use crate::cli::serve::ServeOptions;
 use crate::{Failure, open, signal};
 
 /// `ixora serve iperf3`.

@@ -1,5 +1,7 @@
 //! `ixora load`: a client that loads a server over our own TCP, and what it saw.
 
+pub mod arguments;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -16,31 +18,32 @@ use wire::ip::port;
 
 use super::load_picture::Picture;
 use super::serve::{BUFFERS, addresses, host_options, own_address};
+use arguments::{Course, Keys, Load, LoadOptions};
+
 use crate::cli::PortOptions;
-use crate::cli::load::{self, Course, Keys, LoadOptions};
 use crate::{Failure, open, run, signal};
 
 /// How long each rate is held if nobody says so.
 pub const DURATION: Duration = Duration::from_secs(10);
 
 /// `ixora load`: loads a server and prints what it saw.
-pub fn run(what: &load::Load) -> Result<(), Failure> {
+pub fn run(what: &Load) -> Result<(), Failure> {
     match what {
-        load::Load::Echo(it) => run_load(it, port::ECHO, echo_load(it.workload.size as usize)),
-        load::Load::Http(it) => {
+        Load::Echo(it) => run_load(it, port::ECHO, echo_load(it.workload.size as usize)),
+        Load::Http(it) => {
             let host = it.to.0.to_string();
             run_load(it, port::HTTP, http_load(&host, &it.workload.path, None))
         }
-        load::Load::Memcached(it) => run_load(it, port::MEMCACHED, memcached(&it.workload)),
-        load::Load::Iperf3(it) => super::iperf3::load(it),
+        Load::Memcached(it) => run_load(it, port::MEMCACHED, memcached(&it.workload)),
+        Load::Iperf3(it) => super::iperf3::load(it),
     }
 }
 
 /// Keys that are asked for and stored.
 pub fn memcached(keys: &Keys) -> Workload {
     let (mix, updates) = match keys.mix {
-        load::Mix::Usr => (Mix::Usr, 0.002),
-        load::Mix::Etc => (Mix::Etc, 0.033),
+        arguments::Mix::Usr => (Mix::Usr, 0.002),
+        arguments::Mix::Etc => (Mix::Etc, 0.033),
     };
     memcached_load(mix, keys.keys, keys.update.unwrap_or(updates), keys.misses)
 }

@@ -1,6 +1,8 @@
 //! Hosts the virtual functions of a port: brings them up, answers their drivers until it is told to
 //! stop, and tells what it counted of each.
 
+pub mod arguments;
+
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,8 +11,8 @@ use driver::vf_host::{Policy, VfCounters};
 use serde_json::json;
 use wire::MacAddress;
 
-use crate::cli::pf::Pf;
 use crate::{Failure, open, signal};
+use arguments::Pf;
 
 /// How long nothing is looked at when there was nothing to do.
 const PAUSE: Duration = Duration::from_millis(1);

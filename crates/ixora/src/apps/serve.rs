@@ -1,5 +1,7 @@
 //! Services over our own TCP: a host on a port, beside this machine's.
 
+pub mod arguments;
+
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -21,8 +23,9 @@ use tcp::{
 use wire::MacAddress;
 use wire::ip::port;
 
+use arguments::{HostAddress, Serve, ServeOptions};
+
 use crate::cli::PortOptions;
-use crate::cli::serve::{self, HostAddress, Serve, ServeOptions};
 use crate::connections::{Asking, Spreading};
 use crate::{Failure, open, run, signal};
 
@@ -30,7 +33,7 @@ use crate::{Failure, open, run, signal};
 pub const BUFFERS: usize = 16_384;
 
 /// How often it is looked which addresses a host is given.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// `ixora serve`: runs a service on ports until it is stopped.
 pub fn run(what: &Serve) -> Result<(), Failure> {
@@ -55,7 +58,7 @@ pub fn run(what: &Serve) -> Result<(), Failure> {
 const LONGEST_ITEM: usize = 1 << 30;
 
 /// `ixora serve memcached`: all threads serve one cache.
-fn memcached(arguments: &serve::Memcached) -> Result<(), Failure> {
+fn memcached(arguments: &arguments::Memcached) -> Result<(), Failure> {
     let limits = Limits {
         memory: arguments.memory.0,
         value: arguments.max_item_size.0,
@@ -76,7 +79,7 @@ fn memcached(arguments: &serve::Memcached) -> Result<(), Failure> {
 }
 
 /// `ixora serve http`: all threads serve the same files.
-fn http(arguments: &serve::Http) -> Result<(), Failure> {
+fn http(arguments: &arguments::Http) -> Result<(), Failure> {
     let files = match &arguments.root {
         Some(root) => {
             let files = Files::read(root, arguments.memory.0);
@@ -188,7 +191,7 @@ fn tell_addresses(configuration: &Configuration, ended: &AtomicBool) {
             eprintln!("{lost} is no longer this host's");
         }
         told = assigned.iter().map(|it| it.address).collect();
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 

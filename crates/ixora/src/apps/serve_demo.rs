@@ -15,10 +15,10 @@ use testbed::Model;
 use wire::MacAddress;
 
 use super::load;
+use super::load::arguments::{Demo, Service as Which};
 use super::load_picture::Picture;
 use super::serve::{self, BUFFERS, host_options};
 use crate::cli::PortOptions;
-use crate::cli::load::{Demo, Service as Which};
 use crate::summary::Summary;
 use crate::{Failure, open, signal};
 

@@ -44,7 +44,7 @@ struct Record {
 
 /// A figure of a bench on a machine.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct FigureKey {
     machine: String,
     bench: String,
     figure: String,
@@ -89,26 +89,26 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// The rows of each figure, each with its course.
-fn courses(text: &str) -> Result<BTreeMap<Place, BTreeMap<String, Course>>, String> {
-    let mut all: BTreeMap<Place, BTreeMap<String, Course>> = BTreeMap::new();
+fn courses(text: &str) -> Result<BTreeMap<FigureKey, BTreeMap<String, Course>>, String> {
+    let mut all: BTreeMap<FigureKey, BTreeMap<String, Course>> = BTreeMap::new();
     for (n, line) in text.lines().enumerate() {
         let record: Record = serde_json::from_str(line).map_err(|error| format!("{}: {error}", n + 1))?;
         let Record { commit, cpu, cores, bench, row, figure, median, min, max } = record;
-        let place = Place { machine: format!("{cpu}, {cores} cores"), bench, figure };
+        let place = FigureKey { machine: format!("{cpu}, {cores} cores"), bench, figure };
         let spread = Spread { median, min, max };
         all.entry(place).or_default().entry(row).or_default().push((commit, spread));
     }
     Ok(all)
 }
 
-fn changes(courses: &BTreeMap<Place, BTreeMap<String, Course>>, tolerance: f64) -> Vec<Change<'_>> {
+fn changes(courses: &BTreeMap<FigureKey, BTreeMap<String, Course>>, tolerance: f64) -> Vec<Change<'_>> {
     let mut all = vec![];
     for (place, rows) in courses {
         for (row, course) in rows {
             let [.., (before, was), (newest, is)] = &course[..] else { continue };
             let ratio = is.median / was.median;
             if (ratio - 1.0).abs() > tolerance {
-                let Place { machine, bench, figure } = place;
+                let FigureKey { machine, bench, figure } = place;
                 let (before, newest) = ((&**before, was.median), (&**newest, is.median));
                 all.push(Change { machine, bench, figure, row, before, newest, ratio });
             }
@@ -132,7 +132,7 @@ fn print(changes: &[Change], rows: usize) {
     println!("{} of {rows} rows changed", changes.len());
 }
 
-fn draw(courses: &BTreeMap<Place, BTreeMap<String, Course>>, folder: &Path) -> Result<(), Failure> {
+fn draw(courses: &BTreeMap<FigureKey, BTreeMap<String, Course>>, folder: &Path) -> Result<(), Failure> {
     let failed = |error| Failure::new(format!("cannot write {}: {error}", folder.display()));
     std::fs::create_dir_all(folder).map_err(failed)?;
     for (place, rows) in courses {

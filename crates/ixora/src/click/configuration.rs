@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use graph::Registry;
 use graph::lang::archive::{self, Archive};
-use graph::lang::{self, Declared, Flat, Place, Problems, Source, args};
+use graph::lang::{self, Declared, Flat, Problems, Source, SourceLocation, args};
 use graph::plan::Planned;
 use graph::run::shared::CONTINUED;
 
@@ -188,7 +188,7 @@ pub fn add_continued(flat: &mut Flat, from: &Planned) {
 }
 
 fn add(flat: &mut Flat, name: String, class: &str, config: String) {
-    let place = Place::nowhere("click");
+    let place = SourceLocation::nowhere("click");
     flat.elements.push(Declared {
         name: name.into(),
         class: class.into(),

@@ -16,7 +16,7 @@ use runtime::confine::{self, Confinement, Needs};
 use rustix::fs::Access;
 
 use super::Click;
-use super::ports::{GivenUp, Ground};
+use super::ports::{GivenUp, RouterResources};
 use crate::Failure;
 use crate::janitor::Janitor;
 
@@ -152,14 +152,14 @@ const PHYSICAL_BUFFERS: usize = 16384;
 
 /// Provides what a confined process cannot have later: learning physical addresses needs
 /// privileges.
-pub fn provide(click: &Click, router: &mut Router, ground: &Ground) {
-    if !click.no_confine && !ground.clean_up().devices.is_empty() {
+pub fn provide(click: &Click, router: &mut Router, resources: &RouterResources) {
+    if !click.no_confine && !resources.clean_up().devices.is_empty() {
         router.add_buffers(PHYSICAL_BUFFERS);
     }
 }
 
 /// All is open and no thread runs but this one: gives up what only opening needed.
-pub fn begin(click: &Click, router: &Router, ground: &Ground) -> Result<Confined, Failure> {
+pub fn begin(click: &Click, router: &Router, resources: &RouterResources) -> Result<Confined, Failure> {
     let shared = router.shared();
     let uses = uses(click, &shared.plan.elements);
     let mut needs = needs(click, &uses);
@@ -184,13 +184,13 @@ pub fn begin(click: &Click, router: &Router, ground: &Ground) -> Result<Confined
         // Who called `sudo` is to use what is served.
         sockets.iter().for_each(|socket| drop(lchown(socket, Some(user), Some(group))));
     }
-    let mut clean_up = ground.clean_up();
+    let mut clean_up = resources.clean_up();
     clean_up.sockets.extend(sockets);
     let janitor = Janitor::call(&clean_up)?;
-    ground.add_needs(&mut needs);
+    resources.add_needs(&mut needs);
     let given_up = GivenUp { programs: !needs.programs };
-    let confinement = ground.with_models_paused(|| Ok(Confinement::begin(needs)?))?;
-    ground.set_given_up(given_up);
+    let confinement = resources.with_models_paused(|| Ok(Confinement::begin(needs)?))?;
+    resources.set_given_up(given_up);
     Ok(Confined { confinement, janitor })
 }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use element::io::router_ports::{OpenPorts, Opener, RouterPorts, Use, Wanted};
-use graph::lang::{Place, Problem, Problems, Severity, Source};
+use graph::lang::{Problem, Problems, Severity, Source, SourceLocation};
 use graph::plan::Plan;
 use graph::plan::cost::Costs;
 use graph::plan::explain;
@@ -111,7 +111,8 @@ fn inspect(click: &Click, sources: Vec<Source>) -> Inspection {
     if let Some(plan) = plan.as_ref().filter(|_| !click.compat) {
         problems.list.extend(lint::ports(plan, &uses, click.check));
         // What elements say of one port and what they say of another does not fit together.
-        let place = plan.elements.first().map_or_else(|| Place::nowhere("ports"), |e| e.place.clone());
+        let place =
+            plan.elements.first().map_or_else(|| SourceLocation::nowhere("ports"), |e| e.place.clone());
         problems.list.extend(opened.err().map(|message| Problem::error(&place, message)));
     }
     problems.list.extend(unset);
@@ -155,7 +156,7 @@ fn summary(file: &str, inspection: &Inspection) -> String {
     }
 }
 
-fn place_json(place: &Place) -> (Value, Value, Value) {
+fn place_json(place: &SourceLocation) -> (Value, Value, Value) {
     let number = |n: u32| if n == 0 { Value::Null } else { json!(n) };
     (json!(&*place.file), number(place.line), number(place.column))
 }

@@ -32,7 +32,7 @@ impl Linters {
 
 /// What routers that follow one another share: the packets' memory and open ports.
 #[derive(Clone)]
-pub struct Ground {
+pub struct RouterResources {
     /// The packets' memory.
     pub dma: Dma,
     open_ports: Arc<OpenPorts>,
@@ -50,16 +50,16 @@ pub struct GivenUp {
 /// What comes with open ports and must stay as long as they do.
 type Kept = Arc<Mutex<Vec<Ports>>>;
 
-impl Ground {
+impl RouterResources {
     /// For the first of them.
-    pub fn new(click: &Click, flat: &graph::lang::Flat, linters: &Linters) -> Ground {
+    pub fn new(click: &Click, flat: &graph::lang::Flat, linters: &Linters) -> RouterResources {
         // The memory outlives the configuration: a later one may have devices.
         let devices = click.allow_reconfigure || flat.elements.iter().any(|e| e.class.contains("Device"));
         let backing = if devices { Backing::Auto } else { Backing::Memfd };
         let dma = Dma::new(memory::Options { backing, ..Default::default() });
         let kept = Kept::default();
         let open_ports = Arc::new(OpenPorts::new(click.port_options(), opener(&dma, linters, &kept)));
-        Ground { dma, open_ports, kept, given_up: Arc::default() }
+        RouterResources { dma, open_ports, kept, given_up: Arc::default() }
     }
 
     fn kept(&self) -> MutexGuard<'_, Vec<Ports>> {

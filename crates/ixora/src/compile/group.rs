@@ -14,7 +14,7 @@ use super::region::{Graph, Region};
 
 /// Where packets go on an output of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Way {
+pub enum OutputTarget {
     /// They are dropped: nothing is connected, or no packet comes this way.
     Nowhere,
     /// Out of the region; for each row by which exit.
@@ -35,7 +35,7 @@ pub struct Group {
     /// What the code is, when all rows have the same.
     pub code: Code,
     /// For each output.
-    pub ways: Vec<Way>,
+    pub ways: Vec<OutputTarget>,
     /// Outputs that lead to the rows of a group, in their order.
     pub fans: Vec<(Vec<usize>, usize)>,
     /// Exits for packets that are too much for a guard, for each row.
@@ -138,15 +138,15 @@ impl Maker<'_> {
         }
         let in_fan = |output: &usize| fans.iter().any(|(outputs, _)| outputs.contains(output));
         let outputs = self.graph.outputs(rows[0]).count();
-        let way = |output| if in_fan(&output) { Way::Fan } else { self.way(&rows, output) };
+        let way = |output| if in_fan(&output) { OutputTarget::Fan } else { self.way(&rows, output) };
         self.layout.groups[number].ways = (0..outputs).map(way).collect();
         number
     }
 
     /// Where the rows' packets go on an output.
-    fn way(&mut self, rows: &[usize], output: usize) -> Way {
+    fn way(&mut self, rows: &[usize], output: usize) -> OutputTarget {
         if !self.graph.passes(Port { element: rows[0], port: output }) {
-            return Way::Nowhere;
+            return OutputTarget::Nowhere;
         }
         let from = |&element: &usize| Port { element, port: output };
         let targets: Vec<Option<Port>> = rows.iter().map(|e| self.graph.target(from(e))).collect();
@@ -157,16 +157,16 @@ impl Maker<'_> {
                 let (group, row) = self.place(to.element);
                 debug_assert_eq!(row, 0, "what several lead to has a group of its own");
                 self.layout.groups[group].uses += 1;
-                Way::Join(group, input)
+                OutputTarget::Join(group, input)
             }
             Some(_) => {
                 let next: Vec<usize> = inner.iter().flatten().map(|to| to.element).collect();
                 let group = self.make(next);
                 self.layout.groups[group].uses += 1;
-                Way::Rows(group, input)
+                OutputTarget::Rows(group, input)
             }
-            None if targets.contains(&None) => Way::Nowhere,
-            None => Way::Exit(targets.into_iter().flatten().map(|to| self.exit(to)).collect()),
+            None if targets.contains(&None) => OutputTarget::Nowhere,
+            None => OutputTarget::Exit(targets.into_iter().flatten().map(|to| self.exit(to)).collect()),
         }
     }
 

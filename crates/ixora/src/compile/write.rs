@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use graph::element::kernel::{Code, Inside};
 
-use super::group::{Group, Layout, Way};
+use super::group::{Group, Layout, OutputTarget};
 use super::region::Graph;
 
 /// The module's text.
@@ -13,7 +13,7 @@ pub fn module(graph: &Graph<'_>, layouts: &[Layout]) -> String {
     let mut out = String::from(
         "// Made by `ixora compile`: do not change it, change the configuration.\n\n\
          use element::kernels;\n\
-         use graph::fused::{Exit, Members, Program, Region, Way, ask};\n\
+         use graph::fused::{Exit, Members, Program, Region, EntryState, ask};\n\
          use graph::{Cx, Each, Element, Action, Next, PerPacket};\n\
          use memory::{Batch, Packet};\n",
     );
@@ -216,10 +216,10 @@ impl<'a> Writer<'a> {
             format!("self.g{target}::<COUNTS>(cx, packet{input}{row})")
         };
         match self.layout.groups[number].ways.get(output)? {
-            Way::Nowhere | Way::Fan => None,
-            Way::Exit(exits) => Some(format!("Exit::to({})", by_row(exits))),
-            Way::Rows(target, input) => Some(call(*target, *input, ", row")),
-            Way::Join(target, input) => Some(call(*target, *input, "")),
+            OutputTarget::Nowhere | OutputTarget::Fan => None,
+            OutputTarget::Exit(exits) => Some(format!("Exit::to({})", by_row(exits))),
+            OutputTarget::Rows(target, input) => Some(call(*target, *input, ", row")),
+            OutputTarget::Join(target, input) => Some(call(*target, *input, "")),
         }
     }
 
@@ -234,7 +234,7 @@ impl<'a> Writer<'a> {
         line!(self, "\nimpl Program for {} {{", self.name);
         line!(
             self,
-            "    fn push(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut Way) -> Next {{"
+            "    fn push(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut EntryState) -> Next {{"
         );
         line!(self, "        match cx.is_measured() {{");
         line!(self, "            false => self.carry::<false>(cx, entry, batch, way),");
@@ -251,7 +251,7 @@ impl<'a> Writer<'a> {
         line!(
             self,
             "    fn carry<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, \
-             way: &mut Way) -> Next {{"
+             way: &mut EntryState) -> Next {{"
         );
         line!(self, "        match entry {{");
         let mut rare = vec![];

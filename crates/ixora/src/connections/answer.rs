@@ -18,12 +18,12 @@ use super::metrics;
 use crate::Failure;
 use crate::control_socket::{Asked, Server};
 use crate::janitor::{CleanUp, Janitor};
-use crate::metrics_port::{Metrics, Place};
+use crate::metrics_port::{Metrics, MetricsAddress};
 
 /// How long a host may take to show something: it may be asleep, or have much to do.
 const LIMIT: Duration = Duration::from_secs(5);
 /// How often somebody looks whether it has.
-const LOOK: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// How long a request is waited for before it is looked whether the run has ended.
 const WAIT: Duration = Duration::from_millis(50);
 
@@ -55,7 +55,7 @@ impl Asking {
     /// Listens at a path and at a port, if there is any.
     pub fn new(
         path: Option<&Path>,
-        port: Option<Place>,
+        port: Option<MetricsAddress>,
         watches: Vec<Watch>,
         spreading: Spreading,
     ) -> Result<Option<Asking>, Failure> {
@@ -92,14 +92,14 @@ impl Asking {
     }
 
     fn metrics(&self, ended: &AtomicBool) -> Result<String, String> {
-        self.look(0, ended).map(|(shown, _)| metrics::text(&shown))
+        self.collect(0, ended).map(|(shown, _)| metrics::text(&shown))
     }
 
     fn answer_to(&self, request: &str, ended: &AtomicBool) -> String {
         let words: Vec<&str> = request.split_whitespace().collect();
-        let look = |limit| self.look(limit, ended);
+        let collect = |limit| self.collect(limit, ended);
         let answer = match words[..] {
-            ["show", limit] => look(limit.parse().unwrap_or(0)).map(|(shown, limit)| {
+            ["show", limit] => collect(limit.parse().unwrap_or(0)).map(|(shown, limit)| {
                 serde_json::to_string_pretty(&Listing::new(&shown, limit)).unwrap_or_default()
             }),
             ["metrics"] => self.metrics(ended),
@@ -124,7 +124,7 @@ impl Asking {
     }
 
     /// What all hosts show, and how many connections were asked for.
-    fn look(&self, limit: usize, ended: &AtomicBool) -> Result<(Vec<Shown>, usize), String> {
+    fn collect(&self, limit: usize, ended: &AtomicBool) -> Result<(Vec<Shown>, usize), String> {
         let end = Instant::now() + LIMIT;
         self.watches.iter().for_each(|watch| watch.ask(limit));
         let mut all = Vec::with_capacity(self.watches.len());
@@ -139,7 +139,7 @@ impl Asking {
                 if Instant::now() > end {
                     return Err(format!("the host of queue {core} shows nothing: its thread may be stuck"));
                 }
-                thread::sleep(LOOK);
+                thread::sleep(POLL_INTERVAL);
             };
             all.push(shown);
         }

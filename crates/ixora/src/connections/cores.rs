@@ -22,7 +22,7 @@ const LIMIT: Duration = Duration::from_secs(3);
 /// How long all may take together.
 const ALL: Duration = Duration::from_secs(8);
 /// How often it is looked whether the run has ended.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// How often it is looked how far the cores are, and how long before the thread that has the port
 /// does something else.
 const PACE: Duration = Duration::from_micros(200);
@@ -151,7 +151,7 @@ impl Spreading {
         *held(&self.asked) = Some((cores, say));
         let end = Instant::now() + ALL;
         while Instant::now() < end && !ended.load(Ordering::Relaxed) {
-            match hear.recv_timeout(LOOK) {
+            match hear.recv_timeout(POLL_INTERVAL) {
                 Ok(answer) => return answer,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,

@@ -21,12 +21,13 @@ use super::metrics;
 use crate::cli::PortOptions;
 use crate::janitor::{CleanUp, Janitor};
 use crate::metrics_port::{Metrics, MetricsOptions};
+use crate::summary::Summary;
 use crate::{Failure, open, run, signal};
 
 /// How long the control waits for an answer of a neighbour's before it looks for signals.
 const WAIT: Duration = Duration::from_millis(50);
 /// How long it waits for the kernel, FRR and controllers before it looks for neighbours, too.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Places to name that are refused, at most.
 const REFUSED: usize = 10;
@@ -108,15 +109,19 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
         outcome
     });
     drop(ports);
-    let accounts = Accounts::new(&config, &shown, &outcome.pollers);
-    match options.json {
-        true => println!("{:#}", json!({ "summary": outcome.summary, "overlay": accounts })),
+    print(&outcome.summary, &Accounts::new(&config, &shown, &outcome.pollers), options.json);
+    outcome.failure.or_else(|| outcome.summary.missing()).map_or(Ok(()), Err)
+}
+
+/// Prints the figures of the ports and of the overlay.
+fn print(summary: &Summary, accounts: &Accounts, json: bool) {
+    match json {
+        true => println!("{:#}", json!({ "summary": summary, "overlay": accounts })),
         false => {
-            outcome.summary.print(false);
+            summary.print(false);
             accounts.print();
         }
     }
-    outcome.failure.or_else(|| outcome.summary.missing()).map_or(Ok(()), Err)
 }
 
 /// Those who change the table beside the file.
@@ -170,7 +175,7 @@ fn needs(config: &Config, file: &Path, is_asked: bool) -> Needs {
 /// Waits for whoever changes the table, and does what is due; true as long as there are lanes.
 fn turn(host: &mut Host, followed: Option<&mut Followed>) -> bool {
     let Some(Followed { sources, .. }) = followed else { return host.control.turn(WAIT, now_ns) };
-    sources.wait(LOOK);
+    sources.wait(POLL_INTERVAL);
     sources.turn(&mut host.control, now_ns()).iter().for_each(|sentence| eprintln!("{sentence}"));
     host.control.turn(Duration::ZERO, now_ns)
 }

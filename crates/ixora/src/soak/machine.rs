@@ -158,11 +158,11 @@ fn unmapped_hugepages() -> u64 {
 
 /// How often each thread of a process had a core, and whether it sleeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Turns(Vec<(u64, bool)>);
+pub struct CpuTimes(Vec<(u64, bool)>);
 
-impl Turns {
+impl CpuTimes {
     /// Of a process (proc(5), `schedstat`: the third number; `stat`: the state).
-    pub fn of(id: u32) -> Turns {
+    pub fn of(id: u32) -> CpuTimes {
         let threads = fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
         let turns = threads.filter_map(|thread| {
             let text = |name: &str| fs::read_to_string(thread.path().join(name)).ok();
@@ -171,12 +171,12 @@ impl Turns {
             let state = stat.rsplit(')').next()?.trim_start().chars().next()?;
             Some((count, state == 'S'))
         });
-        Turns(turns.collect())
+        CpuTimes(turns.collect())
     }
 
     /// Whether each thread had time since then to see what there is to do, or sleeps
     /// until there is something.
-    pub fn all_ran_since(&self, then: &Turns) -> bool {
+    pub fn all_ran_since(&self, then: &CpuTimes) -> bool {
         let ran = |((now, sleeps), (then, _)): (&(u64, bool), &(u64, bool))| *sleeps || *now >= then + TURNS;
         self.0.len() == then.0.len() && self.0.iter().zip(&then.0).all(ran)
     }
@@ -300,11 +300,11 @@ mod tests {
 
     #[test]
     fn a_thread_that_had_no_core_has_seen_nothing() {
-        let turns = |all: &[(u64, bool)]| Turns(all.to_vec());
+        let turns = |all: &[(u64, bool)]| CpuTimes(all.to_vec());
         let then = turns(&[(10, false), (3, true)]);
         assert!(turns(&[(10 + TURNS, false), (3, true)]).all_ran_since(&then));
         assert!(!turns(&[(11, false), (3, true)]).all_ran_since(&then), "it waits for a core");
         assert!(!turns(&[(20, false)]).all_ran_since(&then), "a thread is gone");
-        assert!(Turns::of(std::process::id()).0.iter().any(|(count, _)| *count > 0));
+        assert!(CpuTimes::of(std::process::id()).0.iter().any(|(count, _)| *count > 0));
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use testbed::serve::Report;
 
-use super::machine::{Footprint, Slack, Turns};
+use super::machine::{CpuTimes, Footprint, Slack};
 use super::process::Process;
 use super::{Trouble, pause, plan};
 use crate::serve::READY;
@@ -115,7 +115,7 @@ impl Models {
     pub fn drain(&mut self, program: &Process) -> Result<(), Trouble> {
         self.process.ask("stop-sources");
         let ids = [self.process.id(), program.id()];
-        let turns = || ids.map(Turns::of);
+        let turns = || ids.map(CpuTimes::of);
         let end = Instant::now() + ANSWER;
         let (mut seen, mut since, mut then) = (None, Instant::now(), turns());
         loop {

@@ -17,7 +17,7 @@ pub use draw::{episode, kinds};
 /// What a scene is about.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum SceneKind {
     /// `fwd` between two served models.
     Forward,
     /// `echo` on a served model.
@@ -179,7 +179,7 @@ pub struct Models {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Scene {
     /// What it is about.
-    pub kind: Kind,
+    pub kind: SceneKind,
     /// The models' process; `None` when the program brings its own.
     pub models: Option<Models>,
     /// One after the other, on the same models.
@@ -195,7 +195,7 @@ pub struct Episode {
     pub scenes: Vec<Scene>,
 }
 
-impl Kind {
+impl SceneKind {
     /// The word for it on the command line.
     pub fn name(self) -> String {
         self.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())

@@ -16,13 +16,13 @@ use wire::ethernet::{self, EtherType};
 use wire::ip::{Protocol, port};
 use wire::{MacAddress, icmpv4, ipv4, udp};
 
-use super::drive::{Way, conclude, drive};
+use super::arguments::{Echo, Speed};
 use super::live::Live;
-use super::place::Place;
 use super::problem::Problem;
 use super::report::{Report, Row};
 use super::session::{self, Order, Session};
-use crate::cli::vm::{Echo, Speed};
+use super::traffic::{FramePath, conclude, exchange};
+use super::work_dir::WorkDir;
 
 const OURS: (MacAddress, Ipv4Addr) = (MacAddress([2, 0, 0, 0, 0, 1]), Ipv4Addr::new(10, 9, 9, 1));
 const THEIRS: Ipv4Addr = Ipv4Addr::new(10, 9, 9, 2);
@@ -33,7 +33,7 @@ const PINGS: u16 = 10;
 /// Boots, asks and checks the answers.
 pub fn run(
     arguments: &Echo,
-    place: &Place,
+    place: &WorkDir,
     report: &mut Report,
     stop: &Arc<AtomicBool>,
 ) -> Result<(), Problem> {
@@ -49,8 +49,8 @@ pub fn run(
     let theirs = resolve(line, report).unwrap_or(MacAddress::BROADCAST);
     ping(line, theirs, report);
     let pattern = Datagrams { sizes: offer.size.0.clone(), theirs };
-    let way = Way { name: "udp", into: line, out_of: line, pattern: &pattern };
-    drive(&mut session, &[way], offer.frames, offer.rate.pace(options.nic), report)?;
+    let way = FramePath { name: "udp", into: line, out_of: line, pattern: &pattern };
+    exchange(&mut session, &[way], offer.frames, offer.rate.pace(options.nic), report)?;
     report.compare(offer.rate);
     conclude(&mut session, report)?;
     report.verdict(offer.rate == Speed::Max)

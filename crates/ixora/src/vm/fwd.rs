@@ -6,18 +6,18 @@ use std::sync::atomic::AtomicBool;
 use lab::rig::Cables;
 use lab::rig::load::Numbered;
 
-use super::drive::{Way, conclude, drive};
+use super::arguments::{Fwd, Speed};
 use super::live::Live;
-use super::place::Place;
 use super::problem::Problem;
 use super::report::Report;
 use super::session::{self, Order, Session};
-use crate::cli::vm::{Fwd, Speed};
+use super::traffic::{FramePath, conclude, exchange};
+use super::work_dir::WorkDir;
 
 /// Boots, drives and judges.
 pub fn run(
     arguments: &Fwd,
-    place: &Place,
+    place: &WorkDir,
     report: &mut Report,
     stop: &Arc<AtomicBool>,
 ) -> Result<(), Problem> {
@@ -30,10 +30,10 @@ pub fn run(
     report.times(&session);
     let [there, back] = [1, 2].map(|tag| Numbered { sizes: offer.size.0.clone(), tag });
     let ways = [
-        Way { name: "a to b", into: &lines[0], out_of: &lines[1], pattern: &there },
-        Way { name: "b to a", into: &lines[1], out_of: &lines[0], pattern: &back },
+        FramePath { name: "a to b", into: &lines[0], out_of: &lines[1], pattern: &there },
+        FramePath { name: "b to a", into: &lines[1], out_of: &lines[0], pattern: &back },
     ];
-    drive(&mut session, &ways, offer.frames, offer.rate.pace(options.nic), report)?;
+    exchange(&mut session, &ways, offer.frames, offer.rate.pace(options.nic), report)?;
     report.compare(offer.rate);
     conclude(&mut session, report)?;
     report.verdict(offer.rate == Speed::Max)

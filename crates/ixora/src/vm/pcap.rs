@@ -12,13 +12,13 @@ use lab::rig::Cables;
 use lab::rig::line::{LONGEST, Line};
 use lab::rig::load::{Checker, Numbered, Pattern, Seen};
 
-use super::drive::conclude;
+use super::arguments::Pcap;
 use super::live::Live;
-use super::place::Place;
 use super::problem::Problem;
 use super::report::{Report, Row};
 use super::session::{self, Order, Session};
-use crate::cli::vm::Pcap;
+use super::traffic::conclude;
+use super::work_dir::WorkDir;
 use crate::rate::Rate;
 
 /// Where the machine writes it.
@@ -29,7 +29,7 @@ const TAIL: Duration = Duration::from_secs(3);
 /// Boots, sends, and reads the capture.
 pub fn run(
     arguments: &Pcap,
-    place: &Place,
+    place: &WorkDir,
     report: &mut Report,
     stop: &Arc<AtomicBool>,
 ) -> Result<(), Problem> {

@@ -15,13 +15,13 @@ use wire::ip::port::DISCARD;
 use wire::ip::{Ports, Protocol};
 use wire::{MacAddress, ipv4, udp};
 
-use super::drive::conclude;
+use super::arguments::Pktgen;
 use super::live::Live;
-use super::place::Place;
 use super::problem::Problem;
 use super::report::{Report, Row};
 use super::session::{self, Order, Session};
-use crate::cli::vm::Pktgen;
+use super::traffic::conclude;
+use super::work_dir::WorkDir;
 
 /// After the generator's end, so long without a frame is the end.
 const SILENCE: Duration = Duration::from_secs(1);
@@ -32,7 +32,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// Boots, counts and judges.
 pub fn run(
     arguments: &Pktgen,
-    place: &Place,
+    place: &WorkDir,
     report: &mut Report,
     stop: &Arc<AtomicBool>,
 ) -> Result<(), Problem> {

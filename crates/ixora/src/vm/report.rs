@@ -8,9 +8,9 @@ use lab::rig::load::Seen;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::arguments::Speed;
 use super::problem::Problem;
 use crate::Failure;
-use crate::cli::vm::Speed;
 
 /// Findings of the linter that people see.
 const SHOWN: usize = 5;

@@ -13,13 +13,13 @@ use lab::rig::line::Line;
 use lab::rig::{Cables, Machine, Rig};
 use serde_json::Value;
 
+use super::arguments;
 use super::live::Live;
-use super::place::Place;
 use super::problem::Problem;
-use crate::cli;
+use super::work_dir::WorkDir;
 
 /// How long a listener listens before it looks about.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How long the program may take to end once it was asked to.
 const FAREWELL: Duration = Duration::from_secs(30);
 /// Lines of the console that stand below an error.
@@ -112,8 +112,8 @@ impl Session {
     /// Boots a machine and waits until its program is at work.
     pub fn start(
         guest: &Guest,
-        place: &Place,
-        options: &cli::vm::Machine,
+        place: &WorkDir,
+        options: &arguments::Machine,
         order: Order<'_>,
         mut live: Live,
         stop: &Arc<AtomicBool>,
@@ -184,7 +184,7 @@ impl Session {
         if Instant::now() > self.deadline {
             return Err(Problem::new("the machine's time was over").fix("give it more with --timeout"));
         }
-        let message = match self.machine.hear(LOOK) {
+        let message = match self.machine.hear(POLL_INTERVAL) {
             Report::Nothing => return Ok(None),
             Report::Gone => return Err(Problem::new("the machine ended before its program did")),
             Report::Message(message) => message,
@@ -268,7 +268,7 @@ impl Session {
 }
 
 /// The NICs in words.
-pub fn describe(options: &cli::vm::Machine, cables: Cables<'_>) -> String {
+pub fn describe(options: &arguments::Machine, cables: Cables<'_>) -> String {
     let nics = match cables {
         Cables::Lines([_]) => "one NIC".to_owned(),
         Cables::Lines(lines) => format!("{} NICs", lines.len()),
@@ -279,12 +279,12 @@ pub fn describe(options: &cli::vm::Machine, cables: Cables<'_>) -> String {
 }
 
 /// Lines to the host, one for each name.
-pub fn lines(place: &Place, names: &[&str]) -> Result<Vec<Line>, Problem> {
+pub fn lines(place: &WorkDir, names: &[&str]) -> Result<Vec<Line>, Problem> {
     names.iter().map(|name| Ok(Line::new(place.path(), name)?)).collect()
 }
 
 /// Where the console of a session is, for the reader.
-pub fn console(place: &Place) -> PathBuf {
+pub fn console(place: &WorkDir) -> PathBuf {
     place.path().join("console.log")
 }
 

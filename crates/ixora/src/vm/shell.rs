@@ -11,19 +11,19 @@ use lab::rig::Cables;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use super::arguments::Shell;
 use super::live::Live;
-use super::place::Place;
 use super::problem::Problem;
 use super::session::{self, Order, Session};
+use super::work_dir::WorkDir;
 use crate::Failure;
-use crate::cli::vm::Shell;
 use crate::terminal::Raw;
 
 /// Ctrl-], as telnet(1) has it.
 const ESCAPE: u8 = 0x1D;
 
 /// How often a signal is looked for.
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
 const GREETING: &str = "\
 root's shell in the machine; its NICs $A and $B are ready for the driver, and on
@@ -37,7 +37,7 @@ pub fn run(arguments: &Shell, stop: &Arc<AtomicBool>) -> Result<(), Failure> {
     let options = arguments.machine();
     let mut live = Live::new(false);
     let work = || -> Result<(), Problem> {
-        let place = Place::new(&options)?;
+        let place = WorkDir::new(&options)?;
         let guest = session::fetch(&mut live)?;
         let order = Order { app: "shell", words: Vec::new(), file: None, cables: Cables::Pair };
         let mut session = Session::start(&guest, &place, &options, order, live, stop)?;
@@ -62,7 +62,7 @@ fn join(mut stream: UnixStream, stop: &AtomicBool) -> std::io::Result<()> {
         if listening {
             fds.push(PollFd::new(&input, PollFlags::IN));
         }
-        match poll(&mut fds, Some(&LOOK)) {
+        match poll(&mut fds, Some(&POLL_INTERVAL)) {
             Err(Errno::INTR) => continue,
             ready => ready?,
         };

@@ -1,5 +1,5 @@
 //! System calls that another process makes because we make it (ptrace(2)): what
-//! whoever took it over could do, without a door in the program for it.
+//! whoever took it over could do, without a hook in the program for it.
 //!
 //! Its thread is stopped, led to a `syscall` instruction with the registers
 //! set, stepped over it, and put back where it was. x86-64 only.

@@ -31,7 +31,7 @@ fn the_driver_tells_what_it_does() {
         "filter: address 02:00:00:00:00:05 added",
         "filter: address 02:00:00:00:00:05 removed",
         "receive queue 0: taken back",
-        "left: quiet and reset, no bus master",
+        "left: quiesced and reset, no bus master",
     ] {
         assert!(done.stderr.contains(step), "{step}: {done:#?}");
     }

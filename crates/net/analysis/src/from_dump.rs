@@ -4,8 +4,8 @@ use graph::class::{
     Handlers, Headers, NOT_TAKEN_OVER, SystemUse, action, both, keyword, mandatory, positional, read, write,
 };
 use graph::element::Account;
-use graph::signal::Kind;
-use graph::value::{Names, Scope, Span, Value};
+use graph::signal::SignalKind;
+use graph::value::{Span, Value, parse_alone};
 use graph::{Class, Cx, Element, Notice, Ran, TaskId, TimerId};
 use interface::pcap::{Reader, Record};
 use memory::annotation::Header;
@@ -81,8 +81,7 @@ const HANDLERS: Handlers<FromDump> = Handlers(&[
 
 /// What is written to a handler.
 fn parsed<T: Value>(value: &str) -> Result<T, String> {
-    let names = Names::default();
-    T::parse(&graph::lang::args::uncomment(value), &Scope { element: "", names: &names })
+    parse_alone(&graph::lang::args::uncomment(value))
 }
 
 pub static CLASS: Class = Class {
@@ -270,7 +269,7 @@ impl FromDump {
         self.timed = true;
     }
 
-    /// The next packet of the file that is wanted. Others have a turn before a long stretch
+    /// The next packet of the file that is wanted. Others have a turn before a long part
     /// of packets that are not is passed over.
     fn read_one(&mut self, cx: &mut Cx<'_>) -> Option<Packet> {
         let mut reader = self.reader.take()?;
@@ -468,7 +467,7 @@ impl Element for FromDump {
         self.wake(cx);
     }
 
-    fn notice(&self, kind: Kind, _: usize) -> Notice {
+    fn notice(&self, kind: SignalKind, _: usize) -> Notice {
         self.output.notice(kind)
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use graph::class::{Handlers, action, ask, both, keyword, mandatory, positional, read};
-use graph::value::{Names, Scope, Value};
+use graph::value::parse_alone;
 use graph::{Action, Class, Cx, Each, Fault, PerPacket};
 use memory::Packet;
 use port::Reason;
@@ -33,8 +33,7 @@ pub static CHECK: Class = Class {
             "numbers are below this",
             |check| check.seen.len().to_string(),
             |check, _, value| {
-                let scope = Scope { element: "", names: &Names::default() };
-                check.seen.resize(bounded(usize::parse(value, &scope)?)?, 0);
+                check.seen.resize(bounded(parse_alone(value)?)?, 0);
                 Ok(())
             },
         ),
@@ -57,7 +56,7 @@ pub static CHECK: Class = Class {
         let net = conf.keyword("NET_ORDER")?.unwrap_or(false);
         let count = conf.positional("COUNT")?.unwrap_or(0);
         conf.complete()?;
-        Ok(Each::boxed(Check { place: Place { at, net }, seen: vec![0; bounded(count)?] }))
+        Ok(Each::boxed(Check { place: NumberField { at, net }, seen: vec![0; bounded(count)?] }))
     },
     ..Class::BASE
 };
@@ -105,7 +104,7 @@ pub static RECORD: Class = Class {
         let times = Arc::new(times);
         setup.share(times.clone());
         let at = at.and_then(|at| usize::try_from(at).ok());
-        Ok(Each::boxed(Record { place: at.map(|at| Place { at, net }), times }))
+        Ok(Each::boxed(Record { place: at.map(|at| NumberField { at, net }), times }))
     },
     ..Class::BASE
 };
@@ -185,12 +184,12 @@ fn bounded(count: usize) -> Result<usize, Fault> {
 
 /// Where a number is in packets.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct NumberField {
     at: usize,
     net: bool,
 }
 
-impl Place {
+impl NumberField {
     fn read(self, packet: &Packet) -> Option<u64> {
         let bytes = *packet.get(self.at..)?.first_chunk::<SIZE>()?;
         Some(if self.net { u64::from_be_bytes(bytes) } else { u64::from_le_bytes(bytes) })
@@ -200,7 +199,7 @@ impl Place {
 /// A `CheckNumberPacket` element; [`CHECK`] says what it does.
 #[derive(Debug)]
 pub struct Check {
-    place: Place,
+    place: NumberField,
     seen: Vec<u32>,
 }
 
@@ -241,7 +240,7 @@ impl Times {
 /// A `RecordTimestamp` element; [`RECORD`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Record {
-    place: Option<Place>,
+    place: Option<NumberField>,
     times: Arc<Times>,
 }
 
@@ -336,7 +335,7 @@ impl PerPacket for Diff {
 
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let net = self.times.as_ref().is_some_and(|times| times.net);
-        let number = Place { at: self.at, net }.read(packet);
+        let number = NumberField { at: self.at, net }.read(packet);
         let sampled = |number: &u64| self.times.as_ref().is_some_and(|t| !number.is_multiple_of(t.sample));
         match number {
             Some(number) if sampled(&number) || self.note(cx, number) => Action::ON,

@@ -1,7 +1,7 @@
 //! How packets leave a source whose output is agnostic: pushed by a task of its own while
 //! there is room for them, or pulled by others, who are told when there are some.
 
-use graph::signal::Kind;
+use graph::signal::SignalKind;
 use graph::{Cx, Notice, Signal, Signals, TaskId};
 
 /// What a source has of its output 0, and whom it wakes.
@@ -53,10 +53,7 @@ impl PushOrPull {
     }
 
     /// What the element tells those who wait for its packets.
-    pub(crate) fn notice(&self, kind: Kind) -> Notice {
-        match kind {
-            Kind::Packets => Notice::Signal(self.packets.clone()),
-            Kind::Room => Notice::Continue,
-        }
+    pub(crate) fn notice(&self, kind: SignalKind) -> Notice {
+        self.packets.of_packets(kind)
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use graph::Refused;
-use graph::value::{Ethernet, Names, Scope, Value};
+use graph::value::{Ethernet, parse_alone};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::ethernet;
@@ -33,7 +33,7 @@ impl Contents {
 
 /// A truth that is written to a handler, in any of the forms that configurations have.
 pub(crate) fn truth(value: &str) -> Result<bool, Refused> {
-    bool::parse(value, &Scope { element: "", names: &Names::default() }).map_err(Refused::from)
+    parse_alone::<bool>(value).map_err(Refused::from)
 }
 
 /// A time in seconds, with six digits behind the point, or nine where they matter.

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use graph::class::{Handlers, NOT_TAKEN_OVER, keyword, read};
-use graph::signal::Kind;
+use graph::signal::SignalKind;
 use graph::{Class, Cx, Element, Notice, Signal, Signals};
 use memory::{Batch, Packet};
 
@@ -147,10 +147,10 @@ impl Element for TimeSorted {
         }
     }
 
-    fn notice(&self, kind: Kind, _: usize) -> Notice {
+    fn notice(&self, kind: SignalKind, _: usize) -> Notice {
         match kind {
-            Kind::Packets => Notice::Both(self.kept.clone()),
-            Kind::Room => Notice::Continue,
+            SignalKind::Packets => Notice::Both(self.kept.clone()),
+            SignalKind::Room => Notice::Continue,
         }
     }
 

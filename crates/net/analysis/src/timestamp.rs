@@ -3,7 +3,7 @@
 
 use graph::class::{Handlers, action, both, keyword, positional, read};
 use graph::element::kernel::Kernel;
-use graph::value::{Names, Scope, Span, Value};
+use graph::value::{Span, parse_alone};
 use graph::{Action, Class, Cx, Each, PerPacket, Refused, chain};
 use memory::Packet;
 
@@ -163,8 +163,7 @@ impl PerPacket for Adjust {
 
 /// A time span that is written to a handler.
 pub(super) fn span(value: &str) -> Result<i64, Refused> {
-    let names = Names::default();
-    let span = Span::parse(value, &Scope { element: "", names: &names });
+    let span = parse_alone::<Span>(value);
     span.map(|span| span.0).map_err(|_| Refused::from("expected time"))
 }
 

@@ -43,7 +43,7 @@ pub enum FrameError {
     Version(u8),
     /// The payload is not of rtnetlink.
     #[error("payload {0} is not rtnetlink's: configure zebra with -M dplane_fpm_nl")]
-    Kind(u8),
+    LinkKind(u8),
     /// The length does not even cover the header.
     #[error("a frame of {0} bytes is shorter than its header")]
     Length(u16),
@@ -90,7 +90,7 @@ fn frame(bytes: &[u8]) -> Result<Option<Whole<'_>>, FrameError> {
     match (version, kind) {
         (VERSION, NETLINK) if usize::from(length) >= HEADER => {}
         (VERSION, NETLINK) => return Err(FrameError::Length(length)),
-        (VERSION, _) => return Err(FrameError::Kind(kind)),
+        (VERSION, _) => return Err(FrameError::LinkKind(kind)),
         _ => return Err(FrameError::Version(version)),
     }
     let whole = bytes.split_at_checked(length.into());

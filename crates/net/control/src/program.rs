@@ -10,7 +10,7 @@ use overlay::{Overlay, Owner, Prefix, Target, Tunnel};
 
 use crate::state::{Change, Far, Key, Settings, Value};
 use groups::Groups;
-use place::Place;
+use place::EntryKey;
 
 mod compare;
 mod groups;
@@ -192,7 +192,7 @@ impl Program {
         key: Key,
         wanted: Option<(Owner, &Value)>,
     ) -> overlay::Result<()> {
-        let Some(place) = Place::of(&key) else { return Ok(()) };
+        let Some(place) = EntryKey::of(&key) else { return Ok(()) };
         let vni = place.network();
         let other = self.networks.get(&vni).filter(|settings| !settings.has(&key));
         if let Some(settings) = other {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use graph::clock::{Clock, SIMULATION_START_NS};
 use graph::lang::{self, Flat, Source};
-use graph::{Console, Options, Refused, Registry, Router, Shared};
+use graph::{Console, Options, Refused, Registry, Router, RouterShared};
 
 /// A router and what it printed.
 pub struct Rig {
@@ -16,7 +16,7 @@ pub struct Rig {
 
 /// Ends a router when it is dropped: who panics beside a router that another thread of the
 /// same scope runs would wait for that thread without a limit.
-pub struct EndOnDrop(pub Arc<Shared>);
+pub struct EndOnDrop(pub Arc<RouterShared>);
 
 impl Drop for EndOnDrop {
     fn drop(&mut self) {

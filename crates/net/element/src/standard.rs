@@ -50,7 +50,7 @@ pub use switch::{Hash, StaticSwitch, Switch};
 pub use tee::Tee;
 pub use unstrip::{Pad, Truncate, Unstrip};
 
-use graph::value::{Names, Scope, Value};
+use graph::value::{Value, parse_alone};
 use graph::{Class, Refused};
 
 /// The classes of this folder.
@@ -181,7 +181,7 @@ pub(crate) const ALIASES: &[(&str, &str)] = &[
 
 /// What is written to a handler, as a value of a configuration.
 fn parsed<T: Value>(text: &str) -> Result<T, Refused> {
-    T::parse(text, &Scope { element: "", names: &Names::default() }).map_err(Refused::from)
+    parse_alone(text).map_err(Refused::from)
 }
 
 /// A time span as handlers show it: `500ms`, `2.000000s`.

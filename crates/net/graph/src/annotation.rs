@@ -60,9 +60,9 @@ const NAMES: &[(&str, usize, usize)] = &[
 /// The place of an annotation of `SIZE` bytes, as configurations name it: `PAINT`,
 /// or the number of its first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place<const SIZE: usize>(pub usize);
+pub struct AnnotationOffset<const SIZE: usize>(pub usize);
 
-impl<const SIZE: usize> Value for Place<SIZE> {
+impl<const SIZE: usize> Value for AnnotationOffset<SIZE> {
     fn parse(text: &str, _: &Scope<'_>) -> Result<Self, String> {
         let text = text.trim();
         let named = NAMES.iter().find(|(name, _, size)| *name == text && *size == SIZE);
@@ -70,7 +70,7 @@ impl<const SIZE: usize> Value for Place<SIZE> {
         let at = named.map(|(_, at, _)| *at).or_else(numbered);
         // Any byte may begin an annotation: nothing here minds how it is aligned.
         at.filter(|at| at.checked_add(SIZE).is_some_and(|end| end <= AREA))
-            .map(Place)
+            .map(AnnotationOffset)
             .ok_or_else(|| "expected annotation".into())
     }
 }

@@ -26,10 +26,10 @@ pub enum Pace {
 
 /// A source of time.
 #[derive(Debug)]
-pub struct Clock(Kind);
+pub struct Clock(ClockKind);
 
 #[derive(Debug)]
-enum Kind {
+enum ClockKind {
     /// While it is not paced, time is what `start` has passed behind `start_ns`.
     Real {
         start: Instant,
@@ -66,18 +66,18 @@ impl Clock {
         let start_ns = since_1970.as_nanos() as i64;
         let paced = Mutex::new(Paced { told_ns: start_ns, passed_ns: 0, pace: Pace::Times(1.0) });
         let (start_ns, is_paced) = (AtomicI64::new(start_ns), AtomicBool::new(false));
-        Clock(Kind::Real { start: Instant::now(), start_ns, is_paced, paced })
+        Clock(ClockKind::Real { start: Instant::now(), start_ns, is_paced, paced })
     }
 
     /// Time that begins at `start_ns` and moves only when it is told to.
     pub fn simulated(start_ns: i64) -> Clock {
-        Clock(Kind::Simulated(AtomicI64::new(start_ns)))
+        Clock(ClockKind::Simulated(AtomicI64::new(start_ns)))
     }
 
     /// Nanoseconds since 1970.
     pub fn now_ns(&self) -> i64 {
         match &self.0 {
-            Kind::Real { start, start_ns, is_paced, paced } => {
+            ClockKind::Real { start, start_ns, is_paced, paced } => {
                 let passed_ns = start.elapsed().as_nanos() as i64;
                 // Acquire: with what was written in front of it.
                 match is_paced.load(Ordering::Acquire) {
@@ -86,13 +86,13 @@ impl Clock {
                 }
             }
             // Relaxed: a number of its own, ordered with nothing else.
-            Kind::Simulated(now) => now.fetch_add(1, Ordering::Relaxed),
+            ClockKind::Simulated(now) => now.fetch_add(1, Ordering::Relaxed),
         }
     }
 
     /// Whether time is simulated.
     pub fn is_simulated(&self) -> bool {
-        matches!(self.0, Kind::Simulated(_))
+        matches!(self.0, ClockKind::Simulated(_))
     }
 
     /// Whether time jumps to the next timer where nothing is left to run.
@@ -103,15 +103,15 @@ impl Clock {
     /// How time passes; `None` for simulated time.
     pub fn pace(&self) -> Option<Pace> {
         match &self.0 {
-            Kind::Real { is_paced, .. } if !is_paced.load(Ordering::Acquire) => Some(Pace::Times(1.0)),
-            Kind::Real { paced, .. } => Some(lock(paced).pace),
-            Kind::Simulated(_) => None,
+            ClockKind::Real { is_paced, .. } if !is_paced.load(Ordering::Acquire) => Some(Pace::Times(1.0)),
+            ClockKind::Real { paced, .. } => Some(lock(paced).pace),
+            ClockKind::Simulated(_) => None,
         }
     }
 
     /// Has time pass in another way from now on; `false` for simulated time, which has no pace.
     pub fn set_pace(&self, pace: Pace) -> bool {
-        let Kind::Real { start, start_ns, is_paced, paced } = &self.0 else { return false };
+        let ClockKind::Real { start, start_ns, is_paced, paced } = &self.0 else { return false };
         let mut paced = lock(paced);
         let passed_ns = start.elapsed().as_nanos() as i64;
         let told_ns = paced.now_ns(passed_ns);
@@ -133,10 +133,10 @@ impl Clock {
     /// Moves time that jumps on to `then_ns`, never back.
     pub fn jump_to(&self, then_ns: i64) {
         match &self.0 {
-            Kind::Simulated(now) => {
+            ClockKind::Simulated(now) => {
                 now.fetch_max(then_ns, Ordering::Relaxed);
             }
-            Kind::Real { start, paced, .. } => {
+            ClockKind::Real { start, paced, .. } => {
                 let mut paced = lock(paced);
                 let passed_ns = start.elapsed().as_nanos() as i64;
                 let now_ns = paced.now_ns(passed_ns);

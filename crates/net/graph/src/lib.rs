@@ -47,7 +47,7 @@ pub use run::cx::{Cx, LONGEST};
 pub use run::fused;
 pub use run::options::Options;
 pub use run::router::Router;
-pub use run::shared::{Console, Shared};
+pub use run::shared::{Console, RouterShared};
 pub use run::signal::{self, Notice, Signal, Signals};
 pub use run::task::TaskId;
 pub use run::timer::TimerId;

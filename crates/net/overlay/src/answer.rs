@@ -8,7 +8,7 @@ use memory::Packet;
 use wire::ip::{Addresses, Protocol as IpProtocol};
 use wire::{ethernet, icmpv4, icmpv6, ipv4, ipv6};
 
-use crate::hop::look;
+use crate::hop::inspect;
 use crate::network::Layer;
 
 /// Answers of one thread in a second, at most (RFC 4443, section 2.4, and RFC 1812, section
@@ -79,7 +79,7 @@ struct Answer {
 
 /// Whether a packet that is longer than `longest` bytes is due an answer, and which.
 fn due(packet: &Packet, layer: Layer) -> Option<Answer> {
-    let inner = look(packet, layer)?;
+    let inner = inspect(packet, layer)?;
     let link_len = usize::from(inner.network_offset?);
     let bytes = packet.get(link_len..)?;
     if layer == Layer::Ethernet && ethernet::Header::of(packet)?.dst().is_multicast() {

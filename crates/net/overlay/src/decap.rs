@@ -13,7 +13,7 @@ use wire::{checksum, ecn, ipv4, ipv6, udp};
 use crate::arrival::{Outer, check_outer, check_udp, network_offset, outer, sum};
 use crate::drops::Drops;
 use crate::end::{End, Local, LocalView};
-use crate::hop::look_unhashed;
+use crate::hop::inspect_unhashed;
 use crate::learn::Observation;
 use crate::network::Layer;
 use crate::protocol::{Carrier, PROTOCOLS, Payload, Recognized, Refusal, candidates, recognize_segments};
@@ -350,7 +350,7 @@ fn carry_congestion(packet: &mut Packet, inner: usize, outer: u8, layer: Layer) 
 #[inline(never)]
 fn carry_met_congestion(packet: &mut Packet, inner: usize, outer: u8, layer: Layer) -> Result<(), Refusal> {
     let Some(bytes) = packet.get_mut(inner..) else { return Ok(()) };
-    let Some(known) = look_unhashed(bytes, layer) else { return Ok(()) };
+    let Some(known) = inspect_unhashed(bytes, layer) else { return Ok(()) };
     let Some(at) = known.network_offset else { return Ok(()) }; // no IP, and nobody to tell
     let class =
         ecn::decapsulate(known.traffic_class, outer).ok_or(Refusal::Drop(Reason::OverlayCongestion))?;

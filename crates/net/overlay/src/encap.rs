@@ -15,7 +15,7 @@ use crate::answer::{self, Answers, Limit};
 use crate::count::{Counting, OwnCounts};
 use crate::drops::Drops;
 use crate::group::Members;
-use crate::hop::{Hop, Ready, State, look};
+use crate::hop::{Hop, Ready, State, inspect};
 use crate::network::{Layer, Match, Network, Unknown};
 use crate::routes::{self, Routing};
 use crate::table::{Published, flood_key, network_key};
@@ -399,7 +399,7 @@ fn put_in_unfinished(
         _ => return Err(Reason::OverlayOffload),
     };
     // A tag moved what is known of the packet.
-    let inner = look(packet, ready.layer).ok_or(Reason::OverlayNoIp)?;
+    let inner = inspect(packet, ready.layer).ok_or(Reason::OverlayNoIp)?;
     put_in(ready, packet, &inner, number)?;
     packet.set_tx_offload(left);
     Ok(())
@@ -410,7 +410,7 @@ fn put_in_unfinished(
 /// with more in their headers than lengths are refused.
 fn put_in_long(ready: &Ready, packet: &mut Packet, number: u32) -> Result<(), Reason> {
     let asked = packet.tx_offload();
-    let inner = look(packet, ready.layer).ok_or(Reason::OverlayNoIp)?;
+    let inner = inspect(packet, ready.layer).ok_or(Reason::OverlayNoIp)?;
     let l2_len = u8::try_from(ready.header_len(&inner) + usize::from(asked.l2_len));
     let l2_len = l2_len.map_err(|_| Reason::OverlayOffload)?;
     ready.encapsulate_long(packet, &inner, number)?;
@@ -449,7 +449,7 @@ fn set_service_ttl(packet: &mut [u8], ttl: u8) {
 #[inline(always)]
 fn way<'a>(hop: &'a Hop, packet: &[u8], settings: &Network) -> Result<(&'a Ready, Inner), Reason> {
     let (ready, inner) = match &hop.state {
-        State::Ready(ready) => (ready, ready.look(packet, settings.layer).ok_or(Reason::OverlayNoIp)?),
+        State::Ready(ready) => (ready, ready.inspect(packet, settings.layer).ok_or(Reason::OverlayNoIp)?),
         State::Group(members) => way_of_group(members, packet, settings)?,
         State::Closed(reason) => return Err(*reason),
     };
@@ -466,7 +466,7 @@ fn way_of_group<'a>(
     packet: &[u8],
     settings: &Network,
 ) -> Result<(&'a Ready, Inner), Reason> {
-    let inner = look(packet, settings.layer).ok_or(Reason::OverlayNoIp)?;
+    let inner = inspect(packet, settings.layer).ok_or(Reason::OverlayNoIp)?;
     match &members.of(inner.hash).ok_or(Reason::OverlayBadTunnel)?.state {
         State::Ready(ready) => Ok((ready, inner)),
         State::Closed(reason) => Err(*reason),

@@ -151,12 +151,12 @@ impl Ready {
         })
     }
 
-    /// What these headers have to know of a packet; `None` as of [`look`].
+    /// What these headers have to know of a packet; `None` as of [`inspect`].
     #[inline(always)]
-    pub(crate) fn look(&self, packet: &[u8], layer: Layer) -> Option<Inner> {
+    pub(crate) fn inspect(&self, packet: &[u8], layer: Layer) -> Option<Inner> {
         match self.tells_flow {
-            true => look(packet, layer),
-            false => look_unhashed(packet, layer),
+            true => inspect(packet, layer),
+            false => inspect_unhashed(packet, layer),
         }
     }
 
@@ -307,27 +307,27 @@ fn checksum_from(packet: &Packet, at: usize) -> u16 {
 
 /// What is known of a packet of this layer; `None` for one that its network does not have.
 #[inline]
-pub(crate) fn look(packet: &[u8], layer: Layer) -> Option<Inner> {
+pub(crate) fn inspect(packet: &[u8], layer: Layer) -> Option<Inner> {
     match layer {
         Layer::Ethernet => Some(Inner::of_frame(packet)),
         Layer::Ip => Some(Inner::of_packet(packet)).filter(|inner| inner.network_offset.is_some()),
-        Layer::Service => Some(look_behind_service(packet)),
+        Layer::Service => Some(inspect_behind_service(packet)),
     }
 }
 
-/// As [`look`], without the flow's number.
+/// As [`inspect`], without the flow's number.
 #[inline]
-pub(crate) fn look_unhashed(packet: &[u8], layer: Layer) -> Option<Inner> {
+pub(crate) fn inspect_unhashed(packet: &[u8], layer: Layer) -> Option<Inner> {
     match layer {
         Layer::Ethernet => Some(Inner::of_frame_unhashed(packet)),
         Layer::Ip => Some(Inner::of_packet_unhashed(packet)).filter(|inner| inner.network_offset.is_some()),
-        Layer::Service => Some(look_behind_service(packet)),
+        Layer::Service => Some(inspect_behind_service(packet)),
     }
 }
 
 /// The packet behind a network service header, by which its flow is known.
 #[inline(never)]
-fn look_behind_service(packet: &[u8]) -> Inner {
+fn inspect_behind_service(packet: &[u8]) -> Inner {
     let Ok(service) = nsh::Packet::new_checked(packet) else { return Inner::default() };
     let inner = match service.next_protocol() {
         nsh::next_protocol::ETHERNET => Inner::of_frame(service.payload()),

@@ -14,7 +14,7 @@ use crate::table::Overlay;
 use crate::tunnel::Tunnel;
 
 /// Notes that a receiver keeps at most.
-const MAX_NOTES: usize = 1024;
+const MAX_OBSERVATIONS: usize = 1024;
 /// Places of what was noted since notes were taken last, so that each station is noted once.
 const OBSERVED: usize = 4096;
 
@@ -31,7 +31,7 @@ pub struct Observation {
 
 /// What a receiver observed since it was asked last.
 #[derive(Debug, Clone)]
-pub(crate) struct Notes {
+pub(crate) struct Observations {
     notes: Vec<Observation>,
     /// A note in the place of its hash, so that it is not made again at once.
     observed: Vec<Option<Observation>>,
@@ -39,13 +39,13 @@ pub(crate) struct Notes {
     pub(crate) lost: u64,
 }
 
-impl Default for Notes {
-    fn default() -> Notes {
-        Notes { notes: Vec::with_capacity(MAX_NOTES), observed: vec![None; OBSERVED], lost: 0 }
+impl Default for Observations {
+    fn default() -> Observations {
+        Observations { notes: Vec::with_capacity(MAX_OBSERVATIONS), observed: vec![None; OBSERVED], lost: 0 }
     }
 }
 
-impl Notes {
+impl Observations {
     /// Notes the sender of a frame, unless it is a group or nobody.
     #[inline]
     pub(crate) fn hear(&mut self, network: u32, remote: IpAddr, frame: &[u8]) {
@@ -61,7 +61,7 @@ impl Notes {
         if *place == Some(note) {
             return;
         }
-        if self.notes.len() == MAX_NOTES {
+        if self.notes.len() == MAX_OBSERVATIONS {
             self.lost += 1;
             return;
         }
@@ -106,7 +106,7 @@ pub struct LearningCounts {
 
 /// A learned entry between those heard of before and after it.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct LearnedEntry {
     station: u64,
     remote: IpAddr,
     observed: Duration,
@@ -119,7 +119,7 @@ struct Place {
 pub(crate) struct Learned {
     settings: Learning,
     counts: LearningCounts,
-    places: Vec<Place>,
+    places: Vec<LearnedEntry>,
     by_station: HashMap<u64, u32>,
     free: Vec<u32>,
     oldest: Option<u32>,
@@ -141,7 +141,7 @@ impl Learned {
 
     /// Takes a place out of the order.
     fn unlink(&mut self, at: u32) {
-        let Place { older, newer, .. } = self.places[at as usize];
+        let LearnedEntry { older, newer, .. } = self.places[at as usize];
         match older {
             Some(older) => self.places[older as usize].newer = newer,
             None => self.oldest = newer,
@@ -172,7 +172,7 @@ impl Learned {
             }
             None => self.free.pop().unwrap_or(self.places.len() as u32),
         };
-        let place = Place { station, remote, observed: now, older: None, newer: None };
+        let place = LearnedEntry { station, remote, observed: now, older: None, newer: None };
         match self.places.get_mut(at as usize) {
             Some(there) => *there = place,
             None => self.places.push(place),

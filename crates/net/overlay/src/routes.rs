@@ -110,9 +110,9 @@ type Readers = (Reader<u32, Hop>, Reader<u128, Hop>);
 
 /// Readers of all networks' prefixes, from which threads take their own.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Shared(Arc<Mutex<HashMap<u32, Readers>>>);
+pub(crate) struct SharedReaders(Arc<Mutex<HashMap<u32, Readers>>>);
 
-impl Shared {
+impl SharedReaders {
     fn all(&self) -> MutexGuard<'_, HashMap<u32, Readers>> {
         // Nothing that is done under the lock can panic half-way.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -130,12 +130,12 @@ impl Shared {
 /// A thread's own readers.
 #[derive(Debug, Clone)]
 pub(crate) struct Routing {
-    shared: Shared,
+    shared: SharedReaders,
     own: HashMap<u32, Readers>,
 }
 
 impl Routing {
-    pub(crate) fn new(shared: Shared) -> Routing {
+    pub(crate) fn new(shared: SharedReaders) -> Routing {
         Routing { shared, own: HashMap::new() }
     }
 

@@ -16,7 +16,7 @@ use port::Reason;
 use wire::ethernet;
 
 use crate::error::{Error, Result};
-use crate::learn::Notes;
+use crate::learn::Observations;
 use crate::network::Layer;
 use crate::protocol::Refusal;
 use crate::table::{Overlay, network_key};
@@ -70,12 +70,12 @@ impl Watch {
 #[derive(Debug, Clone)]
 pub(crate) struct Watcher {
     segments: Reader<Exact, Segment>,
-    pub(crate) notes: Notes,
+    pub(crate) notes: Observations,
 }
 
 impl Watcher {
     pub(crate) fn new(segments: Reader<Exact, Segment>) -> Watcher {
-        Watcher { segments, notes: Notes::default() }
+        Watcher { segments, notes: Observations::default() }
     }
 
     /// Looks at a frame that came out of a tunnel of this far end: whether it may go on.

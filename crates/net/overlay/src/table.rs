@@ -18,7 +18,7 @@ use crate::hop::{Hop, TunnelId};
 use crate::learn::Learned;
 use crate::network::{Layer, Match, Network};
 use crate::owner::{Owner, Target};
-use crate::routes::{Routes, Routing, Shared};
+use crate::routes::{Routes, Routing, SharedReaders};
 use crate::segment::{Segment, Watcher};
 use crate::tunnel::Tunnel;
 use crate::tunnels::{Tunnels, Use};
@@ -63,7 +63,7 @@ pub struct Overlay {
     pub(crate) routed: BTreeMap<u32, Routes>,
     births: u32,
     pub(crate) learned: BTreeMap<u32, Learned>,
-    pub(crate) shared: Shared,
+    pub(crate) shared: SharedReaders,
     pub(crate) usages: Usages,
     /// Flood lists: a network, and the place in its list.
     pub(crate) floods: Rib<Exact, Hop>,
@@ -97,7 +97,7 @@ impl Overlay {
             routed: BTreeMap::new(),
             births: 0,
             learned: BTreeMap::new(),
-            shared: Shared::default(),
+            shared: SharedReaders::default(),
             usages: Usages::default(),
             floods: Rib::with_limit(MAX_FLOODS),
             tunnels: Tunnels::default(),

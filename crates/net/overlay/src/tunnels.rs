@@ -11,7 +11,7 @@ use crate::hop::{Hop, Ready, State, TunnelId};
 use crate::network::Layer;
 use crate::owner::{Owner, Target};
 use crate::tunnel::Tunnel;
-use crate::underlay::{Neighbor, Underlay, Way};
+use crate::underlay::{Neighbor, Underlay, UnderlayPath};
 
 /// A tunnel or a group, for packets of a network, and who asked for it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -23,9 +23,9 @@ pub(crate) struct Use {
 }
 
 #[derive(Debug)]
-enum Kind {
+enum SlotTarget {
     /// A tunnel, and on whom its headers depend as they are now.
-    Tunnel(Way),
+    Tunnel(UnderlayPath),
     /// A group's tunnels, in its order.
     Group(Vec<TunnelId>),
 }
@@ -36,7 +36,7 @@ struct Slot {
     birth: u32,
     /// Entries and groups that lead to it.
     entries: usize,
-    kind: Kind,
+    kind: SlotTarget,
 }
 
 /// By what a far end of a network's tunnels is known.
@@ -95,8 +95,8 @@ impl Tunnels {
 
     fn add(&mut self, used: Use, underlay: &Underlay) -> TunnelId {
         let kind = match &used.target {
-            Target::Tunnel(tunnel) => Kind::Tunnel(underlay.way(tunnel.remote)),
-            Target::Group(number) => Kind::Group(self.acquire_members(*number, &used, underlay)),
+            Target::Tunnel(tunnel) => SlotTarget::Tunnel(underlay.way(tunnel.remote)),
+            Target::Group(number) => SlotTarget::Group(self.acquire_members(*number, &used, underlay)),
         };
         let number = self.free.pop().unwrap_or(self.slots.len() as u32);
         if number as usize == self.slots.len() {
@@ -122,15 +122,15 @@ impl Tunnels {
     }
 
     /// Lets changes find a tunnel or group.
-    fn link(&mut self, id: TunnelId, target: &Target, kind: &Kind) {
+    fn link(&mut self, id: TunnelId, target: &Target, kind: &SlotTarget) {
         match (target, kind) {
-            (Target::Tunnel(tunnel), Kind::Tunnel(way)) => {
+            (Target::Tunnel(tunnel), SlotTarget::Tunnel(way)) => {
                 self.by_remote.entry(tunnel.remote).or_default().insert(id);
                 if let Some(neighbor) = way.neighbor {
                     self.by_neighbor.entry(neighbor).or_default().insert(id);
                 }
             }
-            (Target::Group(number), Kind::Group(members)) => {
+            (Target::Group(number), SlotTarget::Group(members)) => {
                 for member in members {
                     self.by_member.entry(*member).or_default().insert(id);
                 }
@@ -143,15 +143,15 @@ impl Tunnels {
     }
 
     /// Lets changes not find it any more.
-    fn unlink(&mut self, id: TunnelId, target: &Target, kind: &Kind) {
+    fn unlink(&mut self, id: TunnelId, target: &Target, kind: &SlotTarget) {
         match (target, kind) {
-            (Target::Tunnel(tunnel), Kind::Tunnel(way)) => {
+            (Target::Tunnel(tunnel), SlotTarget::Tunnel(way)) => {
                 remove(&mut self.by_remote, &tunnel.remote, id);
                 if let Some(neighbor) = way.neighbor {
                     remove(&mut self.by_neighbor, &neighbor, id);
                 }
             }
-            (Target::Group(number), Kind::Group(members)) => {
+            (Target::Group(number), SlotTarget::Group(members)) => {
                 for member in members {
                     remove(&mut self.by_member, member, id);
                 }
@@ -175,7 +175,7 @@ impl Tunnels {
         self.ids.remove(&used);
         self.unlink(id, &used.target, &kind);
         self.leaving.push((id.number, used.far_end()));
-        if let Kind::Group(members) = kind {
+        if let SlotTarget::Group(members) = kind {
             members.into_iter().for_each(|member| self.release(member));
         }
     }
@@ -213,7 +213,7 @@ impl Tunnels {
         let Some(slot) = self.slots.get_mut(id.number as usize).and_then(Option::as_mut) else {
             return false;
         };
-        let (Target::Tunnel(tunnel), Kind::Tunnel(before)) = (&slot.used.target, &mut slot.kind) else {
+        let (Target::Tunnel(tunnel), SlotTarget::Tunnel(before)) = (&slot.used.target, &mut slot.kind) else {
             return false;
         };
         let way = underlay.way(tunnel.remote);
@@ -258,15 +258,15 @@ impl Tunnels {
         let Some(slot) = self.slots[id.number as usize].as_ref() else { return };
         let used = slot.used.clone();
         // New ones first, so that those in both are not made anew.
-        let members = Kind::Group(self.acquire_members(group, &used, underlay));
+        let members = SlotTarget::Group(self.acquire_members(group, &used, underlay));
         let Some(slot) = self.slots[id.number as usize].as_mut() else { return };
-        let before = std::mem::replace(&mut slot.kind, Kind::Group(Vec::new()));
+        let before = std::mem::replace(&mut slot.kind, SlotTarget::Group(Vec::new()));
         self.unlink(id, &used.target, &before);
         self.link(id, &used.target, &members);
         if let Some(slot) = self.slots[id.number as usize].as_mut() {
             slot.kind = members;
         }
-        if let Kind::Group(before) = before {
+        if let SlotTarget::Group(before) = before {
             before.into_iter().for_each(|member| self.release(member));
         }
     }
@@ -281,13 +281,13 @@ impl Tunnels {
         let slot = self.slots.get(id.number as usize).and_then(Option::as_ref);
         let slot = slot.expect("a number in use has a tunnel");
         let state = match (&slot.used.target, &slot.kind) {
-            (Target::Tunnel(tunnel), Kind::Tunnel(way)) => {
+            (Target::Tunnel(tunnel), SlotTarget::Tunnel(way)) => {
                 match way.link.and_then(|link| Ready::new(id, tunnel, &link, slot.used.layer)) {
                     Ok(ready) => State::Ready(ready),
                     Err(reason) => State::Closed(reason),
                 }
             }
-            (Target::Group(number), Kind::Group(members)) => {
+            (Target::Group(number), SlotTarget::Group(members)) => {
                 let hops = members.iter().map(|member| self.hop(*member)).collect();
                 self.groups
                     .get(number)
@@ -332,8 +332,8 @@ impl Tunnels {
         let is_unresolved = |id: &TunnelId| {
             let slot = self.slots[id.number as usize].as_ref();
             slot.is_some_and(|slot| match &slot.kind {
-                Kind::Tunnel(way) => way.link == Err(port::Reason::OverlayNoNeighbor),
-                Kind::Group(_) => false,
+                SlotTarget::Tunnel(way) => way.link == Err(port::Reason::OverlayNoNeighbor),
+                SlotTarget::Group(_) => false,
             })
         };
         self.by_neighbor

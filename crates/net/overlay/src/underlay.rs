@@ -50,7 +50,7 @@ pub(crate) struct Underlay {
 
 /// The way to a far end: of whom its headers depend, and the link if there is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Way {
+pub(crate) struct UnderlayPath {
     pub(crate) neighbor: Option<Neighbor>,
     pub(crate) link: Result<Link, Reason>,
 }
@@ -87,14 +87,16 @@ impl Underlay {
     }
 
     /// The way to an address.
-    pub(crate) fn way(&self, remote: IpAddr) -> Way {
+    pub(crate) fn way(&self, remote: IpAddr) -> UnderlayPath {
         let route = match remote {
             IpAddr::V4(remote) => self.v4.route(remote.to_bits()).map(|entry| *entry.hop),
             IpAddr::V6(remote) => self.v6.route(remote.to_bits()).map(|entry| *entry.hop),
         };
-        let Some(route) = route else { return Way { neighbor: None, link: Err(Reason::OverlayNoRoute) } };
+        let Some(route) = route else {
+            return UnderlayPath { neighbor: None, link: Err(Reason::OverlayNoRoute) };
+        };
         let neighbor = (route.port, route.gateway.unwrap_or(remote));
-        Way { neighbor: Some(neighbor), link: self.link(neighbor) }
+        UnderlayPath { neighbor: Some(neighbor), link: self.link(neighbor) }
     }
 
     fn link(&self, neighbor: Neighbor) -> Result<Link, Reason> {

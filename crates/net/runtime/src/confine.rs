@@ -1,6 +1,6 @@
 //! What a process gives up once all is open: its user, its capabilities, the
 //! file system and most system calls. Whoever takes it over through a packet or
-//! a device then has the descriptors that are open, and little else. Facts from
+//! a device then has the descriptors that are open, and little else. Sources:
 //! Linux's `seccomp(2)`, `landlock(7)`, `capabilities(7)`; the paper's section 3.6.
 //!
 //! In two steps, because all but the filter of system calls is a thread's own

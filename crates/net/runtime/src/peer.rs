@@ -61,7 +61,7 @@ impl Peers {
     /// has it any more: whose it was cannot be said then.
     pub fn user(&self, peer: SocketAddr, own: SocketAddr) -> Option<u32> {
         let known = self.diag.as_ref().and_then(|diag| ask(diag, peer, own));
-        let known = known.or_else(|| self.lists.iter().find_map(|list| look(list, peer, own)));
+        let known = known.or_else(|| self.lists.iter().find_map(|list| find(list, peer, own)));
         known.filter(|known| known.state != LISTENS && known.inode != 0).map(|known| known.user)
     }
 }
@@ -119,7 +119,7 @@ fn parse(answer: &[u8], ports: &[u8]) -> Option<Known> {
 }
 
 /// Looks for a socket in a list of all.
-fn look(list: &File, peer: SocketAddr, own: SocketAddr) -> Option<Known> {
+fn find(list: &File, peer: SocketAddr, own: SocketAddr) -> Option<Known> {
     let (mut text, mut chunk) = (vec![], vec![0; 64 << 10]);
     while text.len() < MAX_LIST {
         match list.read_at(&mut chunk, text.len() as u64) {

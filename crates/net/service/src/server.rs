@@ -225,7 +225,7 @@ impl<P: Protocol> Server<P> {
         self.clear_place(id);
         self.protocol.open();
         self.connections[id.index()] = Some(Connection::new(id, io.now_ns));
-        self.settle(id, stack, io);
+        self.update(id, stack, io);
     }
 
     /// Makes room for a connection in the place of its name, where nobody is any more.
@@ -263,7 +263,7 @@ impl<P: Protocol> Server<P> {
             // The bytes are copied, and the packet is freed: only they keep the window closed.
             let _ = stack.release(id, 1);
         }
-        self.settle(id, stack, io);
+        self.update(id, stack, io);
     }
 
     /// The other side has so many bytes more of its answers, so that there may be room.
@@ -297,12 +297,12 @@ impl<P: Protocol> Server<P> {
             backlog.take(used);
             connection.backlog = backlog;
         }
-        self.settle(id, stack, io);
+        self.update(id, stack, io);
     }
 
     /// Ends the connection where it is time to, sees to the client's time, and counts what the
     /// connection keeps.
-    fn settle(&mut self, id: Id, stack: &mut Stack, io: &mut Io) {
+    fn update(&mut self, id: Id, stack: &mut Stack, io: &mut Io) {
         let Some(connection) = known(&mut self.connections, id) else { return };
         let is_waiting = !connection.spill.is_empty()
             || self.protocol.is_answering(&connection.session)
@@ -344,7 +344,7 @@ impl<P: Protocol> Server<P> {
     fn peer_finished(&mut self, id: Id, stack: &mut Stack, io: &mut Io) {
         let Some(connection) = known(&mut self.connections, id) else { return };
         connection.is_peer_finished = true;
-        self.settle(id, stack, io);
+        self.update(id, stack, io);
     }
 
     /// The time of a connection is over, or sending is tried again.
@@ -449,7 +449,7 @@ impl<P: Protocol> Service for Server<P> {
         self.clear_place(id);
         connection.id = id;
         self.connections[id.index()] = Some(*connection);
-        self.settle(id, stack, io);
+        self.update(id, stack, io);
     }
 }
 

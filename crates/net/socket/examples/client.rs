@@ -103,7 +103,7 @@ impl Service for Client {
 }
 
 fn main() -> support::Result {
-    let mut place = support::Place::open()?;
+    let mut place = support::ExamplePort::open()?;
     let server: SocketAddr = match (place.peer(), place.arguments.first()) {
         (Some(peer), _) => echo(peer)?,
         (None, Some(server)) => server.parse()?,

@@ -72,7 +72,7 @@ impl Service for Echo {
 }
 
 fn main() -> support::Result {
-    let mut place = support::Place::open()?;
+    let mut place = support::ExamplePort::open()?;
     let node = place.start(&[PORT], Box::new(Echo::default()))?;
     place.finish(node, talk)
 }

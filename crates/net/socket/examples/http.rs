@@ -58,7 +58,7 @@ fn accept(listener: &TcpListener) {
 }
 
 fn main() -> support::Result {
-    let mut place = support::Place::open()?;
+    let mut place = support::ExamplePort::open()?;
     let (network, engine) = socket::network(&[place.own], Limits::default())?;
     let node = place.start(&[], Box::new(engine))?;
     let listener = TcpListener::bind(&network, PORT)?;

@@ -88,7 +88,7 @@ impl Protocol for Store {
 }
 
 fn main() -> support::Result {
-    let mut place = support::Place::open()?;
+    let mut place = support::ExamplePort::open()?;
     let node = place.start(&[PORT], Box::new(Server::new(Store::default(), 16 << 20)))?;
     place.finish(node, talk)
 }

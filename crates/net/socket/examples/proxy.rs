@@ -51,7 +51,7 @@ async fn serve(mut listener: TcpListener, network: &Network, server: SocketAddr)
 }
 
 fn main() -> support::Result {
-    let mut place = support::Place::open()?;
+    let mut place = support::ExamplePort::open()?;
     let server: SocketAddr = match (place.peer(), place.arguments.first()) {
         (Some(peer), _) => upstream(peer)?,
         (None, Some(server)) => server.parse()?,

@@ -81,7 +81,7 @@ fn accept(listener: &TcpListener, config: &Arc<ServerConfig>) {
 }
 
 fn main() -> support::Result {
-    let mut place = support::Place::open()?;
+    let mut place = support::ExamplePort::open()?;
     let (config, certificate) = server()?;
     if let Some(path) = place.arguments.first() {
         std::fs::write(path, &certificate)?;

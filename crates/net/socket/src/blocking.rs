@@ -15,7 +15,7 @@ struct Timeouts {
     write: Option<Duration>,
 }
 
-struct Shared {
+struct SharedStack {
     handle: Handle,
     timeouts: Mutex<Timeouts>,
 }
@@ -25,11 +25,11 @@ struct Shared {
 /// something came that nobody has read, which resets it, as on Linux.
 ///
 /// Bytes that came before a reset are read before the error is told.
-pub struct TcpStream(Arc<Shared>);
+pub struct TcpStream(Arc<SharedStack>);
 
 impl TcpStream {
     fn new(handle: Handle) -> TcpStream {
-        TcpStream(Arc::new(Shared { handle, timeouts: Mutex::default() }))
+        TcpStream(Arc::new(SharedStack { handle, timeouts: Mutex::default() }))
     }
 
     /// Opens a connection, and waits until it is open.

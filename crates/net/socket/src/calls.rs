@@ -103,17 +103,17 @@ impl Calls {
     }
 
     /// A place for a connection, if there is one.
-    pub fn take_place(self: &Arc<Calls>) -> Option<Place> {
+    pub fn take_place(self: &Arc<Calls>) -> Option<ConnectionSlot> {
         let more = |open| (open < self.limit).then_some(open + 1);
         self.open.try_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-        Some(Place(self.clone()))
+        Some(ConnectionSlot(self.clone()))
     }
 }
 
 /// A connection's place among those that there may be, until it is dropped.
-pub(crate) struct Place(pub Arc<Calls>);
+pub(crate) struct ConnectionSlot(pub Arc<Calls>);
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::Relaxed);
     }

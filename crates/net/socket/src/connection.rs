@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use tcp::{Id, Reason};
 
-use crate::calls::{Call, Calls, Place};
+use crate::calls::{Call, Calls, ConnectionSlot};
 
 /// What both sides share of a connection.
 pub(crate) struct Connection {
     state: Mutex<State>,
     /// Something changed for which a thread is blocked.
     changed: Condvar,
-    place: Place,
+    place: ConnectionSlot,
 }
 
 /// The state of a connection.
@@ -171,7 +171,7 @@ impl State {
 struct Worth(bool);
 
 impl Connection {
-    pub fn new(place: Place, state: State) -> Connection {
+    pub fn new(place: ConnectionSlot, state: State) -> Connection {
         Connection { state: Mutex::new(state), changed: Condvar::new(), place }
     }
 

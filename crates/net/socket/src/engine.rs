@@ -150,7 +150,7 @@ impl Engine {
         connection.wake(waiting);
         if is_dropped {
             // Nobody will read it, which the other side is told (RFC 9293, section 3.6.1).
-            self.look(&connection, stack, io);
+            self.serve_handles(&connection, stack, io);
         }
     }
 
@@ -195,7 +195,7 @@ impl Engine {
     }
 
     /// Does what the handles of a connection want.
-    fn look(&mut self, connection: &Arc<Connection>, stack: &mut Stack, io: &mut Io) {
+    fn serve_handles(&mut self, connection: &Arc<Connection>, stack: &mut Stack, io: &mut Io) {
         let mut state = connection.lock();
         let Some(id) = state.id.filter(|_| state.ended.is_none()) else { return };
         if state.is_dropped && !state.received.is_empty() {
@@ -261,7 +261,7 @@ impl Engine {
     /// There may be room.
     fn sent(&mut self, id: Id, stack: &mut Stack, io: &mut Io) {
         if let Some(connection) = self.known(id) {
-            self.look(&connection, stack, io);
+            self.serve_handles(&connection, stack, io);
         }
     }
 
@@ -273,7 +273,7 @@ impl Engine {
             match call {
                 Call::Look(connection) => {
                     connection.lock().take_call();
-                    self.look(&connection, stack, io);
+                    self.serve_handles(&connection, stack, io);
                 }
                 Call::Connect(connection, to) => self.connect(&connection, to, stack, io),
                 Call::Listen(backlog) => {

@@ -30,7 +30,7 @@ impl Default for Limits {
     }
 }
 
-struct Shared {
+struct SharedNetwork {
     calls: Arc<Calls>,
     /// Ports that are listened on.
     ports: Mutex<BTreeSet<u16>>,
@@ -40,7 +40,7 @@ struct Shared {
 /// The network as a host sees it: what connections are opened and accepted by, from any thread
 /// but the stack's own.
 #[derive(Clone)]
-pub struct Network(Arc<Shared>);
+pub struct Network(Arc<SharedNetwork>);
 
 /// A network, and the application of the stack that carries it: one host, of one core, with the
 /// addresses `own`.
@@ -50,7 +50,7 @@ pub struct Network(Arc<Shared>);
 pub fn network(own: &[IpAddr], limits: Limits) -> io::Result<(Network, Engine)> {
     let calls = Arc::new(Calls::new(limits.connections, limits.send_buffer.max(1))?);
     let engine = Engine::new(own, calls.clone());
-    let shared = Shared { calls, ports: Mutex::default(), backlog: limits.backlog };
+    let shared = SharedNetwork { calls, ports: Mutex::default(), backlog: limits.backlog };
     Ok((Network(Arc::new(shared)), engine))
 }
 

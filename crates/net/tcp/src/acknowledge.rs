@@ -3,7 +3,7 @@
 //! and how much may be sent because of it.
 
 use crate::congestion::RateReduction;
-use crate::connection::{Connection, Deadline, Io, NEVER, Recovery, Shared};
+use crate::connection::{Connection, Deadline, Io, NEVER, Recovery, StackShared};
 use crate::event::Event;
 use crate::queue::{NONE, Node, Sent};
 use crate::segment::{Blocks, Segment};
@@ -35,7 +35,7 @@ pub struct Told {
 
 impl Connection {
     /// Takes what an acceptable segment acknowledges.
-    pub fn acknowledge(&mut self, index: u32, segment: &Segment, shared: &mut Shared, io: &mut Io) {
+    pub fn acknowledge(&mut self, index: u32, segment: &Segment, shared: &mut StackShared, io: &mut Io) {
         let flight = self.nxt.since(self.una);
         let was_full = self.is_limited_by_congestion();
         let was_closed = self.send_window == 0;
@@ -90,7 +90,7 @@ impl Connection {
 
     /// Takes the round trip that an acknowledgement told.
     #[inline]
-    pub fn take_round_trip(&mut self, told: &Told, shared: &Shared, now_ns: i64) {
+    pub fn take_round_trip(&mut self, told: &Told, shared: &StackShared, now_ns: i64) {
         if let Some(rtt_ns) = told.rtt_ns {
             self.rtt.measure(rtt_ns, shared.options.min_rto_ns);
             if self.state.is_synchronized() {
@@ -104,7 +104,7 @@ impl Connection {
 
     /// Somebody answers: counts what was acknowledged, and tells the application.
     #[inline]
-    pub fn count_acknowledged(&mut self, index: u32, told: &Told, shared: &mut Shared) {
+    pub fn count_acknowledged(&mut self, index: u32, told: &Told, shared: &mut StackShared) {
         (self.attempts, self.duplicates) = (0, 0);
         self.rtt.doublings = 0;
         if told.acknowledged > 0 {
@@ -129,7 +129,7 @@ impl Connection {
     }
 
     /// Takes what is acknowledged off the queue.
-    fn take_cumulative(&mut self, segment: &Segment, told: &mut Told, shared: &mut Shared, io: &mut Io) {
+    fn take_cumulative(&mut self, segment: &Segment, told: &mut Told, shared: &mut StackShared, io: &mut Io) {
         let ack = segment.acknowledgement;
         if !ack.is_after(self.una) {
             return;
@@ -147,7 +147,7 @@ impl Connection {
         &mut self,
         segment: &Segment,
         told: &mut Told,
-        shared: &mut Shared,
+        shared: &mut StackShared,
         io: &mut Io,
     ) -> bool {
         let ack = segment.acknowledgement;
@@ -195,7 +195,7 @@ impl Connection {
 
     /// Marks what selective acknowledgements tell of, in one walk: strangers choose how many
     /// blocks there are and how far each reaches.
-    fn take_blocks(&mut self, segment: &Segment, told: &mut Told, shared: &mut Shared, now_ns: i64) {
+    fn take_blocks(&mut self, segment: &Segment, told: &mut Told, shared: &mut StackShared, now_ns: i64) {
         let blocks = self.blocks_to_mark(segment, told);
         let ends = blocks.as_slice().iter().map(|(_, end)| *end);
         let Some(last) = ends.reduce(Sequence::max) else { return };
@@ -311,7 +311,7 @@ impl Connection {
 
     /// RACK's step 5: what was sent well before something that has arrived is lost. Sets when
     /// to look again; whether anything new was found.
-    pub fn find_lost(&mut self, shared: &mut Shared, now_ns: i64) -> bool {
+    pub fn find_lost(&mut self, shared: &mut StackShared, now_ns: i64) -> bool {
         self.set(Deadline::Reorder, NEVER);
         if !self.is.has_sack || self.in_flight == 0 {
             return false;
@@ -352,7 +352,7 @@ impl Connection {
         segment: &Segment,
         told: &mut Told,
         has_window_changed: bool,
-        shared: &mut Shared,
+        shared: &mut StackShared,
     ) -> bool {
         if told.is_advance {
             let is_part = self.recovery == Recovery::Fast && self.una.is_before(self.recover);
@@ -371,13 +371,13 @@ impl Connection {
     }
 
     /// Takes the first segment for lost, if it is on its way.
-    fn lose_first(&mut self, shared: &mut Shared) -> bool {
+    fn lose_first(&mut self, shared: &mut StackShared) -> bool {
         let node = shared.nodes.get_mut(self.queue.head).filter(|node| node.sent == Sent::InFlight);
         node.map(|node| lose(node, &mut self.in_flight, &mut self.lost)).is_some()
     }
 
     /// Takes all that is on its way for lost: a timer expired.
-    pub fn lose_all(&mut self, shared: &mut Shared) {
+    pub fn lose_all(&mut self, shared: &mut StackShared) {
         let mut at = self.queue.head;
         while let Some(node) = shared.nodes.get_mut(at) {
             if node.sent == Sent::Not {
@@ -392,7 +392,7 @@ impl Connection {
 
     /// Begins recovery from a loss that acknowledgements told of.
     #[cold]
-    pub fn begin_recovery(&mut self, shared: &mut Shared) {
+    pub fn begin_recovery(&mut self, shared: &mut StackShared) {
         shared.counters.recoveries += 1;
         let flight = self.nxt.since(self.una);
         self.recovery = Recovery::Fast;
@@ -412,7 +412,7 @@ impl Connection {
         was_full: bool,
         is_lost: bool,
         is_probe_lost: bool,
-        shared: &mut Shared,
+        shared: &mut StackShared,
         now_ns: i64,
     ) {
         let segment = self.payload_size();

@@ -1,7 +1,7 @@
 //! What must be so of every connection at any time, in builds with debug assertions: for
 //! tests and for the fuzzer, which look after each step.
 
-use crate::connection::{Connection, Shared, State};
+use crate::connection::{Connection, StackShared, State};
 use crate::queue::{NONE, Sent};
 use crate::stack::Stack;
 
@@ -46,7 +46,7 @@ impl Stack {
 impl Connection {
     /// The queue has all numbers from the first unacknowledged one, in order and once, and the
     /// sums are those of its nodes.
-    fn assert_sent(&self, shared: &Shared) {
+    fn assert_sent(&self, shared: &StackShared) {
         assert!(!self.nxt.is_before(self.una) && !self.end.is_before(self.nxt), "{self:?}");
         let (mut next, mut count, mut unsent) = (self.una, 0, NONE);
         let (mut in_flight, mut lost, mut sacked) = (0, 0, 0);
@@ -72,7 +72,7 @@ impl Connection {
     }
 
     /// What waits is behind what is expected, in the window, in order and without overlaps.
-    fn assert_received(&self, shared: &Shared) {
+    fn assert_received(&self, shared: &StackShared) {
         assert!(!self.receive_edge.is_before(self.receive_next), "{self:?}");
         let (mut next, mut count) = (self.receive_next.plus(1), 0);
         for (_, node) in shared.early.iter(self.early) {

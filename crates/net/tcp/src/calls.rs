@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use memory::Packet;
 
 use crate::choices::Mark;
-use crate::connection::{Connection, Deadline, Io, NEVER, Next, Shared, State};
+use crate::connection::{Connection, Deadline, Io, NEVER, Next, StackShared, State};
 use crate::event::Id;
 use crate::kept::append;
 use crate::key::Key;
@@ -41,13 +41,13 @@ pub enum Refusal {
 
 impl Connection {
     /// Queues a SYN or a FIN.
-    pub fn queue_control(&mut self, shared: &mut Shared, now_ns: i64) {
+    pub fn queue_control(&mut self, shared: &mut StackShared, now_ns: i64) {
         self.queue_node(Node::to_send(None, self.end), shared, now_ns);
     }
 
     /// Copies a packet into the last one of the queue, if that has not been sent and both are
     /// no more than a segment; whether it did.
-    fn extend_last(&mut self, packet: &Packet, shared: &mut Shared) -> bool {
+    fn extend_last(&mut self, packet: &Packet, shared: &mut StackShared) -> bool {
         let size = self.payload_size() as usize;
         let last = shared.nodes.get_mut(self.queue.tail);
         let last = last.filter(|last| last.sent == Sent::Not && !last.is_record_end);
@@ -60,7 +60,7 @@ impl Connection {
         is_joined
     }
 
-    fn queue_node(&mut self, node: Node, shared: &mut Shared, now_ns: i64) {
+    fn queue_node(&mut self, node: Node, shared: &mut StackShared, now_ns: i64) {
         self.end = self.end.plus(node.len());
         let at = shared.nodes.push_back(&mut self.queue, node);
         if self.unsent == NONE {
@@ -74,7 +74,7 @@ impl Connection {
 
 impl Stack {
     /// A connection that the application may speak of, and what all share.
-    pub(crate) fn known(&mut self, id: Id) -> Result<(&mut Connection, &mut Shared), Refusal> {
+    pub(crate) fn known(&mut self, id: Id) -> Result<(&mut Connection, &mut StackShared), Refusal> {
         let connection = self.connections.get_mut(id.index).filter(|it| it.generation == id.generation);
         let connection = connection.filter(|it| it.state != State::TimeWait).ok_or(Refusal::Gone)?;
         Ok((connection, &mut self.shared))
@@ -249,7 +249,7 @@ impl Stack {
         let (connection, shared) = self.known(id)?;
         connection.consume(bytes as u32, shared);
         if connection.is.owes_ack && !connection.is.is_ready {
-            self.settle(id.index, Next::Keep, io);
+            self.follow_up(id.index, Next::Keep, io);
         }
         Ok(())
     }
@@ -330,7 +330,7 @@ impl Stack {
     /// [`Refusal::Gone`].
     pub fn set_nagle(&mut self, id: Id, is_on: bool, io: &mut Io) -> Result<(), Refusal> {
         self.known(id)?.0.is.has_nagle = is_on;
-        self.settle(id.index, Next::Keep, io);
+        self.follow_up(id.index, Next::Keep, io);
         Ok(())
     }
 
@@ -340,7 +340,7 @@ impl Stack {
     /// [`Refusal::Gone`].
     pub fn set_timer(&mut self, id: Id, at_ns: Option<i64>, io: &mut Io) -> Result<(), Refusal> {
         self.known(id)?.0.set(Deadline::Application, at_ns.unwrap_or(NEVER));
-        self.settle(id.index, Next::Keep, io);
+        self.follow_up(id.index, Next::Keep, io);
         Ok(())
     }
 }

@@ -110,7 +110,7 @@ impl Stack {
         if let Some(size) = choices.max_segment.filter(|_| !connection.state.is_synchronized()) {
             connection.limit_segment(size);
         }
-        self.settle(id.index, Next::Keep, io);
+        self.follow_up(id.index, Next::Keep, io);
         Ok(())
     }
 
@@ -124,7 +124,7 @@ impl Stack {
         connection.quick = if is_quick { QUICK } else { 0 };
         connection.is.is_interactive = !is_quick;
         connection.is.owes_ack |= is_quick && connection.deadlines[Deadline::Acknowledge as usize] != NEVER;
-        self.settle(id.index, Next::Keep, io);
+        self.follow_up(id.index, Next::Keep, io);
         Ok(())
     }
 
@@ -136,7 +136,7 @@ impl Stack {
         let (connection, _) = self.known(id)?;
         connection.is.waits_for_more = false;
         connection.is.is_pushing = connection.unsent != crate::queue::NONE;
-        self.settle(id.index, Next::Keep, io);
+        self.follow_up(id.index, Next::Keep, io);
         Ok(())
     }
 

@@ -64,10 +64,10 @@ pub(crate) struct Network {
 
 /// The addresses of a host that is told them.
 #[derive(Debug, Clone)]
-pub struct Configuration(Arc<Shared>);
+pub struct Configuration(Arc<SharedConfiguration>);
 
 #[derive(Debug)]
-struct Shared {
+struct SharedConfiguration {
     /// Another number after each change of what the host has. `Release` and `Acquire` have a
     /// core that sees it find the change behind the lock.
     version: AtomicU64,
@@ -95,7 +95,7 @@ impl Configuration {
         let dhcp = sources.dhcp.then(|| dhcp::Client::new(fixed.mac, key, now_ns));
         let autoconf = sources.advertisements.then(|| autoconf::Client::new(fixed.mac, now_ns));
         let network = Network::new(&fixed, None, None, now_ns);
-        Configuration(Arc::new(Shared {
+        Configuration(Arc::new(SharedConfiguration {
             version: AtomicU64::new(1),
             due_ns: AtomicI64::new(now_ns),
             is_probing: AtomicBool::new(false),

@@ -251,7 +251,7 @@ const _: () = assert!(std::mem::offset_of!(Connection, reduction) == HOT_LINES *
 
 /// What all connections of a stack share.
 #[derive(Debug)]
-pub struct Shared {
+pub struct StackShared {
     /// The stack's options.
     pub options: Options,
     /// The nodes of what is sent.
@@ -444,7 +444,7 @@ impl Connection {
     }
 
     /// Both SYNs have been acknowledged.
-    pub fn establish(&mut self, index: u32, shared: &mut Shared, io: &Io) {
+    pub fn establish(&mut self, index: u32, shared: &mut StackShared, io: &Io) {
         self.state = State::Established;
         if self.is.is_finished {
             self.end_side();
@@ -485,7 +485,7 @@ impl Connection {
     }
 
     /// Lets go of all packets.
-    pub fn clear(&mut self, shared: &mut Shared, pool: &mut Pool) {
+    pub fn clear(&mut self, shared: &mut StackShared, pool: &mut Pool) {
         shared.nodes.clear(&mut self.queue, pool);
         shared.early.clear(&mut self.early, pool);
         shared.unconsumed -= std::mem::take(&mut self.unconsumed_packets);

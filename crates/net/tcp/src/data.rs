@@ -4,7 +4,7 @@
 use memory::Packet;
 use port::Reason;
 
-use crate::connection::{Connection, Deadline, Io, MaybePacket, NEVER, Shared};
+use crate::connection::{Connection, Deadline, Io, MaybePacket, NEVER, StackShared};
 use crate::event::Event;
 use crate::kept::append;
 use crate::queue::{NONE, Node};
@@ -19,7 +19,7 @@ impl Connection {
         index: u32,
         segment: &Segment,
         packet: &mut MaybePacket,
-        shared: &mut Shared,
+        shared: &mut StackShared,
         io: &mut Io,
     ) {
         let len = segment.payload.len() as u32;
@@ -52,7 +52,7 @@ impl Connection {
 
     /// Takes bytes in order, of a segment of `len` bytes.
     #[inline]
-    fn take_in_order(&mut self, index: u32, bytes: Packet, len: u32, shared: &mut Shared, io: &mut Io) {
+    fn take_in_order(&mut self, index: u32, bytes: Packet, len: u32, shared: &mut StackShared, io: &mut Io) {
         if !self.has_room_in_order(shared, io.pool) {
             shared.counters.lose(Reason::RxTcpBuffers);
             return io.pool.free(bytes);
@@ -73,7 +73,7 @@ impl Connection {
         index: u32,
         segment: &Segment,
         packet: &mut MaybePacket,
-        shared: &mut Shared,
+        shared: &mut StackShared,
         io: &mut Io,
     ) {
         let (from, count) = (segment.payload.start, segment.payload.len());
@@ -84,7 +84,7 @@ impl Connection {
 
     /// Gives bytes to the application.
     #[inline]
-    fn deliver(&mut self, index: u32, packet: Packet, shared: &mut Shared) {
+    fn deliver(&mut self, index: u32, packet: Packet, shared: &mut StackShared) {
         let len = packet.len() as u32;
         self.receive_next = self.receive_next.plus(len);
         self.count_delivered(len, shared);
@@ -93,7 +93,7 @@ impl Connection {
     }
 
     /// Gives what waited to the application, as far as it is in order now.
-    fn deliver_early(&mut self, index: u32, shared: &mut Shared, io: &mut Io) {
+    fn deliver_early(&mut self, index: u32, shared: &mut StackShared, io: &mut Io) {
         while let Some(node) = shared.early.get(self.early.head) {
             if node.sequence.is_after(self.receive_next) {
                 break;
@@ -110,13 +110,13 @@ impl Connection {
     }
 
     /// What came before its turn waits for some time for what stands in front of it.
-    fn await_gap(&mut self, shared: &Shared, now_ns: i64) {
+    fn await_gap(&mut self, shared: &StackShared, now_ns: i64) {
         let is_any = self.early.len > 0;
         self.set(Deadline::Gap, if is_any { now_ns + shared.options.out_of_order_ns } else { NEVER });
     }
 
     /// Keeps bytes that came before what stands in front of them.
-    fn keep(&mut self, start: Sequence, mut packet: Packet, shared: &mut Shared, io: &mut Io) {
+    fn keep(&mut self, start: Sequence, mut packet: Packet, shared: &mut StackShared, io: &mut Io) {
         let end = start.plus(packet.len() as u32);
         let mut after = NONE;
         // Most come behind all others.
@@ -168,7 +168,7 @@ impl Connection {
     }
 
     /// Removes the packets behind a node whose bytes all come before `end`.
-    fn remove_covered(&mut self, after: u32, end: Sequence, shared: &mut Shared, io: &mut Io) {
+    fn remove_covered(&mut self, after: u32, end: Sequence, shared: &mut StackShared, io: &mut Io) {
         loop {
             let next = shared.early.get(after).map_or(self.early.head, |node| node.next);
             let is_covered = shared.early.get(next).is_some_and(|next| !next.end().is_after(end));
@@ -185,7 +185,7 @@ impl Connection {
     /// Has the acknowledgement of data in order wait for the second segment, or for some time
     /// (RFC 9293, section 3.8.6.3). Which length is a full one to the other side is not known
     /// here: its link may take less than this one, so every segment counts.
-    fn delay_acknowledgement(&mut self, shared: &Shared, now_ns: i64) {
+    fn delay_acknowledgement(&mut self, shared: &StackShared, now_ns: i64) {
         self.unacknowledged = self.unacknowledged.saturating_add(1);
         let is_quick = self.quick > 0 && !self.is.is_interactive;
         if self.unacknowledged >= 2 || is_quick {
@@ -198,7 +198,7 @@ impl Connection {
 
     /// The application has done with so many bytes: the window opens, and the other side is
     /// told when it opens far enough (RFC 9293, section 3.8.6.2.2).
-    pub fn consume(&mut self, bytes: u32, shared: &mut Shared) {
+    pub fn consume(&mut self, bytes: u32, shared: &mut StackShared) {
         self.count_consumed(bytes, shared);
         let told = self.receive_edge.since(self.receive_next);
         let buffer = shared.options.receive_buffer;
@@ -210,7 +210,7 @@ impl Connection {
     }
 
     /// The window to be told, which never goes back and opens by full segments only.
-    pub fn window(&mut self, shared: &Shared, is_syn: bool) -> u16 {
+    pub fn window(&mut self, shared: &StackShared, is_syn: bool) -> u16 {
         let buffer = shared.options.receive_buffer;
         let told = self.receive_edge.since(self.receive_next);
         let room = buffer.saturating_sub(self.unconsumed);
@@ -230,7 +230,7 @@ impl Connection {
 
     /// The blocks of what waits, those first in which something came last (RFC 2018, section
     /// 4), and in front of them what came twice (RFC 2883).
-    pub fn blocks(&mut self, shared: &Shared) -> Blocks {
+    pub fn blocks(&mut self, shared: &StackShared) -> Blocks {
         let mut blocks = Blocks::default();
         if let Some((start, end)) = self.duplicate.take() {
             blocks.push(start, end);

@@ -13,7 +13,7 @@ use siphasher::sip::SipHasher24;
 use wire::tcp_option::{FastOpen, MAX_COOKIE_LEN};
 
 use crate::choices::{FastOpenListener, Listener};
-use crate::connection::{Connection, Io, MaybePacket, Shared, State};
+use crate::connection::{Connection, Io, MaybePacket, StackShared, State};
 use crate::event::{Event, Reason};
 use crate::key::Key;
 use crate::options::SECOND_NS;
@@ -63,7 +63,7 @@ impl Cookie {
 
 /// What becomes of a SYN with regard to fast open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum SynHandling {
     /// It is one like others.
     Usual,
     /// Its data are taken, and the application is told at once.
@@ -79,16 +79,16 @@ pub fn decide(
     segment: &Segment,
     listener: &Listener,
     pending: u32,
-    shared: &mut Shared,
-) -> Verdict {
-    let verdict = match &listener.fast_open {
+    shared: &mut StackShared,
+) -> SynHandling {
+    let handling = match &listener.fast_open {
         Some(chosen) => decide_by(key, segment, chosen, pending, shared),
-        None => Verdict::Usual,
+        None => SynHandling::Usual,
     };
-    if verdict != Verdict::Open && !segment.payload.is_empty() {
+    if handling != SynHandling::Open && !segment.payload.is_empty() {
         shared.counters.lose(Loss::RxTcpSynData);
     }
-    verdict
+    handling
 }
 
 fn decide_by(
@@ -96,23 +96,23 @@ fn decide_by(
     segment: &Segment,
     chosen: &FastOpenListener,
     pending: u32,
-    shared: &mut Shared,
-) -> Verdict {
+    shared: &mut StackShared,
+) -> SynHandling {
     let is_free = !chosen.is_cookie_needed && !segment.payload.is_empty();
     if segment.fast_open.is_none() && !is_free {
-        return Verdict::Usual;
+        return SynHandling::Usual;
     }
     if pending >= chosen.most.min(shared.options.half_open) {
         shared.counters.fast_open_full += 1;
-        return Verdict::Usual;
+        return SynHandling::Usual;
     }
-    let Some(told) = segment.fast_open.filter(|_| !is_free) else { return Verdict::Open };
+    let Some(told) = segment.fast_open.filter(|_| !is_free) else { return SynHandling::Open };
     let given = Cookie::given(key, &chosen.key, told.is_experiment);
     if told.option().cookie == given.option().cookie {
-        return Verdict::Open;
+        return SynHandling::Open;
     }
     shared.counters.fast_open_wrong += u64::from(!told.option().cookie.is_empty());
-    Verdict::Give(given)
+    SynHandling::Give(given)
 }
 
 impl Stack {
@@ -157,7 +157,7 @@ impl Connection {
         index: u32,
         segment: &Segment,
         packet: &mut MaybePacket,
-        shared: &mut Shared,
+        shared: &mut StackShared,
         io: &mut Io,
     ) {
         self.is.is_known = true;

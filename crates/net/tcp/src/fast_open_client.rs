@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use wire::tcp_option::FastOpen;
 
 use crate::calls::Refusal;
-use crate::connection::{Connection, Io, Shared};
+use crate::connection::{Connection, Io, StackShared};
 use crate::event::Id;
 use crate::fast_open::Cookie;
 use crate::options::SECOND_NS;
@@ -119,7 +119,7 @@ impl Stack {
 
 impl Connection {
     /// Counts the data behind the SYN as sent, for they went with it.
-    pub fn advance_with_syn(&mut self, shared: &mut Shared, now_ns: i64) {
+    pub fn advance_with_syn(&mut self, shared: &mut StackShared, now_ns: i64) {
         let at = self.unsent;
         let Some(node) = shared.nodes.get_mut(at).filter(|_| self.syn_data > 0) else { return };
         (node.sent, node.sent_ns) = (Sent::InFlight, now_ns);
@@ -129,7 +129,7 @@ impl Connection {
 
     /// A SYN with data or a cookie, or a request for one, was not answered as it was: that is
     /// remembered of the server.
-    pub fn refuse_fast(&mut self, shared: &mut Shared, now_ns: i64) {
+    pub fn refuse_fast(&mut self, shared: &mut StackShared, now_ns: i64) {
         if !self.is.is_fast_client || self.cookie.is_none() && self.syn_data == 0 {
             return;
         }
@@ -140,7 +140,7 @@ impl Connection {
 
     /// Takes what the answer to the SYN says of fast open. What it does not acknowledge goes out
     /// again at once, which says nothing of congestion (RFC 7413, section 4.1.3).
-    pub fn take_fast_answer(&mut self, segment: &Segment, shared: &mut Shared, now_ns: i64) {
+    pub fn take_fast_answer(&mut self, segment: &Segment, shared: &mut StackShared, now_ns: i64) {
         let first = self.initial.plus(1);
         let told = segment.fast_open.filter(|told| !told.option().cookie.is_empty());
         let is_more = self.syn_data > 0 || self.is.is_syn_resent;

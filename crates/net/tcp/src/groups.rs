@@ -50,7 +50,7 @@ pub enum NotSpread {
 
 /// What the cores of a host share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct HostShared {
     pub mailboxes: Box<[Mailbox]>,
     /// Cores that have not done what they were told last. `Release` and `Acquire` have whoever
     /// sees that all have done it see what they did.
@@ -59,7 +59,7 @@ pub(crate) struct Shared {
 
 /// Which core has which flow group.
 pub struct Groups {
-    shared: Arc<Shared>,
+    shared: Arc<HostShared>,
     table: FlowTable,
     owners: Vec<u16>,
     /// Of each group the core that the port leads it to.
@@ -80,7 +80,7 @@ impl Groups {
     /// When the process has no file descriptors left.
     pub fn new(table: FlowTable, cores: usize, ring: usize) -> io::Result<Groups> {
         let mailboxes = (0..cores).map(|_| Mailbox::new()).collect::<io::Result<_>>()?;
-        let shared = Arc::new(Shared { mailboxes, busy: AtomicUsize::new(0) });
+        let shared = Arc::new(HostShared { mailboxes, busy: AtomicUsize::new(0) });
         let owners = table.queues().to_vec();
         Ok(Groups { led: owners.clone(), owners, table, shared, ring, late: None, under_way: None })
     }

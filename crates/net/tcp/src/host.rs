@@ -232,7 +232,7 @@ impl Host {
         let is_ours = self.responder.addresses.contains(&flow.addresses.dst());
         let to = ethernet::Header::of(&packet).map(|header| header.dst());
         let Some(ip) = packet.get(flow.l3_offset()..flow.l4_offset()) else { return pool.free(packet) };
-        let (is_sound, class) = look(ip, &packet);
+        let (is_sound, class) = check_header(ip, &packet);
         let lost = match () {
             () if to != Some(self.addresses.mac) || !is_ours => Some(&mut self.lost.foreign),
             // RFC 1122, section 4.2.3.10: nobody has these addresses.
@@ -301,7 +301,7 @@ impl Host {
         let flow = Flow::of(packet).ok()?;
         let to = ethernet::Header::of(packet)?.dst();
         let is_ours = to == self.addresses.mac && self.responder.addresses.contains(&flow.addresses.dst());
-        let (is_sound, _) = look(packet.get(flow.l3_offset()..flow.l4_offset())?, packet);
+        let (is_sound, _) = check_header(packet.get(flow.l3_offset()..flow.l4_offset())?, packet);
         TooBig::of(&flow, packet).filter(|_| is_ours && is_sound)
     }
 
@@ -448,7 +448,7 @@ impl Drop for Host {
 }
 
 /// Whether an IP header is sound, and its traffic class.
-fn look(ip: &[u8], packet: &Packet) -> (bool, u8) {
+fn check_header(ip: &[u8], packet: &Packet) -> (bool, u8) {
     match version(ip) {
         4 => {
             let is_sound = match packet.ip_checksum() {

@@ -4,7 +4,7 @@
 use port::Reason as Loss;
 use wire::tcp::Flags;
 
-use crate::connection::{Connection, Deadline, Io, MaybePacket, NEVER, Next, Shared, State};
+use crate::connection::{Connection, Deadline, Io, MaybePacket, NEVER, Next, StackShared, State};
 use crate::event::{Event, Reason};
 use crate::options::{MILLISECOND_NS, SECOND_NS};
 use crate::queue::Sent;
@@ -25,7 +25,7 @@ impl Connection {
         index: u32,
         segment: &Segment,
         packet: &mut MaybePacket,
-        shared: &mut Shared,
+        shared: &mut StackShared,
         io: &mut Io,
     ) -> Next {
         if self.state == State::SynSent {
@@ -67,16 +67,7 @@ impl Connection {
             self.set_window(segment);
             self.establish(index, shared, io);
         }
-        // RFC 5961, section 5.2.
-        let oldest = self.una.plus(self.max_send_window.wrapping_neg());
-        let is_ahead = segment.acknowledgement.is_after(self.nxt);
-        if segment.acknowledgement.is_before(oldest) || is_ahead {
-            // What was never sent is not challenged, as in Linux: nothing that is on its way can
-            // acknowledge it, but for a stranger's.
-            if !is_ahead {
-                self.challenge(shared, io);
-            }
-            shared.counters.lose(Loss::RxTcpAcknowledgement);
+        if self.refuses_acknowledgement(segment, shared, io) {
             return Next::Keep;
         }
         self.heard_ns = io.now_ns;
@@ -86,13 +77,31 @@ impl Connection {
         self.take_rest(index, segment, packet, shared, io)
     }
 
+    /// Whether a segment acknowledges what it cannot, too old or never sent (RFC 5961, section 5.2);
+    /// then it is counted, and challenged where it may be the other side's.
+    #[inline]
+    fn refuses_acknowledgement(&mut self, segment: &Segment, shared: &mut StackShared, io: &mut Io) -> bool {
+        let oldest = self.una.plus(self.max_send_window.wrapping_neg());
+        let is_ahead = segment.acknowledgement.is_after(self.nxt);
+        if !segment.acknowledgement.is_before(oldest) && !is_ahead {
+            return false;
+        }
+        // What was never sent is not challenged, as in Linux: nothing that is on its way can
+        // acknowledge it, but for a stranger's.
+        if !is_ahead {
+            self.challenge(shared, io);
+        }
+        shared.counters.lose(Loss::RxTcpAcknowledgement);
+        true
+    }
+
     /// The states after an acknowledgement, the data and the FIN.
     fn take_rest(
         &mut self,
         index: u32,
         segment: &Segment,
         packet: &mut MaybePacket,
-        shared: &mut Shared,
+        shared: &mut StackShared,
         io: &mut Io,
     ) -> Next {
         if self.is_all_acknowledged() {
@@ -125,7 +134,7 @@ impl Connection {
         index: u32,
         segment: &Segment,
         packet: &mut MaybePacket,
-        shared: &mut Shared,
+        shared: &mut StackShared,
         io: &mut Io,
     ) -> Next {
         let has_ack = segment.has(Flags::ACK);
@@ -207,14 +216,14 @@ impl Connection {
     }
 
     /// Takes a SYN that came again, because the answer was lost or late.
-    fn answer_again(&mut self, shared: &mut Shared) -> Next {
+    fn answer_again(&mut self, shared: &mut StackShared) -> Next {
         self.resend_syn(shared);
         shared.counters.lose(Loss::RxTcpDuplicate);
         Next::Keep
     }
 
     /// Has the SYN sent again at once.
-    pub fn resend_syn(&mut self, shared: &mut Shared) {
+    pub fn resend_syn(&mut self, shared: &mut StackShared) {
         let first = shared.nodes.get_mut(self.queue.head).filter(|node| node.sent == Sent::InFlight);
         if let Some(node) = first {
             node.sent = Sent::Lost;
@@ -241,7 +250,7 @@ impl Connection {
     }
 
     /// Answers a segment that is not acceptable.
-    fn refuse(&mut self, segment: &Segment, loss: Loss, shared: &mut Shared, io: &mut Io) -> Next {
+    fn refuse(&mut self, segment: &Segment, loss: Loss, shared: &mut StackShared, io: &mut Io) -> Next {
         shared.counters.lose(loss);
         if segment.has(Flags::RST) {
             return Next::Keep;
@@ -261,7 +270,7 @@ impl Connection {
 
     /// Acknowledges once more what was sent once more; TIME-WAIT begins anew (RFC 9293,
     /// section 3.10.7.4).
-    fn repeat_acknowledgement(&mut self, shared: &Shared, io: &Io) {
+    fn repeat_acknowledgement(&mut self, shared: &StackShared, io: &Io) {
         self.is.owes_ack = true;
         if self.state == State::TimeWait {
             self.set(Deadline::Idle, io.now_ns + shared.options.time_wait_ns);
@@ -270,7 +279,7 @@ impl Connection {
 
     /// A reset in the window: it counts with the very number that is expected (RFC 5961,
     /// section 3.2), and not in TIME-WAIT (RFC 1337).
-    fn reset(&mut self, segment: &Segment, shared: &mut Shared, io: &mut Io) -> Next {
+    fn reset(&mut self, segment: &Segment, shared: &mut StackShared, io: &mut Io) -> Next {
         if self.state == State::TimeWait {
             shared.counters.lose(Loss::RxTcpControl);
             return Next::Keep;
@@ -288,7 +297,7 @@ impl Connection {
     }
 
     /// Owes an acknowledgement to whoever may be a stranger, if none has been sent for a while.
-    fn challenge(&mut self, shared: &mut Shared, io: &Io) {
+    fn challenge(&mut self, shared: &mut StackShared, io: &Io) {
         if io.now_ns >= self.challenge_ns {
             self.challenge_ns = io.now_ns + CHALLENGE_NS;
             self.is.owes_ack = true;
@@ -320,7 +329,7 @@ impl Connection {
     }
 
     /// Takes the other side's FIN, once all data in front of it have come.
-    fn take_fin(&mut self, index: u32, segment: &Segment, shared: &mut Shared, io: &mut Io) -> Next {
+    fn take_fin(&mut self, index: u32, segment: &Segment, shared: &mut StackShared, io: &mut Io) -> Next {
         let end = segment.data().plus(segment.payload.len() as u32);
         if segment.has(Flags::FIN) && self.is.is_peer_finished {
             self.repeat_acknowledgement(shared, io); // which was lost
@@ -348,7 +357,7 @@ impl Connection {
         Next::Keep
     }
 
-    fn enter_fin_wait_2(&mut self, shared: &Shared, io: &Io) {
+    fn enter_fin_wait_2(&mut self, shared: &StackShared, io: &Io) {
         self.state = State::FinWait2;
         if self.is.is_released {
             self.set(Deadline::Idle, io.now_ns + shared.options.fin_wait_ns);
@@ -357,7 +366,7 @@ impl Connection {
 
     /// Both sides have ended: the application is told, and the place is kept for segments that
     /// are still on their way.
-    fn enter_time_wait(&mut self, index: u32, shared: &mut Shared, io: &mut Io) -> Next {
+    fn enter_time_wait(&mut self, index: u32, shared: &mut StackShared, io: &mut Io) -> Next {
         self.state = State::TimeWait;
         self.deadlines = [NEVER; crate::connection::DEADLINES];
         self.set(Deadline::Idle, io.now_ns + shared.options.time_wait_ns);

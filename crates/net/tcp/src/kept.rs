@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use memory::{Packet, Pool};
 use port::Reason;
 
-use crate::connection::{Connection, Deadline, NEVER, Shared};
+use crate::connection::{Connection, Deadline, NEVER, StackShared};
 use crate::event::{Event, Id};
 use crate::stack::Stack;
 
@@ -50,7 +50,7 @@ impl Ids {
     }
 }
 
-impl Shared {
+impl StackShared {
     fn limit(&self) -> usize {
         self.options.packets as usize / 2
     }
@@ -103,7 +103,7 @@ fn may_share(own: u32, used: usize, limit: usize) -> bool {
 impl Connection {
     /// Whether there is room for a packet that came in order. What came before its turn makes
     /// room for it, for it will be sent again (RFC 2018, section 8).
-    pub fn has_room_in_order(&mut self, shared: &mut Shared, pool: &mut Pool) -> bool {
+    pub fn has_room_in_order(&mut self, shared: &mut StackShared, pool: &mut Pool) -> bool {
         if shared.may_receive(self.unconsumed_packets + self.early.len) {
             return true;
         }
@@ -112,7 +112,7 @@ impl Connection {
     }
 
     /// Whether there is room for a packet that came before its turn.
-    pub fn has_room_early(&self, shared: &Shared) -> bool {
+    pub fn has_room_early(&self, shared: &StackShared) -> bool {
         let (own, limit) = (self.early.len, shared.limit());
         own < shared.options.out_of_order
             && may_keep(own, shared.early.packets(), limit / 2)
@@ -120,7 +120,7 @@ impl Connection {
     }
 
     /// Lets go of what came before its turn.
-    pub fn drop_early(&mut self, loss: Reason, shared: &mut Shared, pool: &mut Pool) {
+    pub fn drop_early(&mut self, loss: Reason, shared: &mut StackShared, pool: &mut Pool) {
         while let Some(packet) = shared.early.pop_front(&mut self.early) {
             shared.counters.lose(loss);
             packet.into_iter().for_each(|packet| pool.free(packet));
@@ -129,7 +129,7 @@ impl Connection {
     }
 
     /// Counts a packet that the application was given.
-    pub fn count_delivered(&mut self, len: u32, shared: &mut Shared) {
+    pub fn count_delivered(&mut self, len: u32, shared: &mut StackShared) {
         self.unconsumed = self.unconsumed.saturating_add(len);
         self.bytes_received += u64::from(len);
         self.unconsumed_packets += 1;
@@ -137,7 +137,7 @@ impl Connection {
     }
 
     /// Counts bytes that the application has consumed, and the same share of the packets.
-    pub fn count_consumed(&mut self, bytes: u32, shared: &mut Shared) {
+    pub fn count_consumed(&mut self, bytes: u32, shared: &mut StackShared) {
         let (before, packets) = (self.unconsumed, self.unconsumed_packets);
         self.unconsumed = before.saturating_sub(bytes);
         self.unconsumed_packets = match self.unconsumed {
@@ -148,7 +148,7 @@ impl Connection {
     }
 
     /// Counts packets that the application has freed before it consumed their bytes.
-    pub fn count_released(&mut self, packets: u32, shared: &mut Shared) {
+    pub fn count_released(&mut self, packets: u32, shared: &mut StackShared) {
         let released = packets.min(self.unconsumed_packets);
         self.unconsumed_packets -= released;
         shared.unconsumed -= released;

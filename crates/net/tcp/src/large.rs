@@ -4,7 +4,7 @@
 
 use memory::Packet;
 
-use crate::connection::{Connection, Io, Shared};
+use crate::connection::{Connection, Io, StackShared};
 use crate::emit;
 use crate::output::May;
 use crate::queue::Sent;
@@ -19,7 +19,7 @@ impl Connection {
     /// Puts the nodes behind the one that `packet` carries into it as well, as far as the
     /// windows let them go, and counts them as sent. Only the last may be less than a full
     /// segment.
-    pub fn extend(&mut self, packet: &mut Packet, first: u32, shared: &mut Shared, io: &mut Io) {
+    pub fn extend(&mut self, packet: &mut Packet, first: u32, shared: &mut StackShared, io: &mut Io) {
         let size = self.payload_size();
         if size < LEAST {
             return;
@@ -45,7 +45,7 @@ impl Connection {
     /// How many segments a packet may have: two packets at least are on their way at a time, so
     /// that acknowledgements keep coming, and none is much longer than what the connection sends
     /// in a millisecond.
-    fn burst(&self, shared: &Shared) -> usize {
+    fn burst(&self, shared: &StackShared) -> usize {
         let Some(least) = shared.options.least_burst else { return usize::MAX };
         let (size, window) = (u64::from(self.payload_size().max(1)), u64::from(self.congestion.window));
         let rtt_ns = self.rtt.smoothed_ns.max(1) as u64;
@@ -58,12 +58,12 @@ impl Connection {
     }
 
     /// Whether what was sent last ended a record.
-    fn ends_record(&self, shared: &Shared) -> bool {
+    fn ends_record(&self, shared: &StackShared) -> bool {
         shared.nodes.get(self.last_new).is_some_and(|node| node.is_record_end)
     }
 
     /// A copy of the next node that may be sent, which counts as sent.
-    fn next_buffer(&mut self, shared: &mut Shared, io: &mut Io) -> Option<Packet> {
+    fn next_buffer(&mut self, shared: &mut StackShared, io: &mut Io) -> Option<Packet> {
         let at = self.unsent;
         self.join(at, self.room(), shared, io);
         // The last one goes with the FIN.

@@ -16,7 +16,7 @@ pub struct Link<A: Address> {
     table: Arc<SyncTable<A>>,
     cache: Cache<A>,
     /// When those that wait are looked at again.
-    look_ns: Option<i64>,
+    wheel_due_ns: Option<i64>,
     /// What the table let go of.
     gone: Vec<Packet>,
     /// Packets that were let go of because nobody answered.
@@ -29,7 +29,15 @@ impl<A: Address> Link<A> {
     /// A host with an Ethernet address and an address; `table` is shared by its cores.
     pub fn new(mac: MacAddress, address: A, table: Arc<SyncTable<A>>) -> Link<A> {
         let resolver = Resolver::new(mac, address);
-        Link { resolver, table, cache: Cache::default(), look_ns: None, gone: Vec::new(), lost: 0, unsent: 0 }
+        Link {
+            resolver,
+            table,
+            cache: Cache::default(),
+            wheel_due_ns: None,
+            gone: Vec::new(),
+            lost: 0,
+            unsent: 0,
+        }
     }
 
     /// Changes the host's address.
@@ -85,7 +93,7 @@ impl<A: Address> Link<A> {
             Held::Waits { ask: false } => {}
             Held::Refused(packet) => self.gone.push(packet),
         }
-        self.look_ns.get_or_insert(now_ns + RETRY_NS);
+        self.wheel_due_ns.get_or_insert(now_ns + RETRY_NS);
         self.let_go(pool);
     }
 
@@ -118,13 +126,13 @@ impl<A: Address> Link<A> {
 
     /// Lets go of packets that waited for too long, and asks again for what others wait for.
     pub fn expire(&mut self, now_ns: i64, pool: &mut Pool, frames: &mut Batch) {
-        if self.look_ns.is_none_or(|look_ns| now_ns < look_ns) {
+        if self.wheel_due_ns.is_none_or(|wheel_due_ns| now_ns < wheel_due_ns) {
             return;
         }
         let mut asked = Vec::new();
         let table = &self.table;
         let waits = table.lock().give_up(now_ns, &mut self.gone, |address, _| asked.push(address));
-        self.look_ns = waits.then_some(now_ns + RETRY_NS);
+        self.wheel_due_ns = waits.then_some(now_ns + RETRY_NS);
         asked.into_iter().for_each(|address| self.ask(address, None, pool, frames));
         self.let_go(pool);
     }
@@ -144,6 +152,6 @@ impl<A: Address> Link<A> {
 
     /// When [`expire`](Link::expire) is due.
     pub fn deadline_ns(&self) -> Option<i64> {
-        self.look_ns
+        self.wheel_due_ns
     }
 }

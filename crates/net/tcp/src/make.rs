@@ -10,14 +10,14 @@ use wire::ip::Addresses;
 use wire::tcp::Flags;
 use wire::tcp_v4::Headers;
 
-use crate::connection::{Connection, Io, Recovery, Shared, State};
+use crate::connection::{Connection, Io, Recovery, StackShared, State};
 use crate::emit::{Header, OptionBytes, Plain};
 use crate::queue::Sent;
 use crate::sequence::Sequence;
 
 impl Connection {
     /// A packet of a node, which counts as sent; `None` when there is no room or no buffer.
-    pub fn build(&mut self, at: u32, shared: &mut Shared, io: &mut Io) -> Option<Packet> {
+    pub fn build(&mut self, at: u32, shared: &mut StackShared, io: &mut Io) -> Option<Packet> {
         if io.out.room() == 0 {
             return None;
         }
@@ -99,7 +99,7 @@ impl Connection {
         sequence: Sequence,
         flags: Flags,
         ecn: u8,
-        shared: &Shared,
+        shared: &StackShared,
         now_ns: i64,
     ) -> Plain {
         let clocks = self.is.has_timestamps.then(|| (self.clock(now_ns), self.peer_clock));
@@ -123,7 +123,7 @@ impl Connection {
         addresses: Addresses,
         sequence: Sequence,
         flags: Flags,
-        shared: &Shared,
+        shared: &StackShared,
         now_ns: i64,
     ) -> Header {
         let is_syn = flags.contains(Flags::SYN);
@@ -152,7 +152,7 @@ impl Connection {
         }
     }
 
-    fn syn_options(&self, flags: Flags, clocks: Option<(u32, u32)>, shared: &Shared) -> OptionBytes {
+    fn syn_options(&self, flags: Flags, clocks: Option<(u32, u32)>, shared: &StackShared) -> OptionBytes {
         let is_answer = flags.contains(Flags::ACK);
         let shift = if is_answer { self.receive_shift } else { shared.options.receive_shift() };
         let scale = self.is.has_scale.then_some(shift);

@@ -120,7 +120,7 @@ impl Stack {
         if is_starved {
             self.starve(id);
         }
-        self.settle(index, Next::Keep, io);
+        self.follow_up(index, Next::Keep, io);
         Ok(id)
     }
 

@@ -3,7 +3,7 @@
 
 use wire::tcp::Flags;
 
-use crate::connection::{Connection, Deadline, Io, NEVER, Recovery, Shared, State};
+use crate::connection::{Connection, Deadline, Io, NEVER, Recovery, StackShared, State};
 use crate::kept::append;
 use crate::queue::{NONE, Node, Sent};
 use crate::sequence::Sequence;
@@ -29,7 +29,7 @@ pub enum May {
 
 impl Connection {
     /// Sends what may be sent.
-    pub fn output(&mut self, shared: &mut Shared, io: &mut Io) -> Stop {
+    pub fn output(&mut self, shared: &mut StackShared, io: &mut Io) -> Stop {
         let stop = self.send_all(shared, io);
         if stop == Stop::Done && self.is.owes_ack && self.may_speak() {
             return self.send_acknowledgement(shared, io);
@@ -37,7 +37,7 @@ impl Connection {
         stop
     }
 
-    fn send_all(&mut self, shared: &mut Shared, io: &mut Io) -> Stop {
+    fn send_all(&mut self, shared: &mut StackShared, io: &mut Io) -> Stop {
         // Full segments have no room for blocks.
         let has_gap = self.early.len > 0 || self.duplicate.is_some();
         if self.is.owes_ack
@@ -87,7 +87,7 @@ impl Connection {
 
     /// Sends the first node that was not sent, and more in the same packet where the port cuts
     /// it; false when there is no room or no buffer.
-    pub fn transmit_new(&mut self, at: u32, shared: &mut Shared, io: &mut Io) -> bool {
+    pub fn transmit_new(&mut self, at: u32, shared: &mut StackShared, io: &mut Io) -> bool {
         let Some(node) = shared.nodes.get(at) else { return false };
         let (len, next, is_control) = (node.len(), node.next, node.is_control);
         let (owed_cwr, owed_ack) = (self.is.owes_cwr, self.is.owes_ack);
@@ -111,7 +111,7 @@ impl Connection {
     }
 
     /// Data go out soon after data came: what this side sends carries acknowledgements.
-    fn note_interaction(&mut self, owed_ack: bool, shared: &Shared, now_ns: i64) {
+    fn note_interaction(&mut self, owed_ack: bool, shared: &StackShared, now_ns: i64) {
         let answers_syn = owed_ack && self.received_ns == 0;
         let answers_data = now_ns - self.received_ns < shared.options.delayed_ack_ns;
         self.is.is_interactive |= answers_syn || answers_data && self.received_ns != 0;
@@ -129,7 +129,7 @@ impl Connection {
     }
 
     /// Sends again what was lost.
-    fn send_lost(&mut self, shared: &mut Shared, io: &mut Io) -> Stop {
+    fn send_lost(&mut self, shared: &mut StackShared, io: &mut Io) -> Stop {
         let mut at = self.queue.head;
         while let Some(node) = shared.nodes.get(at) {
             // Data that went with the SYN wait for its answer.
@@ -233,7 +233,7 @@ impl Connection {
 
     /// Whether a node may be cut in two, which takes a buffer more: one may be at any time, so
     /// that something is on its way.
-    pub fn may_split(&self, shared: &Shared) -> bool {
+    pub fn may_split(&self, shared: &StackShared) -> bool {
         self.in_flight == 0 || shared.may_queue(self.queue.len)
     }
 
@@ -259,7 +259,7 @@ impl Connection {
 
     /// Joins a short node with those behind it, up to so many bytes, if they are in the same
     /// case: all wait to be sent, or to be sent again.
-    pub fn join(&mut self, at: u32, most: u32, shared: &mut Shared, io: &mut Io) {
+    pub fn join(&mut self, at: u32, most: u32, shared: &mut StackShared, io: &mut Io) {
         loop {
             let Some(node) = shared.nodes.get(at) else { return };
             let Some(next) = shared.nodes.get(node.next) else { return };
@@ -281,7 +281,7 @@ impl Connection {
     }
 
     /// Has the FIN ride on the last data, where neither was sent and the window takes both.
-    fn join_end(&mut self, at: u32, shared: &mut Shared) {
+    fn join_end(&mut self, at: u32, shared: &mut StackShared) {
         if shared.nodes.get(at).is_some_and(|node| self.has_end_behind(node, shared)) {
             shared.nodes.remove_after(&mut self.queue, at);
             if let Some(node) = shared.nodes.get_mut(at) {
@@ -291,14 +291,14 @@ impl Connection {
     }
 
     /// Whether a node that was not sent is the last data, and the FIN stands behind it.
-    pub fn has_end_behind(&self, node: &Node, shared: &Shared) -> bool {
+    pub fn has_end_behind(&self, node: &Node, shared: &StackShared) -> bool {
         let next = shared.nodes.get(node.next).filter(|next| next.is_control && next.packet().is_none());
         let fits = node.len() < self.room_of(u32::MAX);
         !node.is_control && node.sent == Sent::Not && next.is_some() && fits
     }
 
     /// Cuts a node in two, the first of which has `len` bytes; false when there is no buffer.
-    pub fn split(&mut self, at: u32, len: u32, shared: &mut Shared, io: &mut Io) -> bool {
+    pub fn split(&mut self, at: u32, len: u32, shared: &mut StackShared, io: &mut Io) -> bool {
         let Some(mut rest) = io.pool.alloc() else {
             shared.counters.no_buffer += 1;
             return false;
@@ -350,7 +350,7 @@ impl Connection {
     }
 
     /// Sends a node; false when there is no room or no buffer.
-    pub fn transmit(&mut self, at: u32, shared: &mut Shared, io: &mut Io) -> bool {
+    pub fn transmit(&mut self, at: u32, shared: &mut StackShared, io: &mut Io) -> bool {
         let Some(packet) = self.build(at, shared, io) else { return false };
         let refused = io.out.push(packet);
         debug_assert!(refused.is_none(), "there was room");
@@ -358,7 +358,7 @@ impl Connection {
     }
 
     /// Sends an acknowledgement alone.
-    fn send_acknowledgement(&mut self, shared: &mut Shared, io: &mut Io) -> Stop {
+    fn send_acknowledgement(&mut self, shared: &mut StackShared, io: &mut Io) -> Stop {
         let sequence = self.nxt;
         match self.send_bare(sequence, shared, io) {
             true => Stop::Done,

@@ -4,7 +4,7 @@
 //! agreed on. What a router told, or was found, is forgotten after ten minutes (RFC 1191,
 //! section 6.3; RFC 4821, section 7.7).
 
-use crate::connection::{Connection, Io, NEVER, Next, Shared, State};
+use crate::connection::{Connection, Io, NEVER, Next, StackShared, State};
 use crate::emit;
 use crate::key::Key;
 use crate::options::SECOND_NS;
@@ -42,7 +42,7 @@ impl Path {
 
 impl Connection {
     /// Takes the longest packet for `mtu` bytes if that is less than before; whether it is.
-    fn shorten(&mut self, mtu: u32, shared: &mut Shared) -> bool {
+    fn shorten(&mut self, mtu: u32, shared: &mut StackShared) -> bool {
         let Some(addresses) = self.key.addresses() else { return false };
         let least = if self.key.remote.is_ipv4() { LEAST_V4 } else { LEAST_V6 };
         let mtu = mtu.max(least).min(shared.options.mtu.into());
@@ -57,7 +57,7 @@ impl Connection {
 
     /// A router told that a segment of number `sequence` was too long. That counts only for
     /// what is on its way (RFC 5927, section 7.2).
-    fn take_too_big(&mut self, sequence: Sequence, mtu: u32, shared: &mut Shared, io: &Io) -> bool {
+    fn take_too_big(&mut self, sequence: Sequence, mtu: u32, shared: &mut StackShared, io: &Io) -> bool {
         if self.state == State::SynSent && self.syn_data > 0 && sequence == self.initial {
             return self.shorten_syn(mtu, shared, io.now_ns);
         }
@@ -81,7 +81,7 @@ impl Connection {
     }
 
     /// A router told that a SYN with data was too long: it goes without them at once.
-    fn shorten_syn(&mut self, mtu: u32, shared: &mut Shared, now_ns: i64) -> bool {
+    fn shorten_syn(&mut self, mtu: u32, shared: &mut StackShared, now_ns: i64) -> bool {
         let is_less = self.shorten(mtu, shared);
         if is_less {
             self.refuse_fast(shared, now_ns);
@@ -93,7 +93,7 @@ impl Connection {
     }
 
     /// A timer expired: segments become shorter if the first one may be too long.
-    pub fn suspect_path(&mut self, shared: &mut Shared, now_ns: i64) {
+    pub fn suspect_path(&mut self, shared: &mut StackShared, now_ns: i64) {
         let longest = u32::from(self.segment) + self.header_len();
         let len = shared.nodes.get(self.queue.head).map_or(0, |node| node.len());
         let is_full = len >= self.payload_size().min(STEPS[STEPS.len() - 1]);
@@ -130,7 +130,7 @@ impl Stack {
         let Some(index) = self.find(key) else { return false };
         let Some(connection) = self.connections.get_mut(index) else { return false };
         let is_news = connection.take_too_big(Sequence(sequence), mtu, &mut self.shared, io);
-        self.settle(index, Next::Keep, io);
+        self.follow_up(index, Next::Keep, io);
         is_news
     }
 }

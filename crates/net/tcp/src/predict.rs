@@ -1,13 +1,13 @@
 //! Header prediction (Jacobson, *4BSD TCP header prediction*, 1990): of an open connection of which
 //! nothing is lost nearly every segment is the next one in order, acknowledges what was sent, and
-//! has nothing else to tell. Such a segment takes a short way here, which does for it what
+//! has nothing else to tell. Such a segment takes a fast path here, which does for it what
 //! [`arrive`](Connection::arrive) would do, without asking about all that it is not. Every other
-//! segment takes the long way; both ways look alike from outside.
+//! segment takes the slow path; both look alike from outside.
 
 use wire::tcp::Flags;
 
 use crate::acknowledge::Told;
-use crate::connection::{Connection, Deadline, Io, MaybePacket, NEVER, Recovery, Shared, State};
+use crate::connection::{Connection, Deadline, Io, MaybePacket, NEVER, Recovery, StackShared, State};
 use crate::queue::Sent;
 use crate::segment::Segment;
 use crate::sequence::is_earlier;
@@ -29,7 +29,7 @@ impl Stack {
         self.arrive_in_general(index, segment, packet, io);
     }
 
-    /// Has all segments take the long way, or those that are as expected the short one: for tests,
+    /// Has all segments take the slow path, or those that are as expected the fast one: for tests,
     /// to which both must look alike.
     #[cfg(debug_assertions)]
     #[doc(hidden)]
@@ -39,7 +39,7 @@ impl Stack {
 }
 
 impl Connection {
-    /// Whether a segment may take the short way.
+    /// Whether a segment may take the fast path.
     #[inline]
     pub fn is_expected(&self, segment: &Segment) -> bool {
         let is_plain = segment.flags.without(Flags::PSH) == Flags::ACK
@@ -78,7 +78,7 @@ impl Connection {
         index: u32,
         segment: &Segment,
         packet: &mut MaybePacket,
-        shared: &mut Shared,
+        shared: &mut StackShared,
         io: &mut Io,
     ) {
         self.heard_ns = io.now_ns;
@@ -111,7 +111,7 @@ impl Connection {
         index: u32,
         segment: &Segment,
         was_full: bool,
-        shared: &mut Shared,
+        shared: &mut StackShared,
         io: &mut Io,
     ) {
         let mut told = Told { is_advance: true, ..Told::default() };
@@ -140,7 +140,13 @@ impl Connection {
     /// Takes the first node off the queue as [`take_first`](Connection::take_first) does; one that
     /// was sent once and is acknowledged whole with less work.
     #[inline]
-    fn take_whole(&mut self, segment: &Segment, told: &mut Told, shared: &mut Shared, io: &mut Io) -> bool {
+    fn take_whole(
+        &mut self,
+        segment: &Segment,
+        told: &mut Told,
+        shared: &mut StackShared,
+        io: &mut Io,
+    ) -> bool {
         let ack = segment.acknowledgement;
         let Some(node) = shared.nodes.get(self.queue.head) else { return false };
         let (start, end, sent_ns, len) = (node.sequence, node.end(), node.sent_ns, node.len());

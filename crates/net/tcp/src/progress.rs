@@ -8,7 +8,7 @@
 //! window opens by (RFC 9293, section 3.8.6.2.2). They are of the default size at least (section
 //! 3.7.1): one that wants smaller ones may not hold packets for longer.
 
-use crate::connection::{Connection, Deadline, Io, Next, Shared};
+use crate::connection::{Connection, Deadline, Io, Next, StackShared};
 use crate::event::Reason;
 use crate::options::SECOND_NS;
 use crate::queue::NONE;
@@ -46,7 +46,7 @@ impl Connection {
     }
 
     /// It is time to look whether the other side made progress.
-    pub fn check_progress(&mut self, shared: &mut Shared, io: &mut Io) -> Next {
+    pub fn check_progress(&mut self, shared: &mut StackShared, io: &mut Io) -> Next {
         if self.queue.head == NONE {
             return Next::Keep;
         }

@@ -4,14 +4,14 @@ use wire::ecn;
 use wire::ip::Addresses;
 use wire::tcp::Flags;
 
-use crate::connection::{Connection, Io, Shared};
+use crate::connection::{Connection, Io, StackShared};
 use crate::emit::{Header, OptionBytes};
 use crate::segment::Segment;
 use crate::sequence::Sequence;
 
 impl Connection {
     /// Sends a segment without data, with a number of the caller's choice.
-    pub fn send_bare(&mut self, sequence: Sequence, shared: &mut Shared, io: &mut Io) -> bool {
+    pub fn send_bare(&mut self, sequence: Sequence, shared: &mut StackShared, io: &mut Io) -> bool {
         let Some(addresses) = self.key.addresses().filter(|_| io.out.room() > 0) else { return false };
         let flags = if self.is.is_echoing { Flags::ACK | Flags::ECE } else { Flags::ACK };
         let duplicate = self.duplicate;
@@ -42,7 +42,7 @@ impl Connection {
     }
 
     /// A reset of the connection, where there is room for it.
-    pub fn send_reset(&mut self, shared: &mut Shared, io: &mut Io) {
+    pub fn send_reset(&mut self, shared: &mut StackShared, io: &mut Io) {
         let Some(addresses) = self.key.addresses() else { return };
         let (sequence, flags) = (self.nxt, Flags::RST | Flags::ACK);
         let header = self.header(addresses, sequence, flags, shared, io.now_ns);
@@ -53,7 +53,7 @@ impl Connection {
 
 /// Answers a segment of no connection. Answers take no more than half of the room, for a flood
 /// of such segments comes before connections have their turn to send.
-pub fn send_reply(header: &Header, shared: &mut Shared, io: &mut Io) {
+pub fn send_reply(header: &Header, shared: &mut StackShared, io: &mut Io) {
     match io.out.room() > io.out.len() {
         true => send_once(header, shared, io),
         false => shared.counters.lose(port::Reason::TxTcpReply),
@@ -62,7 +62,7 @@ pub fn send_reply(header: &Header, shared: &mut Shared, io: &mut Io) {
 
 /// Answers a segment of a connection that nobody wants any more: the reset has the number that
 /// the segment acknowledged.
-pub fn answer_with_reset(segment: &Segment, shared: &mut Shared, io: &mut Io) {
+pub fn answer_with_reset(segment: &Segment, shared: &mut StackShared, io: &mut Io) {
     if let Some(header) = reset_for(segment) {
         shared.counters.resets_sent += 1;
         send_once(&header, shared, io);
@@ -70,7 +70,7 @@ pub fn answer_with_reset(segment: &Segment, shared: &mut Shared, io: &mut Io) {
 }
 
 /// Sends a segment that is not sent again: one for which there is no room is counted.
-fn send_once(header: &Header, shared: &mut Shared, io: &mut Io) {
+fn send_once(header: &Header, shared: &mut StackShared, io: &mut Io) {
     let packet = if io.out.room() > 0 { header.build(io.pool, &[], shared.options.offload) } else { None };
     match packet.map(|packet| io.out.push(packet)) {
         Some(None) => shared.counters.segments_sent += 1,

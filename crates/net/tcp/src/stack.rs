@@ -10,14 +10,15 @@ use wire::Flow;
 use wire::tcp::Flags;
 
 use crate::choices::Listener;
-use crate::connection::{Connection, Io, MaybePacket, NEVER, Next, Shared, State};
+use crate::connection::{Connection, Io, MaybePacket, NEVER, Next, StackShared, State};
 use crate::cookie;
 use crate::counters::Counters;
 use crate::demux::Demux;
 use crate::elsewhere::Elsewhere;
 use crate::event::{Event, Id};
-use crate::fast_open::{Verdict, decide};
+use crate::fast_open::{SynHandling, decide};
 use crate::fast_open_client::Servers;
+use crate::follow_up::arm;
 use crate::kept::Ids;
 use crate::key::Key;
 use crate::near::Near;
@@ -27,7 +28,6 @@ use crate::queue::Nodes;
 use crate::reset::{reset_for, send_reply};
 use crate::segment::Segment;
 use crate::sequence::Sequence;
-use crate::settle::arm;
 use crate::slab::Slab;
 
 /// How late a timer may be.
@@ -42,12 +42,12 @@ pub struct Stack {
     pub(crate) demux: Demux,
     /// Connections that segments came to lately.
     pub(crate) near: Near,
-    /// Whether segments that are as expected are taken the short way.
+    /// Whether segments that are as expected take the fast path.
     #[cfg(debug_assertions)]
     pub(crate) predicts: bool,
     pub(crate) timers: Timers,
     /// Before that the wheel need not be looked at.
-    pub(crate) look_ns: i64,
+    pub(crate) wheel_due_ns: i64,
     /// Connections that have something to send, each once.
     pub(crate) ready: VecDeque<u32>,
     /// There was no room to send for all of them.
@@ -70,7 +70,7 @@ pub struct Stack {
     pub(crate) listeners: BTreeMap<u16, Listener>,
     /// Which core has what this one has not, where connections may move.
     pub(crate) elsewhere: Option<Box<Elsewhere>>,
-    pub(crate) shared: Shared,
+    pub(crate) shared: StackShared,
 }
 
 impl Stack {
@@ -85,7 +85,7 @@ impl Stack {
             #[cfg(debug_assertions)]
             predicts: true,
             timers: Timers::new(capacity, TICK_NS, now_ns),
-            look_ns: NEVER,
+            wheel_due_ns: NEVER,
             ready: VecDeque::new(),
             is_stalled: false,
             time_wait: Ids::default(),
@@ -98,7 +98,7 @@ impl Stack {
             listening: Box::new([0; 1024]),
             listeners: BTreeMap::new(),
             elsewhere: None,
-            shared: Shared {
+            shared: StackShared {
                 options,
                 nodes: Nodes::default(),
                 servers: Servers::default(),
@@ -176,7 +176,7 @@ impl Stack {
         io.pool.free(packet);
     }
 
-    /// Takes a segment of a connection the long way.
+    /// Takes a segment of a connection by the slow path.
     #[inline(never)]
     pub(crate) fn arrive_in_general(
         &mut self,
@@ -202,7 +202,7 @@ impl Stack {
         if next == Next::Refuse {
             self.reply_reset(segment, io);
         }
-        self.settle(index, next, io);
+        self.follow_up(index, next, io);
     }
 
     /// Keeps count of the states that have limits.
@@ -292,15 +292,15 @@ impl Stack {
         connection.set_window(segment);
         connection.queue_control(&mut self.shared, io.now_ns);
         match decide(&key, segment, &listener, pending, &mut self.shared) {
-            Verdict::Usual => {}
-            Verdict::Give(cookie) => connection.cookie = Some(Box::new(cookie)),
-            Verdict::Open => {
+            SynHandling::Usual => {}
+            SynHandling::Give(cookie) => connection.cookie = Some(Box::new(cookie)),
+            SynHandling::Open => {
                 connection.open_fast(index, segment, packet, &mut self.shared, io);
                 self.fast_half_open += 1;
             }
         }
         self.half_open += 1;
-        self.settle(index, Next::Keep, io);
+        self.follow_up(index, Next::Keep, io);
     }
 
     fn reply_reset(&mut self, segment: &Segment, io: &mut Io) {
@@ -355,27 +355,27 @@ impl Stack {
 
     /// Does what is due.
     pub fn expire(&mut self, io: &mut Io) {
-        if io.now_ns >= self.look_ns {
-            self.look_at_wheel(io);
+        if io.now_ns >= self.wheel_due_ns {
+            self.run_wheel(io);
         }
         self.resume();
     }
 
-    fn look_at_wheel(&mut self, io: &mut Io) {
+    fn run_wheel(&mut self, io: &mut Io) {
         while let Some(index) = self.timers.expired(io.now_ns) {
             let index = index as u32;
             let Some(connection) = self.connections.get_mut(index) else { continue };
             (connection.armed_ns, connection.is.to_arm) = (NEVER, true);
             let next = connection.expire(index, &mut self.shared, io);
-            self.settle(index, next, io);
+            self.follow_up(index, next, io);
         }
-        self.look_ns = self.timers.next_deadline_ns().unwrap_or(NEVER);
+        self.wheel_due_ns = self.timers.next_deadline_ns().unwrap_or(NEVER);
     }
 
     /// Until when [`expire`](Stack::expire) need not be called; `None` while nothing is waited
     /// for.
     pub fn next_deadline_ns(&self) -> Option<i64> {
-        self.timers.next_deadline_ns().map(|_| self.look_ns)
+        self.timers.next_deadline_ns().map(|_| self.wheel_due_ns)
     }
 
     /// Whether something waits for [`output`](Stack::output).
@@ -398,7 +398,7 @@ impl Stack {
                 Stop::Done => connection.is.is_ready = false,
                 Stop::NoRoom => self.ready.push_back(index),
             }
-            arm(connection, index, &mut self.timers, &mut self.look_ns);
+            arm(connection, index, &mut self.timers, &mut self.wheel_due_ns);
         }
         self.is_stalled = false;
     }
@@ -410,7 +410,7 @@ impl Stack {
         }
         for &index in &self.ready {
             if let Some(connection) = self.connections.get_mut(index).filter(|it| it.is.is_ready) {
-                arm(connection, index, &mut self.timers, &mut self.look_ns);
+                arm(connection, index, &mut self.timers, &mut self.wheel_due_ns);
             }
         }
     }

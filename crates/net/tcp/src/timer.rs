@@ -4,7 +4,7 @@
 
 use port::Reason;
 
-use crate::connection::{Connection, Deadline, Io, NEVER, Next, Recovery, Shared, State};
+use crate::connection::{Connection, Deadline, Io, NEVER, Next, Recovery, StackShared, State};
 use crate::event::{Event, Reason as End};
 use crate::hystart::Hystart;
 use crate::options::MAX_RTO_NS;
@@ -12,7 +12,7 @@ use crate::queue::{NONE, Sent};
 
 impl Connection {
     /// Does what is due.
-    pub fn expire(&mut self, index: u32, shared: &mut Shared, io: &mut Io) -> Next {
+    pub fn expire(&mut self, index: u32, shared: &mut StackShared, io: &mut Io) -> Next {
         if self.is_due(Deadline::Acknowledge, io) {
             self.is.owes_ack = true;
         }
@@ -63,7 +63,7 @@ impl Connection {
     }
 
     /// The retransmission timer expired: nobody answered, or the window stays closed.
-    fn retransmit(&mut self, shared: &mut Shared, io: &mut Io) -> Next {
+    fn retransmit(&mut self, shared: &mut StackShared, io: &mut Io) -> Next {
         let is_opening = !self.state.is_synchronized();
         let opening = self.syn_retries.unwrap_or(shared.options.syn_retries);
         let limit = if is_opening { opening } else { shared.options.retries };
@@ -115,7 +115,7 @@ impl Connection {
 
     /// Takes all for lost of which the other side told that it had come, when it would have
     /// to acknowledge the first of it: it has let go of it (RFC 2018, section 8).
-    fn forget_blocks(&mut self, shared: &mut Shared) {
+    fn forget_blocks(&mut self, shared: &mut StackShared) {
         let mut at = self.queue.head;
         if shared.nodes.get(at).is_none_or(|node| node.sent != Sent::Sacked) {
             return;
@@ -133,7 +133,7 @@ impl Connection {
     /// Has a timer ask about a window into which nothing fits, when no acknowledgement is
     /// under way that could open it (RFC 9293, section 3.8.6.1). What is only held here goes out
     /// by that timer, and the other side is not waited for.
-    pub fn await_window(&mut self, shared: &Shared, now_ns: i64) {
+    pub fn await_window(&mut self, shared: &StackShared, now_ns: i64) {
         let is_blocked = self.unsent != NONE && self.nxt == self.una && self.state.is_synchronized();
         if is_blocked && self.deadlines[Deadline::Retransmit as usize] == NEVER {
             if !self.is_held_alone(shared) {
@@ -145,13 +145,13 @@ impl Connection {
     }
 
     /// Whether nothing but this side itself keeps the first node from going out that was not sent.
-    fn is_held_alone(&self, shared: &Shared) -> bool {
+    fn is_held_alone(&self, shared: &StackShared) -> bool {
         shared.nodes.get(self.unsent).is_some_and(|node| node.len() <= self.room() && self.is_held(node))
     }
 
     /// Has the other side tell its window. A segment in front of the window does so without
     /// data that it would not take; RFC 9293, section 3.8.6.1, has a byte of new data there.
-    fn ask_about_window(&mut self, shared: &mut Shared, io: &mut Io) -> Next {
+    fn ask_about_window(&mut self, shared: &mut StackShared, io: &mut Io) -> Next {
         if self.unsent == NONE {
             return Next::Keep;
         }
@@ -177,7 +177,7 @@ impl Connection {
 
     /// Sends new data, or else the last segment once more, so that its acknowledgement tells
     /// of a loss before the timer does (RFC 8985, section 7.3).
-    fn probe_end_of_data(&mut self, shared: &mut Shared, io: &mut Io) {
+    fn probe_end_of_data(&mut self, shared: &mut StackShared, io: &mut Io) {
         if self.in_flight == 0 || self.recovery != Recovery::Open {
             return;
         }
@@ -210,13 +210,13 @@ impl Connection {
     }
 
     /// The last node that was sent, if it is on its way.
-    fn last_sent(&self, shared: &Shared) -> Option<u32> {
+    fn last_sent(&self, shared: &StackShared) -> Option<u32> {
         let sent = shared.nodes.iter(self.queue).take_while(|(_, node)| node.sent != Sent::Not);
         sent.last().filter(|(_, node)| node.sent == Sent::InFlight).map(|(at, _)| at)
     }
 
     /// Nothing came for long, or a state has lasted long enough.
-    fn idle(&mut self, shared: &mut Shared, io: &mut Io) -> Next {
+    fn idle(&mut self, shared: &mut StackShared, io: &mut Io) -> Next {
         if self.state == State::TimeWait {
             return Next::Forget;
         }

@@ -75,7 +75,7 @@ impl Stack {
             State::SynSent | State::SynReceived => Next::End(Reason::Unreachable),
             _ => Next::Keep,
         };
-        self.settle(index, next, io);
+        self.follow_up(index, next, io);
         true
     }
 }

@@ -33,10 +33,10 @@ pub struct Shown {
 
 /// A look at a host that runs on another thread ([`Host::watch`](crate::Host::watch)).
 #[derive(Debug, Clone, Default)]
-pub struct Watch(Arc<Shared>);
+pub struct Watch(Arc<SharedWatch>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedWatch {
     /// Somebody has asked and was not shown all. `Release` and `Acquire` have the host see the
     /// limit, and the asker what was shown.
     is_asked: AtomicBool,

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use common::dma;
-use common::ring::Ring;
+use common::ring::FrameRing;
 use memory::{Batch, Pool};
 use neighbor::{Address, nd};
 use port::{RxQueue, TxQueue};
@@ -26,8 +26,8 @@ const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 /// A host of two cores, which listens for echoes, and the time.
 struct Rig {
     hosts: [Host; 2],
-    to: [Ring; 2],
-    sent: Ring,
+    to: [FrameRing; 2],
+    sent: FrameRing,
     configuration: Configuration,
     pool: Pool,
     began: Instant,
@@ -38,7 +38,7 @@ impl Rig {
     fn new(sources: Sources) -> Rig {
         let fixed = Addresses { mac: OWN, v4: None, v6: None, gateways: (None, None) };
         let configuration = Configuration::new(fixed.clone(), sources, [1, 2]);
-        let (to, sent, neighbors) = (<[Ring; 2]>::default(), Ring::default(), Neighbors::default());
+        let (to, sent, neighbors) = (<[FrameRing; 2]>::default(), FrameRing::default(), Neighbors::default());
         let hosts = [0, 1].map(|n| {
             let queues: (Box<dyn RxQueue>, Box<dyn TxQueue>) =
                 (Box::new(to[n].clone()), Box::new(sent.clone()));

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
-use common::ring::{RING, Ring};
+use common::ring::{FrameRing, RING};
 use common::{byte, dma, rig};
 use memory::{Batch, Pool};
 use port::{FlowTable, Rss, RxQueue, TxQueue};
@@ -115,10 +115,10 @@ struct Rig {
     cores: Vec<(Host, Pool)>,
     /// Cores that have no turns.
     stuck: Vec<usize>,
-    rings: Vec<Ring>,
+    rings: Vec<FrameRing>,
     /// What the client and the server send, and what the client receives.
-    sent: [Ring; 2],
-    to_client: Ring,
+    sent: [FrameRing; 2],
+    to_client: FrameRing,
     table: FlowTable,
     groups: Groups,
     seen: Seen,
@@ -143,9 +143,9 @@ impl Rig {
         let table = FlowTable::new(&rss, 128, cores, true);
         let groups = Groups::new(table.clone(), cores, RING).unwrap();
         let (dma, seen) = (dma(), Seen::default());
-        let (sent, to_client) = (<[Ring; 2]>::default(), Ring::default());
-        let rings: Vec<Ring> = (0..cores).map(|_| Ring::default()).collect();
-        let host = |rx: &Ring, tx: &Ring, (mac, v4), neighbors: &Neighbors, options, service| {
+        let (sent, to_client) = (<[FrameRing; 2]>::default(), FrameRing::default());
+        let rings: Vec<FrameRing> = (0..cores).map(|_| FrameRing::default()).collect();
+        let host = |rx: &FrameRing, tx: &FrameRing, (mac, v4), neighbors: &Neighbors, options, service| {
             let addresses = Addresses { mac, v4: Some((v4, 24)), v6: None, gateways: (None, None) };
             let queues: (Box<dyn RxQueue>, Box<dyn TxQueue>) = (Box::new(rx.clone()), Box::new(tx.clone()));
             Host::new(queues, addresses, neighbors, options, service, 2000)

@@ -60,7 +60,7 @@ fn app(random: &mut Random, streams: (u64, u64), bytes: (u64, u64)) -> App {
 }
 
 /// Two hosts of which the first opens a connection, as a seed decides. Segments that are as
-/// expected take the short way if it `predicts`.
+/// expected take the fast path if it `predicts`.
 fn opening(seed: u64, predicts: bool) -> Net {
     let mut random = Random(seed);
     let mut net = Net::new([options(&mut random), options(&mut random)], faults(&mut random), seed);

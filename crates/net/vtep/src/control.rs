@@ -23,7 +23,7 @@ use crate::offload::Offload;
 /// How often a next hop is asked for that does not answer (RFC 1122, section 2.3.2.1).
 const ASK_NS: i64 = 1_000_000_000;
 /// How often next hops in use are looked at.
-const LOOK_NS: i64 = 500_000_000;
+const POLL_INTERVAL_NS: i64 = 500_000_000;
 /// When a known next hop is asked again, and how long its last answer counts.
 const POLL_NS: i64 = 30_000_000_000;
 const TIMEOUT_NS: i64 = 120_000_000_000;
@@ -59,7 +59,7 @@ pub struct Control {
     last_asked: Option<(u16, IpAddr)>,
     /// Next hops that answered. Nobody has a wish for one of these.
     known: BTreeMap<(u16, IpAddr), MacAddress>,
-    look_ns: i64,
+    poll_ns: i64,
     /// The NIC that has a table like this one, and what it said when it failed.
     nic: Option<Offload>,
     nic_failure: Option<port::Error>,
@@ -86,7 +86,7 @@ impl Control {
             asked: BTreeMap::new(),
             last_asked: None,
             known: BTreeMap::new(),
-            look_ns: i64::MIN,
+            poll_ns: i64::MIN,
             nic: None,
             nic_failure: None,
         };
@@ -135,7 +135,7 @@ impl Control {
         self.forget_named();
         self.held.table.publish();
         self.tell_nic();
-        self.look_ns = i64::MIN;
+        self.poll_ns = i64::MIN;
         Ok(changes)
     }
 
@@ -212,7 +212,7 @@ impl Control {
             Err(RecvTimeoutError::Disconnected) => false,
         };
         self.hear(now_ns());
-        self.look(now_ns());
+        self.ask_next_hops(now_ns());
         self.tell_nic();
         there
     }
@@ -245,11 +245,11 @@ impl Control {
     }
 
     /// Asks for what is not known, and again for what has been known for long.
-    fn look(&mut self, now_ns: i64) {
-        if now_ns < self.look_ns.saturating_add(LOOK_NS) {
+    fn ask_next_hops(&mut self, now_ns: i64) {
+        if now_ns < self.poll_ns.saturating_add(POLL_INTERVAL_NS) {
             return;
         }
-        self.look_ns = now_ns;
+        self.poll_ns = now_ns;
         let unresolved: BTreeSet<(u16, IpAddr)> = self.held.table.unresolved().collect();
         self.asked.retain(|key, _| unresolved.contains(key));
         for key in unresolved {

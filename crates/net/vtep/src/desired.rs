@@ -21,9 +21,9 @@ pub struct Desired {
     /// Virtual networks by their numbers.
     pub networks: BTreeMap<u32, Network>,
     /// Entries by network and identifier.
-    pub entries: BTreeMap<(u32, u128), Way>,
+    pub entries: BTreeMap<(u32, u128), EntryTarget>,
     /// Entries of networks in which the longest prefix decides.
-    pub prefixes: BTreeMap<(u32, Prefix), Way>,
+    pub prefixes: BTreeMap<(u32, Prefix), EntryTarget>,
     /// Flood lists by network.
     pub floods: BTreeMap<u32, Vec<Tunnel>>,
     /// Ends of tunnels that are here.
@@ -36,7 +36,7 @@ pub struct Desired {
 
 /// Where an entry leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Way {
+pub enum EntryTarget {
     /// Into a tunnel.
     Tunnel(Tunnel),
     /// Into one of several, by the packet's flow; shared by the entries of a network that name the
@@ -44,19 +44,19 @@ pub enum Way {
     Several(Arc<Several>),
 }
 
-impl Way {
+impl EntryTarget {
     /// The first of its tunnels.
     pub fn first(&self) -> Option<&Tunnel> {
         match self {
-            Way::Tunnel(tunnel) => Some(tunnel),
-            Way::Several(several) => several.members.first().map(|member| &member.tunnel),
+            EntryTarget::Tunnel(tunnel) => Some(tunnel),
+            EntryTarget::Several(several) => several.members.first().map(|member| &member.tunnel),
         }
     }
 
     pub(crate) fn value(&self) -> Value {
         match self {
-            Way::Tunnel(tunnel) => Value::tunnel(tunnel.clone()),
-            Way::Several(several) => Value::Several(several.clone()),
+            EntryTarget::Tunnel(tunnel) => Value::tunnel(tunnel.clone()),
+            EntryTarget::Several(several) => Value::Several(several.clone()),
         }
     }
 }

@@ -8,7 +8,7 @@ use control::{Change, Key, Owner, Program, Value};
 use overlay::{Error, Overlay, Port, Prefix, Result};
 use wire::MacAddress;
 
-use crate::desired::{Desired, Way};
+use crate::desired::{Desired, EntryTarget};
 
 /// How much was different.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -107,7 +107,7 @@ impl Held {
     ///
     /// # Errors
     /// What the table refuses; nothing is different then.
-    pub fn set_entry(&mut self, at: At, way: Option<Way>, now_ns: i64) -> Result<bool> {
+    pub fn set_entry(&mut self, at: At, way: Option<EntryTarget>, now_ns: i64) -> Result<bool> {
         let key = match at {
             At::Bits(number, bits) => {
                 let network = self.desired.networks.get(&number).ok_or(Error::NoNetwork(number))?;
@@ -116,8 +116,8 @@ impl Held {
             At::Prefix(number, prefix) => Key::Prefix(number, prefix),
         };
         let before = self.set_desired(at, way.clone());
-        let set = |held: &mut Held, way: Option<&Way>| {
-            let value = way.map(Way::value);
+        let set = |held: &mut Held, way: Option<&EntryTarget>| {
+            let value = way.map(EntryTarget::value);
             held.change(Owner::Static, vec![Change { key, value }], now_ns);
             held.program.refused().get(&key).cloned()
         };
@@ -129,7 +129,7 @@ impl Held {
         Ok(before.is_some())
     }
 
-    fn set_desired(&mut self, at: At, way: Option<Way>) -> Option<Way> {
+    fn set_desired(&mut self, at: At, way: Option<EntryTarget>) -> Option<EntryTarget> {
         match at {
             At::Bits(network, bits) => replace(&mut self.desired.entries, (network, bits), way),
             At::Prefix(network, prefix) => replace(&mut self.desired.prefixes, (network, prefix), way),

@@ -28,7 +28,7 @@ pub use config::{
 };
 pub use control::Control;
 pub use counters::{Counters, Side, Totals};
-pub use desired::{Desired, End, EndKey, Way};
+pub use desired::{Desired, End, EndKey, EntryTarget};
 pub use explain::{Explanation, FloodCopy, FrameExplainer, describe_target, describe_tunnel, explain};
 pub use held::{At, Changes, Held};
 pub use lane::{InnerQueues, Lane, UnderlayQueues};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use control::{Key, Several, Value};
 use overlay::{Dscp, Layer, Match, Prefix, Segment, Target, Tunnel, Unknown};
-use vtep::{At, Config, Desired, Error, Held, Listen, Way};
+use vtep::{At, Config, Desired, EntryTarget, Error, Held, Listen};
 use wire::MacAddress;
 
 const GOOD: &str = r#"
@@ -184,9 +184,11 @@ fn entries_are_prefixes_and_lead_to_several_far_ends() {
         (Layer::Ip, Match::LongestPrefix)
     );
     let prefix: Prefix = ("10.1.0.0".parse().unwrap(), 16);
-    assert!(matches!(&desired.prefixes[&(7, prefix)], Way::Tunnel(tunnel) if tunnel.identifier == Some(7)));
-    let several = |way: &Way| match way {
-        Way::Several(several) => {
+    assert!(
+        matches!(&desired.prefixes[&(7, prefix)], EntryTarget::Tunnel(tunnel) if tunnel.identifier == Some(7))
+    );
+    let several = |way: &EntryTarget| match way {
+        EntryTarget::Several(several) => {
             let Several { name, members } = &**several;
             let member = |tunnel: &Tunnel| {
                 (tunnel.remote.to_string(), tunnel.identifier.unwrap(), tunnel.ttl, tunnel.dscp)
@@ -194,7 +196,7 @@ fn entries_are_prefixes_and_lead_to_several_far_ends() {
             let members = members.iter().map(|it| (member(&it.tunnel), it.weight)).collect::<Vec<_>>();
             (name.clone(), members)
         }
-        Way::Tunnel(_) => panic!("several"),
+        EntryTarget::Tunnel(_) => panic!("several"),
     };
     let is = |last: u8, identifier, ttl, dscp, weight| {
         ((format!("192.0.2.{last}"), identifier, ttl, Dscp::Fixed(dscp)), weight)
@@ -241,7 +243,7 @@ fn entries_that_name_a_group_share_its_far_ends() {
     let mut held = Held::default();
     held.apply(Config::parse(&text).unwrap().desired(&[MacAddress([2, 0, 0, 0, 0, 1])]), 0).unwrap();
     let said = held.desired().entries.iter().filter_map(|((_, bits), way)| match way {
-        Way::Several(several) if several.name.is_some() => Some((*bits, several.clone())),
+        EntryTarget::Several(several) if several.name.is_some() => Some((*bits, several.clone())),
         _ => None,
     });
     let said: Vec<(u128, Arc<Several>)> = said.collect();
@@ -252,11 +254,11 @@ fn entries_that_name_a_group_share_its_far_ends() {
         assert!(matches!(wanted, Some(Value::Several(wanted)) if Arc::ptr_eq(wanted, several)), "{bits:x}");
     }
     // Those of another network have other tunnels.
-    assert!(matches!(segment(&text), Way::Several(other) if other.members != said[0].1.members));
+    assert!(matches!(segment(&text), EntryTarget::Several(other) if other.members != said[0].1.members));
 }
 
 /// Where the prefix of IPv6 leads in a file.
-fn segment(text: &str) -> Way {
+fn segment(text: &str) -> EntryTarget {
     let desired = Config::parse(text).unwrap().desired(&[]);
     desired.prefixes[&(7, ("fd00::".parse().unwrap(), 8))].clone()
 }

@@ -1,7 +1,7 @@
 //! Taking a device from the kernel for as long as it is open by sysfs, and
 //! giving it back: nobody else may be using it, its driver is unbound and
 //! bound again afterwards, and its DMA ends first; [`give_back`] does so for a
-//! process that could not. Facts from Linux's `ABI/testing/sysfs-bus-pci`.
+//! process that could not. Sources: Linux's `ABI/testing/sysfs-bus-pci`.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;

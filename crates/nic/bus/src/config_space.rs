@@ -1,5 +1,5 @@
 //! The configuration space of a device model: a header of type 0 with BARs
-//! that can be sized, and the capabilities drivers look for. Facts from PCI
+//! that can be sized, and the capabilities drivers look for. Sources: PCI
 //! Local Bus Specification 3.0 (chapter 6), PCI Power Management 1.2 (3.2) and
 //! PCI Express Base 3.0 (7.8).
 //!

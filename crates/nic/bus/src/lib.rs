@@ -6,7 +6,7 @@
 //! group) or [`vfio_user`] (the device lives in another process). A register
 //! access is the same volatile load or store whichever it is.
 //!
-//! Facts from the PCI Local Bus Specification 3.0, Linux's `Documentation/PCI`
+//! Sources: the PCI Local Bus Specification 3.0, Linux's `Documentation/PCI`
 //! and `linux/vfio.h`, and the vfio-user protocol 0.1. Not here: DMA memory
 //! itself (crate `memory`), hot-plug, bridges, SR-IOV.
 
@@ -64,7 +64,7 @@ pub enum Addressing {
 
 /// Memory space or I/O ports (PCI 3.0, section 6.2.5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum BarKind {
     /// Registers that can be mapped into memory.
     Memory,
     /// I/O ports: never mapped, each access is a system call.
@@ -77,7 +77,7 @@ pub struct BarLayout {
     /// Size in bytes.
     pub size: u64,
     /// Memory or I/O ports.
-    pub kind: Kind,
+    pub kind: BarKind,
     /// The parts mapped into this process; what is not in here is trapped.
     pub mapped: Vec<BarMapping>,
 }

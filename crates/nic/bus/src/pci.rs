@@ -1,4 +1,4 @@
-//! A PCI device: identity, bus mastering and BARs, over any way in. Facts from
+//! A PCI device: identity, bus mastering and BARs, over any way in. Sources:
 //! PCI Local Bus Specification 3.0, section 6.1 (the header of type 0).
 
 use std::ops::Deref;

@@ -40,12 +40,12 @@ pub fn scan_in(root: &Path) -> Vec<Found> {
     let names = names(&root.join("bus/pci/devices"));
     let addresses = names.iter().filter_map(|name| name.parse::<Address>().ok());
     addresses
-        .map(|address| look(&root.join("bus/pci/devices").join(address.to_string()), address))
+        .map(|address| identify(&root.join("bus/pci/devices").join(address.to_string()), address))
         .filter(|found| found.ids.class >> 16 == CLASS_NETWORK)
         .collect()
 }
 
-fn look(directory: &Path, address: Address) -> Found {
+fn identify(directory: &Path, address: Address) -> Found {
     let hex = |name: &str| {
         let text = text(directory, name).unwrap_or_default();
         u32::from_str_radix(text.trim_start_matches("0x"), 16).unwrap_or(0)
@@ -90,7 +90,7 @@ fn is_up(interface: &Path) -> bool {
 /// Refuses a device one of whose network interfaces is up: taking its driver
 /// away could cut off whoever is logged in over it.
 pub(crate) fn refuse_interface_in_use(directory: &Path, address: Address) -> Result<()> {
-    match look(directory, address).up.first() {
+    match identify(directory, address).up.first() {
         None => Ok(()),
         Some(interface) => Err(Error::Setup {
             device: address.to_string(),

@@ -13,7 +13,7 @@ use rustix::fs::{SealFlags, fcntl_add_seals, fcntl_get_seals};
 /// How much the other process is trusted not to shrink files that both map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
-    /// It may crash or lie, but does not shrink them. One that does so all the same
+    /// It may crash or send nonsense, but does not shrink them. One that does so all the same
     /// loses its connection ([`sigbus`](crate::sigbus)).
     Peer,
     /// A file that cannot be sealed against shrinking is refused.

@@ -1,5 +1,5 @@
 //! A device by Linux's sysfs files: configuration space, BARs, reset. Needs
-//! root and no IOMMU; the device sees physical addresses. Facts from Linux's
+//! root and no IOMMU; the device sees physical addresses. Sources: Linux's
 //! `Documentation/PCI/sysfs-pci.rst` and `ABI/testing/sysfs-bus-pci`.
 //!
 //! The kernel's driver is off the device while it is open (`claim.rs`). Not
@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::claim::Claim;
-use crate::{Address, Addressing, Backend, BarLayout, BarMapping, DmaRange, Error, Kind, Mapping, Result};
+use crate::{Address, Addressing, Backend, BarKind, BarLayout, BarMapping, DmaRange, Error, Mapping, Result};
 
 /// Flag of a line of the `resource` file: I/O ports (`include/linux/ioport.h`).
 const IORESOURCE_IO: u64 = 0x100;
@@ -91,7 +91,7 @@ impl Backend for Sysfs {
 
     fn bar_layout(&self, index: usize) -> Result<BarLayout> {
         let Resource { size, mapping, .. } = self.bar(index)?;
-        let kind = if mapping.is_some() { Kind::Memory } else { Kind::Io };
+        let kind = if mapping.is_some() { BarKind::Memory } else { BarKind::Io };
         Ok(BarLayout { size: *size, kind, mapped: mapping.iter().cloned().collect() })
     }
 

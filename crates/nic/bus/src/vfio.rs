@@ -1,6 +1,6 @@
 //! A device by Linux's VFIO: an IOMMU between it and memory, interrupts as
 //! eventfds, no root once the group's file is given away. The way in is a
-//! container and a group (VFIO_TYPE1v2). Facts from `linux/vfio.h` and
+//! container and a group (VFIO_TYPE1v2). Sources: `linux/vfio.h` and
 //! `Documentation/driver-api/vfio.rst`, Linux 6.18.
 //!
 //! Not here: iommufd and the device's own cdev, no-IOMMU groups, interrupts
@@ -25,7 +25,7 @@ use crate::claim;
 use crate::scan::link_name;
 use crate::vfio_user::message::{REGION_INFO, Region, decode_region};
 use crate::{
-    Address, Addressing, Backend, BarLayout, BarMapping, DmaRange, Error, Kind, Mapping, Result, VfToken,
+    Address, Addressing, Backend, BarKind, BarLayout, BarMapping, DmaRange, Error, Mapping, Result, VfToken,
 };
 use container::{Container, Group};
 
@@ -54,7 +54,7 @@ pub struct Vfio {
 #[derive(Debug)]
 struct VfioBar {
     region: Region,
-    kind: Kind,
+    kind: BarKind,
     mapped: Vec<BarMapping>,
 }
 
@@ -117,7 +117,7 @@ impl Vfio {
         };
         let mut register = [0; 4];
         self.read_config(0x10 + 4 * index as u16, &mut register)?;
-        let kind = if register[0] & 1 != 0 { Kind::Io } else { Kind::Memory };
+        let kind = if register[0] & 1 != 0 { BarKind::Io } else { BarKind::Memory };
         let mut mapped = Vec::new();
         if region.flags & VFIO_REGION_INFO_FLAG_MMAP != 0 {
             let whole = vec![(0, region.size)];

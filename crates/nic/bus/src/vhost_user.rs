@@ -26,7 +26,7 @@ pub use memory::MAX_REGIONS;
 
 /// Where a ring lies, and where both sides begin in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ring {
+pub struct VhostRing {
     /// Number of descriptors.
     pub size: u16,
     /// IOVA of the descriptors.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::{Bar, BarMapping, Kind};
+use crate::{Bar, BarKind, BarMapping};
 
 impl Bar {
     /// Whether the BAR has no bytes at all.
@@ -11,7 +11,7 @@ impl Bar {
     }
 
     /// Memory or I/O ports.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> BarKind {
         self.0.layout.kind
     }
 

@@ -1,4 +1,4 @@
-//! Clients that lie to our server: garbage, wrong lengths, wrong order, too many file
+//! Clients that misbehave towards our server: garbage, wrong lengths, wrong order, too many file
 //! descriptors, silence, and commands from the wrong side.
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! Servers that lie to our client: wrong answers, late ones, none, and requests for memory
+//! Servers that misbehave towards our client: wrong answers, late ones, none, and requests for memory
 //! that was never offered or is gone.
 #![allow(clippy::unwrap_used)]
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bus::sysfs::Sysfs;
 use bus::vfio::Vfio;
-use bus::{Address, Addressing, Backend, BarLayout, DmaRange, Error, Kind, Pci};
+use bus::{Address, Addressing, Backend, BarKind, BarLayout, DmaRange, Error, Pci};
 
 const NAME: &str = "0000:03:00.0";
 
@@ -73,12 +73,12 @@ fn registers_are_the_resource_files() {
     let tree = Tree::new();
     let pci = Pci::new(Arc::new(tree.open().unwrap()));
     let bar = pci.bar(0).unwrap();
-    assert_eq!((bar.len(), bar.kind(), bar.mapped().len()), (8192, Kind::Memory, 1));
+    assert_eq!((bar.len(), bar.kind(), bar.mapped().len()), (8192, BarKind::Memory, 1));
     bar.register(0x1234).write(0x0102_0304);
     assert_eq!(fs::read(tree.device.join("resource0")).unwrap()[0x1234..0x1238], [4, 3, 2, 1]);
     assert_eq!((bar.read32(0x1234), bar.read16(0x1236), bar.read32(8192)), (0x0102_0304, 0x0102, u32::MAX));
     let ports = pci.bar(2).unwrap();
-    assert_eq!((ports.len(), ports.kind(), ports.mapped().len()), (32, Kind::Io, 0));
+    assert_eq!((ports.len(), ports.kind(), ports.mapped().len()), (32, BarKind::Io, 0));
     ports.write16(2, 0xBEEF);
     assert_eq!(fs::read(tree.device.join("resource2")).unwrap()[2..4], [0xEF, 0xBE]);
     assert_eq!((ports.register(0).read(), ports.read8(32), ports.faults()), (0xBEEF_0000, 0xFF, 1));

@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use bus::vfio_user::client::Client;
-use bus::{Backend, Error, Kind, Pci};
+use bus::{Backend, BarKind, Error, Pci};
 use common::{Memory, PAGE, Serving};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
@@ -60,7 +60,7 @@ fn trapped_registers_keep_their_order() {
 fn shared_pages_are_mapped_and_the_rest_is_trapped() {
     let serving = Serving::start();
     let bar = Pci::connect(serving.path()).unwrap().bar(0).unwrap();
-    assert_eq!((bar.len(), bar.kind(), bar.mapped().len()), (8192, Kind::Memory, 1));
+    assert_eq!((bar.len(), bar.kind(), bar.mapped().len()), (8192, BarKind::Memory, 1));
     assert_eq!((bar.mapped()[0].offset(), bar.mapped()[0].len()), (4096, 4096));
     bar.register(0x1004).write(0xABCD_0123);
     bar.write32(0x1FFC, 7);
@@ -85,7 +85,7 @@ fn accesses_out_of_range_read_ones_and_are_counted() {
     assert!(matches!(pci.bar(1), Err(Error::NoBar { index: 1, .. })));
     assert!(matches!(pci.bar(77), Err(Error::NoBar { index: 77, .. })));
     let ports = pci.bar(2).unwrap();
-    assert_eq!((ports.kind(), ports.len()), (Kind::Io, 16));
+    assert_eq!((ports.kind(), ports.len()), (BarKind::Io, 16));
     ports.write8(3, 0x5A);
     assert_eq!(ports.read8(3), 0x5A);
     pci.health().unwrap();

@@ -1,5 +1,5 @@
 //! Our vhost-user front end against the back end of crate `vhost`, which nobody
-//! here wrote, and against back ends that lie.
+//! here wrote, and against back ends that misbehave.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bus::vhost_user::message::{HEADER, Header, Request, protocol};
-use bus::vhost_user::{Frontend, Listener, PACKED_START, Ring};
+use bus::vhost_user::{Frontend, Listener, PACKED_START, VhostRing};
 use bus::{Backend, DmaRange, Error, sigbus};
 use common::{Memory, PAGE};
 use rustix::event::{EventfdFlags, eventfd};
@@ -29,8 +29,8 @@ fn range(memory: &Memory, iova: u64, page: usize) -> DmaRange<'_> {
     unsafe { DmaRange::new(addr, PAGE, iova, file) }
 }
 
-fn ring(iova: u64) -> Ring {
-    Ring { size: 64, descriptors: iova, driver: iova + 1024, device: iova + 2048, base: PACKED_START }
+fn ring(iova: u64) -> VhostRing {
+    VhostRing { size: 64, descriptors: iova, driver: iova + 1024, device: iova + 2048, base: PACKED_START }
 }
 
 fn event() -> std::os::fd::OwnedFd {

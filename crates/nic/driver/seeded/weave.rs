@@ -26,7 +26,7 @@ const MODULES: [(&str, &str); 7] = [
 ];
 
 /// One bug's edit, found in a file.
-struct Place {
+struct EditSite {
     bug: usize,
     at: Range<usize>,
     to: &'static str,
@@ -92,26 +92,26 @@ fn copy(
 }
 
 /// Where the edits of a file stand, in order.
-fn places(file: &str, source: &str, edits: Vec<(usize, &'static seeded::Edit)>) -> Vec<Place> {
+fn places(file: &str, source: &str, edits: Vec<(usize, &'static seeded::Edit)>) -> Vec<EditSite> {
     let place = |(bug, edit): (usize, &'static seeded::Edit)| {
         let found: Vec<_> = source.match_indices(edit.from).map(|(at, _)| at).collect();
         let [start] = found[..] else {
             let name = bugs().nth(bug).map_or("", |bug| bug.name);
             panic!("seeded bug {name}: this stands in {file} {} times, not once:\n{}", found.len(), edit.from)
         };
-        Place { bug, at: start..start + edit.from.len(), to: edit.to }
+        EditSite { bug, at: start..start + edit.from.len(), to: edit.to }
     };
-    let mut places: Vec<Place> = edits.into_iter().map(place).collect();
+    let mut places: Vec<EditSite> = edits.into_iter().map(place).collect();
     places.sort_by_key(|place| (place.at.start, place.at.end));
     places
 }
 
 /// The source with a choice in every place.
-fn weave(source: &str, places: &[Place]) -> String {
+fn weave(source: &str, places: &[EditSite]) -> String {
     let (mut woven, mut done, mut rest) = (String::new(), 0, places);
     while let Some(first) = rest.first() {
         let mut span = first.at.clone();
-        let overlaps = |span: &mut Range<usize>, place: &Place| {
+        let overlaps = |span: &mut Range<usize>, place: &EditSite| {
             let overlaps = place.at.start < span.end;
             span.end = if overlaps { span.end.max(place.at.end) } else { span.end };
             overlaps
@@ -126,7 +126,7 @@ fn weave(source: &str, places: &[Place]) -> String {
 }
 
 /// One choice between the texts of a span: the right one, and each bug's.
-fn choice(source: &str, span: &Range<usize>, group: &[Place]) -> String {
+fn choice(source: &str, span: &Range<usize>, group: &[EditSite]) -> String {
     let mut wrong: BTreeMap<usize, (usize, String)> = BTreeMap::new();
     for place in group {
         let (done, text) = wrong.entry(place.bug).or_insert((span.start, String::new()));

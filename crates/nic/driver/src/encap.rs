@@ -1,13 +1,14 @@
 //! The driver of the table of tunnels' headers that a device model may have beside its chip
 //! (decision 30): found by a vendor's capability of the PCI configuration space, whatever chip it is.
 //!
-//! A device that lies is met by bounds and by looking: how many commands it says to have done must
+//! The device is not trusted: its numbers are bounded, the count of commands that it has done must
 //! be one more each time, and an answer that there is not is an error.
 
 use bus::{Bar, Pci};
 use port::{Counter, EncapHeaders, EncapLayer, EncapLimits, EncapNetwork, EncapOffload, EncapPatch, Reason};
 use regs::encap::{self as reg, capability, command, counter, mode, patch, status};
 
+use crate::intel::vf::stats::read_wide;
 use crate::{Error, Result, capability as chain};
 
 /// What a device is believed to have, at most.
@@ -75,7 +76,7 @@ impl Encap {
     pub(crate) fn counters(&self) -> Vec<Counter> {
         let value = |n: usize| {
             let at = reg::COUNTERS + reg::COUNTER_STRIDE * n as u32;
-            u64::from(self.get(at)) | u64::from(self.get(at + 4)) << 32
+            read_wide(|register| self.get(register), at, at + 4)
         };
         let sent = Counter::of("encap_sent", value(counter::SENT), "packets that the NIC put into tunnels");
         let what = "packets that the NIC's table of tunnels gave back";
@@ -101,7 +102,7 @@ impl Encap {
         Box::new(Table { encap: self.clone(), limits })
     }
 
-    fn lied(&self, what: &'static str, value: u32) -> Error {
+    fn violated(&self, what: &'static str, value: u32) -> Error {
         Error::Encap { device: self.device.clone(), what, value }
     }
 }
@@ -125,9 +126,9 @@ impl Table {
         match (encap.get(reg::COMMANDS), encap.get(reg::STATUS)) {
             (after, status @ status::OK..=status::MISSING) if after == before.wrapping_add(1) => Ok(status),
             (after, status) if after == before.wrapping_add(1) => {
-                Err(encap.lied("it answered with a status that there is not", status))
+                Err(encap.violated("it answered with a status that there is not", status))
             }
-            (after, _) => Err(encap.lied("it did not do a command; so many it counts", after)),
+            (after, _) => Err(encap.violated("it did not do a command; so many it counts", after)),
         }
     }
 
@@ -135,7 +136,7 @@ impl Table {
     fn done(&self, arguments: &[(u32, u32)], command: u32) -> Result<()> {
         match self.command(arguments, command)? {
             status::OK => Ok(()),
-            other => Err(self.encap.lied("it refused a command; its status is", other)),
+            other => Err(self.encap.violated("it refused a command; its status is", other)),
         }
     }
 }
@@ -170,7 +171,7 @@ impl EncapOffload for Table {
         // A device that is gone reads as all ones.
         match self.encap.get(reg::SIGNATURE) == u32::from_le_bytes(capability::IS_SIGNATURE) {
             true => Ok(self.encap.get(reg::GENERATION)),
-            false => Err(self.encap.lied("its table is gone; there it reads", u32::MAX).into()),
+            false => Err(self.encap.violated("its table is gone; there it reads", u32::MAX).into()),
         }
     }
 
@@ -200,7 +201,7 @@ impl EncapOffload for Table {
         if bytes.len() > reg::MOST_BYTES || patches.len() > reg::MOST_PATCHES {
             return Err(self
                 .encap
-                .lied("headers are longer than it has room for", bytes.len() as u32)
+                .violated("headers are longer than it has room for", bytes.len() as u32)
                 .into());
         }
         let mut arguments = vec![
@@ -228,7 +229,7 @@ impl EncapOffload for Table {
                 let (device, capacity) = (self.encap.device.clone(), self.limits.entries);
                 Err(Error::TableFull { device, table: "the table of tunnels", capacity }.into())
             }
-            other => Err(self.encap.lied("it refused an entry; its status is", other).into()),
+            other => Err(self.encap.violated("it refused an entry; its status is", other).into()),
         }
     }
 

@@ -1,12 +1,12 @@
 //! Descriptors on their way to this core before they are needed.
 
 use crate::intel::layout::Descriptor;
-use crate::ring::Ring;
+use crate::ring::DescriptorRing;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-impl<D: Descriptor> Ring<D> {
+impl<D: Descriptor> DescriptorRing<D> {
     /// Brings up to `count` descriptors from a free-running index on to this
     /// core, to be written: one transfer of each line, where reading and then
     /// writing what another core holds would be two. Only worth it where the
@@ -19,7 +19,7 @@ impl<D: Descriptor> Ring<D> {
     }
 }
 
-/// As [`Ring::prefetch_write`], of descriptors that are neighbours.
+/// As [`DescriptorRing::prefetch_write`], of descriptors that are neighbours.
 #[inline(always)]
 pub(crate) fn prefetch_write<D: Descriptor>(descriptors: &[D]) {
     descriptors.iter().step_by(LINE / size_of::<D>()).for_each(line_to_write);

@@ -16,7 +16,7 @@ use crate::intel::layout::Descriptor;
 
 /// A ring whose size is a power of two, indexed by a free-running counter, and
 /// the packets behind its descriptors.
-pub(crate) struct Ring<D> {
+pub(crate) struct DescriptorRing<D> {
     descriptors: NonNull<D>,
     packets: Box<[Option<Packet>]>,
     mask: u32,
@@ -25,15 +25,15 @@ pub(crate) struct Ring<D> {
 
 // SAFETY: the ring is the only handle to its descriptors on the host's side, and
 // they are atomics.
-unsafe impl<D: Descriptor> Send for Ring<D> {}
+unsafe impl<D: Descriptor> Send for DescriptorRing<D> {}
 
-impl<D: Descriptor> Ring<D> {
+impl<D: Descriptor> DescriptorRing<D> {
     /// A zeroed ring of `size` descriptors, a power of two.
-    pub(crate) fn new(dma: &Dma, size: usize) -> Result<Ring<D>> {
+    pub(crate) fn new(dma: &Dma, size: usize) -> Result<DescriptorRing<D>> {
         assert!(size.is_power_of_two(), "ring sizes are checked with the options");
         let region = dma.alloc(size * size_of::<D>())?;
         let packets = (0..size).map(|_| None).collect();
-        Ok(Ring { descriptors: region.ptr().cast(), packets, mask: size as u32 - 1, region })
+        Ok(DescriptorRing { descriptors: region.ptr().cast(), packets, mask: size as u32 - 1, region })
     }
 
     /// Up to `count` descriptors and their packets from a free-running index on,

@@ -197,7 +197,7 @@ impl AfXdpPort {
         may_be_zero: bool,
         options: &Options,
     ) -> std::result::Result<(Rx, Tx), Refused> {
-        let explain = |fault: socket::Fault| {
+        let explain = |fault: socket::StepError| {
             let no_queue = fault.is_no_queue();
             let error = fault.explain(&self.name, queue as u32);
             if no_queue { Refused::NoQueue(error) } else { Refused::Error(error) }

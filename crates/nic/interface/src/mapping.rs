@@ -1,6 +1,6 @@
 //! Memory shared with the kernel: the rings of a socket, mapped. Every access is
 //! checked against the mapping's end, so that who uses this needs no unsafe
-//! code, and a ring that lies leads nowhere else.
+//! code, and a ring with wrong indices leads nowhere else.
 #![allow(unsafe_code)]
 
 use std::os::fd::AsFd;

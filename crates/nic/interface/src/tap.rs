@@ -23,7 +23,7 @@ use crate::counters::{RxCounters, TxCounters, port_stats};
 use crate::frame::{Longest, TAG, check, fits, is_tagged, room};
 use crate::link::{Interface, State};
 use crate::medium::{MOST_QUEUES, queue_pairs};
-use attach::Fault;
+use attach::AttachError;
 use port::{
     Capabilities, Error, Feature, Features, Limits, Link, Options, Port, PortStats, Result, RxQueue, RxStats,
     Support, TxQueue, TxStats,
@@ -113,7 +113,7 @@ fn files(port: &str, interface: &str, queues: usize, long: bool) -> Result<Vec<A
     let open = |several| attach::open(interface, several, long).map(Arc::new);
     // One that was made for a single queue opens in no other way.
     let first = match open(true) {
-        Err(Fault::Interface(error)) if queues == 1 && error.raw_os_error() == Some(libc::EINVAL) => {
+        Err(AttachError::Interface(error)) if queues == 1 && error.raw_os_error() == Some(libc::EINVAL) => {
             open(false)
         }
         first => first,
@@ -125,10 +125,10 @@ fn files(port: &str, interface: &str, queues: usize, long: bool) -> Result<Vec<A
     Ok(files)
 }
 
-fn refused(port: &str, interface: &str, fault: Fault) -> Error {
+fn refused(port: &str, interface: &str, fault: AttachError) -> Error {
     match fault {
-        Fault::Device(source) => no_device(port, source),
-        Fault::Interface(source) => no_interface(port, interface, source),
+        AttachError::Device(source) => no_device(port, source),
+        AttachError::Interface(source) => no_interface(port, interface, source),
     }
 }
 
@@ -280,7 +280,7 @@ struct Rx {
 }
 
 /// Frames looked at in one call at most, those that are lost included.
-const LOOKS: usize = 2 * Batch::MAX;
+const MAX_FRAMES: usize = 2 * Batch::MAX;
 
 impl Rx {
     /// Reads the next frame into as many buffers as the longest one takes, and the header in front
@@ -379,7 +379,7 @@ impl Rx {
 impl RxQueue for Rx {
     fn recv(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
         let (mut packets, mut bytes) = (0, 0);
-        for _ in 0..LOOKS {
+        for _ in 0..MAX_FRAMES {
             if batch.room() == 0 {
                 break;
             }

@@ -23,7 +23,7 @@ impl Default for Iovas {
 }
 
 impl Iovas {
-    /// A free stretch for `len` bytes, on a hugepage boundary, so that the IOMMU
+    /// A free range for `len` bytes, on a hugepage boundary, so that the IOMMU
     /// can use large pages too.
     pub(crate) fn take(&mut self, len: usize) -> Result<u64> {
         let len = len.next_multiple_of(HUGE_PAGE);
@@ -41,7 +41,7 @@ impl Iovas {
         Ok(std::mem::replace(&mut self.next, end))
     }
 
-    /// Frees a stretch that [`take`](Self::take) gave for `len` bytes.
+    /// Frees a range that [`take`](Self::take) gave for `len` bytes.
     pub(crate) fn give_back(&mut self, iova: u64, len: usize) {
         let len = len.next_multiple_of(HUGE_PAGE);
         match self.free.iter_mut().find(|(start, free)| start + *free as u64 == iova) {

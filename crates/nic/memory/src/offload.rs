@@ -33,7 +33,7 @@ impl RxFlags {
     pub const IP_BAD: u32 = 1 << 31;
 
     #[inline]
-    fn verdict(self, checked: u32, bad: u32) -> Checksum {
+    fn status(self, checked: u32, bad: u32) -> Checksum {
         match (self.0 & checked != 0, self.0 & bad != 0) {
             (false, _) => Checksum::Unknown,
             (true, false) => Checksum::Good,
@@ -44,13 +44,13 @@ impl RxFlags {
     /// The verdict on the IPv4 header checksum.
     #[inline]
     pub fn ip_checksum(self) -> Checksum {
-        self.verdict(Self::IP_CHECKED, Self::IP_BAD)
+        self.status(Self::IP_CHECKED, Self::IP_BAD)
     }
 
     /// The verdict on the UDP or TCP checksum.
     #[inline]
     pub fn l4_checksum(self) -> Checksum {
-        self.verdict(Self::L4_CHECKED, Self::L4_BAD)
+        self.status(Self::L4_CHECKED, Self::L4_BAD)
     }
 }
 

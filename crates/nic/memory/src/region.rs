@@ -21,7 +21,7 @@ use crate::space::{Chunk, Space};
 #[derive(Debug, Clone)]
 pub struct Dma(pub(crate) Arc<Space>);
 
-/// A stretch of DMA memory; freed when the last clone is dropped.
+/// A contiguous range of DMA memory; freed when the last clone is dropped.
 #[derive(Debug, Clone)]
 pub struct Region {
     pub(crate) chunk: Arc<Chunk>,

@@ -151,7 +151,7 @@ impl Chunk {
         for (iova, offset, len) in self.stretches() {
             let addr = self.mapping.ptr.as_ptr().wrapping_add(offset);
             let file = Some((self.mapping.file(), offset as u64));
-            // SAFETY: a stretch of our mapping, which holds no Rust object; it
+            // SAFETY: a part of our mapping, which holds no Rust object; it
             // is unmapped from each device before it goes, when we are dropped.
             pci.map_dma(&unsafe { DmaRange::new(addr, len, iova, file) })?;
         }

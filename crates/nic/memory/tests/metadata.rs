@@ -68,15 +68,15 @@ fn checksums_are_unknown_good_or_bad() {
                 | bit(l4, RxFlags::L4_CHECKED)
                 | bit(bad_ip, RxFlags::IP_BAD)
                 | bit(bad_l4, RxFlags::L4_BAD);
-            let verdict = |looked, bad| match (looked, bad) {
+            let expected = |looked, bad| match (looked, bad) {
                 (false, _) => Checksum::Unknown,
                 (true, false) => Checksum::Good,
                 (true, true) => Checksum::Bad,
             };
             let packet = received(0, 0, flags, 60, 0);
             assert_eq!(packet.rx_flags(), RxFlags(flags));
-            assert_eq!(packet.ip_checksum(), verdict(ip, bad_ip), "{flags:#x}");
-            assert_eq!(packet.l4_checksum(), verdict(l4, bad_l4), "{flags:#x}");
+            assert_eq!(packet.ip_checksum(), expected(ip, bad_ip), "{flags:#x}");
+            assert_eq!(packet.l4_checksum(), expected(l4, bad_l4), "{flags:#x}");
         }
     }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::{Error, Result};
 
 /// How often it is looked whether a program has ended.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// How long the output of a program that ended may stay open, in programs that it started.
 const OUTPUT: Duration = Duration::from_secs(5);
 
@@ -36,7 +36,7 @@ pub fn output(command: &mut Command, limit: Duration) -> io::Result<Output> {
         if begin.elapsed() > limit {
             break;
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
     let _ = child.kill(); // it may end just now
     let _ = child.wait();

@@ -69,7 +69,7 @@ fn bring_up(rss: bool) -> Bench {
 
 impl Bench {
     /// The driver: takes up to a batch, and sends it on if asked.
-    fn drive(&mut self, forward: bool) -> u32 {
+    fn forward_batch(&mut self, forward: bool) -> u32 {
         let mut count = 0;
         while count < BATCH {
             let at = RX_RING + 16 * u64::from(self.next);
@@ -113,7 +113,7 @@ impl Bench {
             spent += start.elapsed().as_nanos();
             assert!(burst > 0 || packets == 0, "stalled");
             loop {
-                let count = self.drive(forward);
+                let count = self.forward_batch(forward);
                 packets += u64::from(count);
                 if count == 0 {
                     break;

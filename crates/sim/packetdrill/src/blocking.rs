@@ -16,7 +16,7 @@ use crate::host::{Host, MICROSECOND_NS};
 
 /// How often in a row the clock may be read before time passes by itself: packetdrill spins on
 /// the clock where less than 20 microseconds are left to wait.
-const LOOKS: u32 = 8;
+const MAX_READS: u32 = 8;
 /// The time that packetdrill spins instead of sleeping, in microseconds, which passes with the
 /// sleep.
 const SPIN_US: i64 = 20;
@@ -192,7 +192,7 @@ impl Clocked {
         }
         if self.is_driver() {
             inner.looks += 1;
-            if inner.looks > LOOKS {
+            if inner.looks > MAX_READS {
                 let next_ns = inner.host.now_ns + MICROSECOND_NS;
                 inner = self.pass(inner, next_ns);
             }

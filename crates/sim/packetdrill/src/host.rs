@@ -165,7 +165,7 @@ impl Host {
     /// Lets sockets see what happened, and the stack send, until nothing is left to do.
     pub fn pump(&mut self) {
         loop {
-            let is_quiet = self.look();
+            let is_quiet = self.poll_sockets();
             let is_done = self.with_silently(|stack, io| {
                 stack.output(io);
                 !stack.is_ready()
@@ -369,11 +369,11 @@ impl Host {
             true => self.receive_one(bytes),
             false => split(bytes.to_vec(), PART).iter().for_each(|part| self.receive_one(part)),
         }
-        self.look();
+        self.poll_sockets();
     }
 
     /// Lets sockets see what happened.
-    fn look(&mut self) -> bool {
+    fn poll_sockets(&mut self) -> bool {
         let mut events = Vec::new();
         self.with_silently(|stack, _| stack.swap_events(&mut events));
         let is_quiet = events.is_empty();

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use bus::Kind;
+use bus::BarKind;
 use bus::config_space::{BarType, ConfigSpace};
 use model::Chip;
 use model::chip::{DeviceFault, Rings, copy_word};
@@ -71,10 +71,10 @@ pub enum BarContent {
 
 impl Bar {
     /// How an access of it is made.
-    pub(crate) fn access(&self) -> Kind {
+    pub(crate) fn access(&self) -> BarKind {
         match self.kind {
-            BarType::Io => Kind::Io,
-            BarType::Memory32 | BarType::Memory64 => Kind::Memory,
+            BarType::Io => BarKind::Io,
+            BarType::Memory32 | BarType::Memory64 => BarKind::Memory,
         }
     }
 }

@@ -91,7 +91,7 @@ impl CountedRounds {
 }
 
 /// A device as its stepping threads see it.
-struct Turns {
+struct SteppedDevice {
     shared: Arc<SharedDevice>,
     /// Only its own thread steps it.
     apart: AtomicBool,
@@ -139,7 +139,7 @@ impl Stepper {
 
     fn step_all(
         &mut self,
-        devices: Arc<[Turns]>,
+        devices: Arc<[SteppedDevice]>,
         core: Option<usize>,
         idle: Idle,
         turn: Option<Arc<AtomicU64>>,
@@ -186,10 +186,10 @@ pub(crate) fn join(thread: JoinHandle<()>, limit: Duration) {
     let _ = thread.join();
 }
 
-fn turns(devices: Vec<Arc<SharedDevice>>) -> Arc<[Turns]> {
+fn turns(devices: Vec<Arc<SharedDevice>>) -> Arc<[SteppedDevice]> {
     // From now on, not from the first step: accesses may come before the thread is let run.
     devices.iter().for_each(|shared| shared.enter().follow_clock(shared.clock.now_ns()));
-    devices.into_iter().map(|shared| Turns { shared, apart: AtomicBool::new(false) }).collect()
+    devices.into_iter().map(|shared| SteppedDevice { shared, apart: AtomicBool::new(false) }).collect()
 }
 
 fn pin(core: usize) {
@@ -207,7 +207,7 @@ fn pin(core: usize) {
 /// Steps devices in turn. Where each has a thread of its own as well, `turn` tells those
 /// threads that this one goes on, and devices that hold it up are left to them.
 fn step_all(
-    devices: &[Turns],
+    devices: &[SteppedDevice],
     idle: Idle,
     turn: Option<&AtomicU64>,
     stop: &AtomicBool,
@@ -217,7 +217,7 @@ fn step_all(
     let mut strangers = turn.map(|turn| (turn, Watch::new(devices.len())));
     while !stop.load(Ordering::Relaxed) {
         let (mut moved, mut attached) = (0, false);
-        for (n, Turns { shared, apart }) in devices.iter().enumerate() {
+        for (n, SteppedDevice { shared, apart }) in devices.iter().enumerate() {
             // Relaxed, here and in the stand-ins: these only tell who is to step, what is
             // stepped has its lock.
             let is_attached = shared.is_attached();
@@ -294,8 +294,8 @@ impl Watch {
 
 /// Steps a device while the stepping thread is held up at another, or always where the
 /// device holds it up itself.
-fn stand_in(device: &Turns, idle: Idle, turn: &AtomicU64, stop: &AtomicBool) {
-    let (Turns { shared, apart }, mut empty) = (device, 0);
+fn stand_in(device: &SteppedDevice, idle: Idle, turn: &AtomicU64, stop: &AtomicBool) {
+    let (SteppedDevice { shared, apart }, mut empty) = (device, 0);
     let mut seen = turn.load(Ordering::Relaxed);
     thread::sleep(HELD_UP); // by then the stepping thread has had its turn, or is held up
     while !stop.load(Ordering::Relaxed) {

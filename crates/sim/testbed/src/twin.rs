@@ -33,7 +33,7 @@ pub use mutation::{FileMutation, Mutation, Value, mutations};
 pub use protocol::{Field, Head, MessageType, Protocol, Role, Side};
 
 use mutation::Step;
-use shared::Shared;
+use shared::TwinMemory;
 use socket::{Message, receive, send};
 
 /// How long a twin stands between its peers at most.
@@ -87,7 +87,7 @@ impl Twin {
         client: UnixStream,
         server: UnixStream,
         late: Duration,
-        shared: Option<Arc<Shared>>,
+        shared: Option<Arc<TwinMemory>>,
         mutator: Mutator,
     ) -> Twin {
         let between = Between {
@@ -119,7 +119,7 @@ struct Between {
     client: UnixStream,
     server: UnixStream,
     late: Duration,
-    shared: Option<Arc<Shared>>,
+    shared: Option<Arc<TwinMemory>>,
     mutator: Mutator,
     told: Told,
     /// Replies to what nobody asked, not to be passed on: to requests that seemed the

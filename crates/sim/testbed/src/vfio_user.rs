@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::MutexGuard;
 use std::sync::atomic::AtomicBool;
 
-use bus::vfio_user::server::{DmaAccess, RegionInfo, Served, Server, Shared};
+use bus::vfio_user::server::{DmaAccess, RegionInfo, Served, Server, SharedPages};
 
 use crate::device::{BarContent, Device};
 use crate::serve::{self, Bound, Endpoint, Listener, ServedDevice};
@@ -144,11 +144,11 @@ impl Served for Client<'_> {
 
 /// The pages of the registers' BAR that clients may map. Without a file to give they are
 /// trapped, which is slow but right.
-fn share(device: &Device) -> Option<Shared> {
+fn share(device: &Device) -> Option<SharedPages> {
     let polled = device.polled()?;
     let fd = polled.pages.file().try_clone_to_owned().ok()?;
     let areas = polled.areas.iter().map(|&(offset, len)| (offset.into(), len.into())).collect();
-    Some(Shared { fd, fd_offset: 0, areas })
+    Some(SharedPages { fd, fd_offset: 0, areas })
 }
 
 /// Serves the client at the other end of `stream` until it hangs up, the device stepped with

@@ -148,7 +148,7 @@ impl Bucket {
 
 /// Where a key is, if it is anywhere.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
+struct KeyLocation {
     buckets: [usize; 2],
     tag: u16,
 }
@@ -180,24 +180,24 @@ impl Buckets {
     }
 
     #[inline(always)]
-    fn place(&self, key: Key) -> Place {
+    fn place(&self, key: Key) -> KeyLocation {
         let [a, b, c] = self.secret;
         let inner = mix(key.bits[0] ^ a, key.bits[1] ^ b);
         let hash = mix(inner ^ c, u64::from(key.network) ^ a.rotate_left(32));
         let last = self.buckets.len() - 1;
         let buckets = [hash as usize & last, (hash >> 32) as usize & last];
-        Place { buckets, tag: (hash >> 48) as u16 | 1 }
+        KeyLocation { buckets, tag: (hash >> 48) as u16 | 1 }
     }
 
     /// The slots of a key's first bucket that have its tag.
     #[inline(always)]
-    fn tagged(&self, place: Place) -> SlotSet {
+    fn tagged(&self, place: KeyLocation) -> SlotSet {
         self.buckets.get(place.buckets[0]).map_or(0, |bucket| bucket.tagged(place.tag))
     }
 
     /// What is found for a key, with the slots of its first bucket that have its tag.
     #[inline(always)]
-    fn found(&self, key: Key, place: Place, slots: SlotSet) -> Option<Found> {
+    fn found(&self, key: Key, place: KeyLocation, slots: SlotSet) -> Option<Found> {
         if slots != 0 {
             let (bucket, slot) = (self.buckets.get(place.buckets[0])?, first_of(slots));
             if bucket.entry(slot).is_of(key) {
@@ -210,7 +210,7 @@ impl Buckets {
     /// What is found for a key that is not the first with its tag in its first bucket, as
     /// nearly all are.
     #[inline(never)]
-    fn found_elsewhere(&self, key: Key, place: Place) -> Option<Found> {
+    fn found_elsewhere(&self, key: Key, place: KeyLocation) -> Option<Found> {
         let in_bucket = |bucket: usize| self.buckets.get(bucket)?.found(place.tag, key);
         let found = place.buckets.into_iter().find_map(in_bucket);
         found.or_else(|| if self.rest.is_empty() { None } else { self.rest.get(&key).copied() })
@@ -219,8 +219,8 @@ impl Buckets {
     /// The buckets of at most [`LANES`] keys, with the slots of the first that have their tags.
     /// The tags of all are read first, so that the reads of their buckets overlap.
     #[inline(always)]
-    fn places(&self, keys: &[Key]) -> [(Place, SlotSet); LANES] {
-        let mut places = [(Place::default(), 0); LANES];
+    fn places(&self, keys: &[Key]) -> [(KeyLocation, SlotSet); LANES] {
+        let mut places = [(KeyLocation::default(), 0); LANES];
         for (&key, place) in keys.iter().zip(&mut places) {
             let at = self.place(key);
             *place = (at, self.tagged(at));

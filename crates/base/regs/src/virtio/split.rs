@@ -88,7 +88,7 @@ pub const fn table_bytes(size: u16) -> usize {
     descriptor::BYTES * size as usize
 }
 
-/// Where the available ring starts in the one stretch of memory that the legacy
+/// Where the available ring starts in the one contiguous range of memory that the legacy
 /// interface wants (2.7.2).
 pub const fn legacy_available(size: u16) -> usize {
     table_bytes(size)
@@ -99,7 +99,7 @@ pub const fn legacy_used(size: u16) -> usize {
     (legacy_available(size) + available::bytes(size)).next_multiple_of(super::pci::legacy::PAGE)
 }
 
-/// Length of that stretch.
+/// Length of that range.
 pub const fn legacy_bytes(size: u16) -> usize {
     (legacy_used(size) + used::bytes(size)).next_multiple_of(super::pci::legacy::PAGE)
 }

@@ -108,14 +108,14 @@ struct Contest {
 }
 
 /// Where files and programs of a measurement are.
-struct Place<'a> {
+struct Paths<'a> {
     arguments: &'a Arguments,
     folder: tempfile::TempDir,
     capture: PathBuf,
     ours: PathBuf,
 }
 
-impl Place<'_> {
+impl Paths<'_> {
     fn write(&self, name: &str, text: &str) -> Result<PathBuf, Failure> {
         let path = self.folder.path().join(name);
         let failed = |error| Failure::new(format!("cannot write {}: {error}", path.display()));
@@ -155,7 +155,7 @@ pub fn run(arguments: &Arguments, theirs: &Path) -> Result<(), Failure> {
     let folder =
         tempfile::tempdir().map_err(|error| Failure::new(format!("no folder for files: {error}")))?;
     let capture = folder.path().join("flows.pcap");
-    let place = Place { arguments, folder, capture, ours };
+    let place = Paths { arguments, folder, capture, ours };
     if arguments.source.contains(&Source::Replay) {
         place.ours().run(&place.write("flows.click", &workload::capture(&place.capture))?)?;
     }
@@ -176,7 +176,7 @@ pub fn run(arguments: &Arguments, theirs: &Path) -> Result<(), Failure> {
 /// Measures all workloads with one source, the source first: each window of every workload and
 /// both programs before the next.
 fn in_turns(
-    place: &Place<'_>,
+    place: &Paths<'_>,
     source: Source,
     batch: usize,
     theirs: &Program,

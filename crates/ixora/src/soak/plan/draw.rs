@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use testbed::fault::Random;
 
-use super::{Device, End, Episode, Kind, Limit, Models, Output, Peer, Round, Scene, Signal, Step, Who};
+use super::{Device, End, Episode, Limit, Models, Output, Peer, Round, Scene, SceneKind, Signal, Step, Who};
 
 /// One episode in so many has two scenes at the same time.
 const TWO: u64 = 4;
@@ -21,12 +21,12 @@ const CONFIGURATIONS: [(&str, &[&str]); 7] = [
 ];
 
 /// All kinds, or those that were asked for.
-pub fn kinds(only: &[Kind]) -> Vec<Kind> {
-    if only.is_empty() { Kind::value_variants().to_vec() } else { only.to_vec() }
+pub fn kinds(only: &[SceneKind]) -> Vec<SceneKind> {
+    if only.is_empty() { SceneKind::value_variants().to_vec() } else { only.to_vec() }
 }
 
 /// Episode `number` of the run with this seed, of one of these kinds.
-pub fn episode(seed: u64, number: u64, kinds: &[Kind]) -> Episode {
+pub fn episode(seed: u64, number: u64, kinds: &[SceneKind]) -> Episode {
     // Mixed first: neighbours among seeds and numbers have nothing in common.
     let mixed = Random::new(seed).next() ^ Random::new(!number).next();
     let mut draw = Draw(Random::new(mixed));
@@ -49,28 +49,28 @@ impl Draw {
         all[self.0.below(all.len() as u64) as usize].clone()
     }
 
-    fn scene(&mut self, kinds: &[Kind]) -> Scene {
+    fn scene(&mut self, kinds: &[SceneKind]) -> Scene {
         let kind = self.of(kinds);
         match kind {
-            Kind::Forward => self.served(kind, 2),
-            Kind::Echo | Kind::Send | Kind::Capture => self.served(kind, 1),
-            Kind::Router => self.router(),
-            Kind::Demo => Scene { kind, models: None, rounds: vec![self.demo()] },
-            Kind::Inside => Scene { kind, models: None, rounds: vec![self.inside()] },
-            Kind::Peer => Scene { kind, models: None, rounds: vec![self.peer()] },
-            Kind::Shortage => self.shortage(),
+            SceneKind::Forward => self.served(kind, 2),
+            SceneKind::Echo | SceneKind::Send | SceneKind::Capture => self.served(kind, 1),
+            SceneKind::Router => self.router(),
+            SceneKind::Demo => Scene { kind, models: None, rounds: vec![self.demo()] },
+            SceneKind::Inside => Scene { kind, models: None, rounds: vec![self.inside()] },
+            SceneKind::Peer => Scene { kind, models: None, rounds: vec![self.peer()] },
+            SceneKind::Shortage => self.shortage(),
         }
     }
 
     /// Models, and one to four rounds of a program on them.
-    fn served(&mut self, kind: Kind, ports: usize) -> Scene {
+    fn served(&mut self, kind: SceneKind, ports: usize) -> Scene {
         let models = self.models(kind, ports);
         let count = self.between(1, 4);
         let rounds = (0..count).map(|n| self.round(kind, &models, n + 1 == count)).collect();
         Scene { kind, models: Some(models), rounds }
     }
 
-    fn models(&mut self, kind: Kind, ports: usize) -> Models {
+    fn models(&mut self, kind: SceneKind, ports: usize) -> Models {
         let device = self.of(&[Device::Ixgbe, Device::Ixgbe, Device::Virtio, Device::Vhost]);
         let wire_faults = self.one_in(3);
         let wires = (0..ports).map(|_| self.wire(kind, wire_faults)).collect();
@@ -79,9 +79,9 @@ impl Draw {
         Models { device, wires, fault, trap }
     }
 
-    fn wire(&mut self, kind: Kind, faults: bool) -> String {
+    fn wire(&mut self, kind: SceneKind, faults: bool) -> String {
         let mut wire = match kind {
-            Kind::Send => "sink".to_owned(),
+            SceneKind::Send => "sink".to_owned(),
             _ => {
                 let size = self.of(&["64", "64", "64-1518", "imix", "1518"]);
                 let rate = self.of(&["2k", "20k", "50k", "200k", "1M", "max"]);
@@ -120,28 +120,30 @@ impl Draw {
 
     /// A program on the models. Generators do not begin again once they were stopped,
     /// so only the last round may drain.
-    fn round(&mut self, kind: Kind, models: &Models, last: bool) -> Round {
+    fn round(&mut self, kind: SceneKind, models: &Models, last: bool) -> Round {
         let mut command = match kind {
-            Kind::Forward => vec!["fwd", "@A", "@B"],
-            Kind::Echo => vec!["echo", "@A"],
-            Kind::Send => vec!["pktgen", "@A", "--size", self.of(&["64", "imix", "1518"])],
+            SceneKind::Forward => vec!["fwd", "@A", "@B"],
+            SceneKind::Echo => vec!["echo", "@A"],
+            SceneKind::Send => vec!["pktgen", "@A", "--size", self.of(&["64", "imix", "1518"])],
             _ => vec!["pcap", "@A", "@OUT"],
         };
         let (options, rx_descriptors, queues) = self.options(models, kind);
         command.extend(options.iter().map(String::as_str));
         let mut command: Vec<String> = command.into_iter().map(str::to_owned).collect();
-        if kind == Kind::Send {
+        if kind == SceneKind::Send {
             let rate = self.of(&["1k", "50k", "500k", "max"]);
             command.extend(["--allow-short".to_owned(), "--rate".to_owned(), rate.to_owned()]);
         }
         let output = match kind {
-            Kind::Capture => self.of(&[Output::File, Output::File, Output::File, Output::Full, Output::Fifo]),
+            SceneKind::Capture => {
+                self.of(&[Output::File, Output::File, Output::File, Output::Full, Output::Fifo])
+            }
             _ => Output::File,
         };
         // Who receives nothing more, as a stuck device gives nothing, never finds out
         // that it cannot write.
         let output = if models.fault.is_some() { Output::File } else { output };
-        let mut end = self.end(last && kind != Kind::Send);
+        let mut end = self.end(last && kind != SceneKind::Send);
         if output != Output::File {
             end = End::Error("cannot write".to_owned());
         }
@@ -150,7 +152,7 @@ impl Draw {
         }
         let steps = if output == Output::File { self.steps() } else { vec![] };
         let ordered = models.device == Device::Ixgbe || queues == 1;
-        let forwards = matches!(kind, Kind::Forward | Kind::Echo);
+        let forwards = matches!(kind, SceneKind::Forward | SceneKind::Echo);
         Round { command, steps, end, output, rx_descriptors, ordered, forwards, ..Round::NONE }
     }
 
@@ -164,7 +166,7 @@ impl Draw {
 
     /// Options of a program on ports; the descriptors of its receive rings, and its
     /// queues.
-    fn options(&mut self, models: &Models, kind: Kind) -> (Vec<String>, u64, u64) {
+    fn options(&mut self, models: &Models, kind: SceneKind) -> (Vec<String>, u64, u64) {
         // Over vhost-user a device cannot say how long its rings may be; ours has 1,024.
         let rings = [64, 128, 512, 512, 1024, 4096];
         let ring = self.of(if models.device == Device::Vhost { &rings[..5] } else { &rings });
@@ -185,7 +187,7 @@ impl Draw {
         if models.device == Device::Ixgbe && self.one_in(4) {
             words.push("--head-writeback".to_owned());
         }
-        if kind == Kind::Forward && self.one_in(2) {
+        if kind == SceneKind::Forward && self.one_in(2) {
             words.push("--touch".to_owned());
         }
         if self.one_in(6) {
@@ -228,7 +230,7 @@ impl Draw {
         let swaps = !self.one_in(3);
         let (file, names) = self.of(&CONFIGURATIONS);
         let ports = if swaps { 2 } else { names.len() };
-        let models = Models { fault: None, ..self.models(Kind::Router, ports) };
+        let models = Models { fault: None, ..self.models(SceneKind::Router, ports) };
         let ring = self.of(if models.device == Device::Vhost { &[512, 1024] } else { &[512, 1024, 4096] });
         let threads = self.between(1, 3);
         let count = self.between(1, 2);
@@ -255,7 +257,7 @@ impl Draw {
             Round { command, steps, end, rx_descriptors, forwards, ..Round::NONE }
         });
         let rounds = rounds.collect();
-        Scene { kind: Kind::Router, models: Some(models), rounds }
+        Scene { kind: SceneKind::Router, models: Some(models), rounds }
     }
 
     /// From each of two ports to the other. Ports keep their names, so that their
@@ -327,11 +329,11 @@ impl Draw {
         for _ in 0..2 {
             let chip = self.of(testbed::MODELS).name;
             let faults = self.one_in(2);
-            let wire = self.wire(Kind::Inside, faults).replace(",hold", "");
+            let wire = self.wire(SceneKind::Inside, faults).replace(",hold", "");
             command.push(format!("model:{chip},wire={wire}"));
         }
         let models = Models { device: Device::Virtio, wires: vec![], fault: None, trap: false };
-        command.extend(self.options(&models, Kind::Forward).0);
+        command.extend(self.options(&models, SceneKind::Forward).0);
         let end = match self.0.below(3) {
             0 => End::Signal(self.signal()),
             1 => End::KillProgram,
@@ -359,12 +361,12 @@ impl Draw {
 
     /// A program that may not have what it wants; it works with less, or says so.
     fn shortage(&mut self) -> Scene {
-        let models = Models { fault: None, ..self.models(Kind::Forward, 2) };
+        let models = Models { fault: None, ..self.models(SceneKind::Forward, 2) };
         let limit = match self.0.below(3) {
             0 => Limit::Files(self.between(4, 40)),
             _ => Limit::Memory(self.between(64_000, 400_000)), // less, and the system cannot load it
         };
-        let (options, rx_descriptors, _) = self.options(&models, Kind::Forward);
+        let (options, rx_descriptors, _) = self.options(&models, SceneKind::Forward);
         let mut command: Vec<String> = ["fwd", "@A", "@B"].map(str::to_owned).into();
         command.extend(options);
         let time = format!("{}ms", self.between(100, 1000));
@@ -372,8 +374,8 @@ impl Draw {
         let limit = Some(limit);
         let short = Round { command, limit, end: End::Itself, rx_descriptors, ..Round::NONE };
         // The models go on as if nothing had been.
-        let next = self.round(Kind::Forward, &models, true);
-        Scene { kind: Kind::Shortage, models: Some(models), rounds: vec![short, next] }
+        let next = self.round(SceneKind::Forward, &models, true);
+        Scene { kind: SceneKind::Shortage, models: Some(models), rounds: vec![short, next] }
     }
 }
 
@@ -421,7 +423,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(seen.len(), Kind::value_variants().len());
+        assert_eq!(seen.len(), SceneKind::value_variants().len());
         let ends = ["Drained", "Error", "Itself", "KillModels", "KillProgram", "Signal"];
         let steps = ["Inspect", "Pause", "Refuse", "Run", "Stranger", "Swap"];
         assert_eq!(done, ends.into_iter().chain(steps).map(str::to_owned).collect());
@@ -430,8 +432,8 @@ mod tests {
     #[test]
     fn only_what_was_asked_for_is_drawn() {
         for number in 0..100 {
-            let episode = episode(3, number, &kinds(&[Kind::Router]));
-            assert!(episode.scenes.iter().all(|scene| scene.kind == Kind::Router));
+            let episode = episode(3, number, &kinds(&[SceneKind::Router]));
+            assert!(episode.scenes.iter().all(|scene| scene.kind == SceneKind::Router));
         }
     }
 

@@ -9,7 +9,7 @@ use testbed::serve::Report;
 
 use super::super::accounts::{self, Program, Rules, Totals};
 use super::super::machine::{Footprint, Slack};
-use super::super::plan::{End, Kind, Limit, Output, Round};
+use super::super::plan::{End, Limit, Output, Round, SceneKind};
 use super::super::process::Process;
 use super::super::{Trouble, pause};
 use super::Player;
@@ -122,7 +122,7 @@ impl Player<'_> {
         let drained = matches!(round.end, End::Drained(_));
         let in_rings = if drained { 0 } else { round.rx_descriptors as i64 };
         let clean = round.forwards && models.is_some_and(|models| !models.has_wire_faults());
-        let ordered = round.ordered && self.scene.kind != Kind::Router;
+        let ordered = round.ordered && self.scene.kind != SceneKind::Router;
         let rules = Rules { in_rings, forwards: round.forwards, clean, ordered };
         let errors = accounts::errors(moved, counted, rules);
         self.played.failures.extend(errors);

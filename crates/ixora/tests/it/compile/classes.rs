@@ -1,7 +1,7 @@
 // Made by `ixora compile`: do not change it, change the configuration.
 
 use element::kernels;
-use graph::fused::{Exit, Members, Program, Region, Way, ask};
+use graph::fused::{Exit, Members, Program, Region, EntryState, ask};
 use graph::{Cx, Each, Element, Action, Next, PerPacket};
 use memory::{Batch, Packet};
 
@@ -721,7 +721,7 @@ impl R0 {
 
 impl R0 {
     #[inline(never)]
-    fn carry<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut Way) -> Next {
+    fn carry<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut EntryState) -> Next {
         match entry {
             0 => way.carry(self, cx, batch, |program, cx, packet| program.g0::<COUNTS>(cx, packet)),
             _ => Next::Done,
@@ -730,7 +730,7 @@ impl R0 {
 }
 
 impl Program for R0 {
-    fn push(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut Way) -> Next {
+    fn push(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut EntryState) -> Next {
         match cx.is_measured() {
             false => self.carry::<false>(cx, entry, batch, way),
             true => self.carry::<true>(cx, entry, batch, way),
@@ -902,7 +902,7 @@ impl R1 {
 
 impl R1 {
     #[inline(never)]
-    fn carry<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut Way) -> Next {
+    fn carry<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut EntryState) -> Next {
         match entry {
             0 => way.carry(self, cx, batch, |program, cx, packet| program.g0::<COUNTS>(cx, packet)),
             _ => Next::Done,
@@ -911,7 +911,7 @@ impl R1 {
 }
 
 impl Program for R1 {
-    fn push(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut Way) -> Next {
+    fn push(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut EntryState) -> Next {
         match cx.is_measured() {
             false => self.carry::<false>(cx, entry, batch, way),
             true => self.carry::<true>(cx, entry, batch, way),

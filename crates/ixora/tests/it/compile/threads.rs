@@ -1,7 +1,7 @@
 // Made by `ixora compile`: do not change it, change the configuration.
 
 use element::kernels;
-use graph::fused::{Exit, Members, Program, Region, Way, ask};
+use graph::fused::{Exit, Members, Program, Region, EntryState, ask};
 use graph::{Cx, Each, Element, Action, Next, PerPacket};
 use memory::{Batch, Packet};
 
@@ -153,7 +153,7 @@ impl R0 {
 
 impl R0 {
     #[inline(never)]
-    fn carry<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut Way) -> Next {
+    fn carry<const COUNTS: bool>(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut EntryState) -> Next {
         match entry {
             0 => way.carry(self, cx, batch, |program, cx, packet| program.g0::<COUNTS>(cx, packet)),
             1 => way.carry(self, cx, batch, |program, cx, packet| program.g5::<COUNTS>(cx, packet)),
@@ -163,7 +163,7 @@ impl R0 {
 }
 
 impl Program for R0 {
-    fn push(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut Way) -> Next {
+    fn push(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut EntryState) -> Next {
         match cx.is_measured() {
             false => self.carry::<false>(cx, entry, batch, way),
             true => self.carry::<true>(cx, entry, batch, way),

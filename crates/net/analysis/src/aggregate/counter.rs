@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 
 use graph::class::{Handlers, action, both, keyword, read, write};
-use graph::value::{Names, Raw, Scope, Value, unsigned};
+use graph::value::{Raw, parse_alone, unsigned};
 use graph::{Action, Class, Conf, Cx, Each, Fault, PerPacket, Refused, Setup};
 use memory::Packet;
 use memory::annotation::Header;
@@ -146,8 +146,7 @@ struct At {
 impl At {
     fn parse(text: &str) -> Result<At, ()> {
         let (number, call) = graph::lang::args::shift_word(text);
-        let names = Names::default();
-        let call = Call::parse(call, &Scope { element: "", names: &names }).map_err(|_| ())?;
+        let call = parse_alone::<Call>(call).map_err(|_| ())?;
         Ok(At { number: unsigned(number).ok_or(())?, call })
     }
 
@@ -261,8 +260,7 @@ enum Counted {
 
 /// A truth value that is written to a handler.
 fn truth(value: &str) -> Result<bool, Refused> {
-    let scope = Scope { element: "", names: &Names::default() };
-    bool::parse(&graph::lang::args::uncomment(value), &scope).map_err(|_| "type mismatch".into())
+    parse_alone::<bool>(&graph::lang::args::uncomment(value)).map_err(|_| "type mismatch".into())
 }
 
 impl Counter {

@@ -66,7 +66,7 @@ pub(super) fn telling(packet: &Packet, icmp: bool) -> Option<(&[u8], bool)> {
 }
 
 /// What a packet says, if it is of a flow or, with `icmp`, about one.
-pub(super) fn look(packet: &Packet, icmp: bool) -> Option<Seen> {
+pub(super) fn parse(packet: &Packet, icmp: bool) -> Option<Seen> {
     let (ip, error) = telling(packet, icmp)?;
     let (protocol, from, to) =
         (ip[ipv4::offset::PROTOCOL], u32_at(ip, ipv4::offset::SRC), u32_at(ip, ipv4::offset::DST));

@@ -14,7 +14,7 @@ use memory::{Batch, Packet};
 use wire::tcp::Flags;
 use wire::{ipv4, tcp};
 
-use super::flow_key::{Hosts, Seen, TCP, UDP, look, telling};
+use super::flow_key::{Hosts, Seen, TCP, UDP, parse, telling};
 use super::notice::Notifier;
 use super::trace_info::{Stats, TraceInfo};
 use graph::annotation::{AGGREGATE, PAINT, PacketAnnotations};
@@ -264,7 +264,7 @@ impl Flows {
             packet.annotations_mut().timestamp_ns = cx.now_ns();
         }
         let at = packet.annotations().timestamp_ns;
-        let Some(seen) = look(&packet, self.icmp) else { return aside(cx, 0, packet) };
+        let Some(seen) = parse(&packet, self.icmp) else { return aside(cx, 0, packet) };
         let (aggregate, colour) = match seen.ports {
             None => (0, u8::from(seen.flipped) | u8::from(seen.error) << 1),
             Some(ports) => match self.find(cx, &seen, ports, at) {

@@ -7,7 +7,7 @@ use graph::value::unsigned;
 use graph::{Class, Cx, Element, Next, Refused};
 use memory::{Batch, Packet};
 
-use graph::annotation::{AGGREGATE, PACKET_NUMBER, PacketAnnotations, Place};
+use graph::annotation::{AGGREGATE, AnnotationOffset, PACKET_NUMBER, PacketAnnotations};
 use port::Reason;
 
 pub static CLASS: Class = Class {
@@ -58,7 +58,7 @@ pub static CLASS: Class = Class {
         let none = conf.arguments().iter().any(|text| text.trim() == "ANNO NONE");
         let at = match none {
             true => conf.keyword::<String>("ANNO")?.and(None),
-            false => Some(conf.keyword("ANNO")?.unwrap_or(Place(PACKET_NUMBER))),
+            false => Some(conf.keyword("ANNO")?.unwrap_or(AnnotationOffset(PACKET_NUMBER))),
         };
         let capacity = conf.keyword("CAPACITY")?.unwrap_or(1 << 22);
         conf.complete()?;
@@ -83,7 +83,7 @@ type Columns = Vec<BTreeMap<u32, u32>>;
 /// An `AggregatePacketCounter` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct PacketCounter {
-    at: Option<Place<4>>,
+    at: Option<AnnotationOffset<4>>,
     inputs: usize,
     capacity: usize,
     /// Numbers that are kept.

@@ -2,7 +2,7 @@
 
 use graph::annotation::PacketAnnotations;
 use graph::class::{Handlers, both, call, keyword, positional, read};
-use graph::value::{Names, Scope, Span, Value};
+use graph::value::{Span, parse_alone};
 use graph::{Class, Cx, Element, Refused};
 use memory::{Batch, Packet};
 use port::Reason;
@@ -76,7 +76,7 @@ const HANDLERS: Handlers<CoDel> = Handlers(&[
 ]);
 
 fn span(value: &str) -> Result<i64, Refused> {
-    let span = Span::parse(value, &Scope { element: "", names: &Names::default() });
+    let span = parse_alone::<Span>(value);
     Ok(not_negative(span.map_err(|_| "expected time in seconds")?.0)?)
 }
 

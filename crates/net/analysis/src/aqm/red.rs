@@ -1,7 +1,7 @@
 //! `RED`, `AdaptiveRED`: packets dropped at random before a queue is full.
 
 use graph::class::{Handlers, both, call, keyword, mandatory, read};
-use graph::value::{Names, Scope, Value, fixed_point};
+use graph::value::{Scope, Value, fixed_point, parse_alone};
 use graph::{Class, Cx, Element, Fault, Next, Refused, TimerId};
 use memory::{Batch, Packet};
 use port::Reason;
@@ -91,19 +91,19 @@ const HANDLERS: Handlers<Red> = Handlers(&[
         "min_thresh",
         "MIN_THRESH",
         |red| red.limits.least.to_string(),
-        |red, _, value| red.set(Limits { least: parsed(value)?, ..red.limits }),
+        |red, _, value| red.set(Limits { least: parse_alone(value)?, ..red.limits }),
     ),
     both(
         "max_thresh",
         "MAX_THRESH",
         |red| red.limits.most.to_string(),
-        |red, _, value| red.set(Limits { most: parsed(value)?, ..red.limits }),
+        |red, _, value| red.set(Limits { most: parse_alone(value)?, ..red.limits }),
     ),
     both(
         "max_p",
         "MAX_P",
         |red| (red.limits.share as f64 / ONE as f64).to_string(),
-        |red, _, value| red.set(Limits { share: parsed::<Share>(value)?.0, ..red.limits }),
+        |red, _, value| red.set(Limits { share: parse_alone::<Share>(value)?.0, ..red.limits }),
     ),
 ]);
 
@@ -172,11 +172,6 @@ pub struct Red {
     /// When the queue was found empty last.
     empty_tick: i64,
     timer: Option<TimerId>,
-}
-
-/// What is written to a handler.
-fn parsed<T: Value>(value: &str) -> Result<T, String> {
-    T::parse(value, &Scope { element: "", names: &Names::default() })
 }
 
 impl Red {

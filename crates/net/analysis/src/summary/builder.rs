@@ -32,6 +32,11 @@ pub(super) struct Defaults {
     pub(super) minor_version: u32,
 }
 
+impl Defaults {
+    /// What a packet is of which a line says nothing.
+    pub(super) const NOTHING: Defaults = Defaults { protocol: 0, flow: None, aggregate: 0, minor_version: 0 };
+}
+
 /// What a line said of a packet.
 #[derive(Debug, Clone)]
 pub(crate) struct PacketBuilder {

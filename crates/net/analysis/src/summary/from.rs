@@ -60,9 +60,7 @@ pub static CLASS: Class = Class {
     make: |setup, conf| {
         let path: Option<String> = conf.positional("FILENAME")?;
         let mut lines = Lines::default();
-        let stop = conf.keyword("STOP")?.unwrap_or(false);
-        let active = conf.keyword("ACTIVE")?.unwrap_or(true);
-        let _: Option<bool> = conf.keyword("ZERO")?;
+        let (stop, active) = source::stop_and_active(conf)?;
         let timing = conf.keyword("TIMING")?.unwrap_or(false);
         lines.with_checksums = conf.keyword("CHECKSUM")?.unwrap_or(false);
         let sample = conf.keyword::<Sample>("SAMPLE")?.unwrap_or_default().checked(setup);

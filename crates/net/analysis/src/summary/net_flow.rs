@@ -56,9 +56,7 @@ pub static CLASS: Class = Class {
     headers: Headers { finds_network: true, ..Class::BASE.headers },
     make: |setup, conf| {
         let path: String = conf.mandatory("FILENAME")?;
-        let stop = conf.keyword("STOP")?.unwrap_or(false);
-        let active = conf.keyword("ACTIVE")?.unwrap_or(true);
-        let _: Option<bool> = conf.keyword("ZERO")?;
+        let (stop, active) = source::stop_and_active(conf)?;
         let several = conf.keyword("MULTIPACKET")?.unwrap_or(false);
         let link = conf.keyword::<Raw>("LINK")?.map(|link| link.0.to_ascii_lowercase());
         let timing = conf.keyword("TIMING")?.unwrap_or(false);
@@ -80,8 +78,6 @@ pub static CLASS: Class = Class {
 const FIELDS: usize = 15;
 /// How many of those that are looked at must be understood.
 const ENOUGH: usize = 10;
-/// What [`Tally`] is given for a line in which nothing is said.
-const NOTHING: Defaults = Defaults { protocol: 0, flow: None, aggregate: 0, minor_version: 0 };
 
 /// Which interface the paint annotation tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,7 +142,7 @@ impl NetFlow {
             return None;
         }
         let mut line = Tally { words, understood: 0 };
-        let mut builder = PacketBuilder::new(NOTHING);
+        let mut builder = PacketBuilder::new(Defaults::NOTHING);
         builder.make_ip(0);
         builder.inject(Field::IpTtl, Said::Number(0));
         let time = |seconds: u32| i64::from(seconds) * graph::clock::SECOND_NS;

@@ -3,10 +3,10 @@
 
 use graph::class::{Row, action, both, read};
 use graph::lang::args;
-use graph::signal::Kind;
-use graph::value::{Names, Scope, Value};
+use graph::signal::SignalKind;
+use graph::value::parse_alone;
 use graph::well_known::{ENCAP, FILENAME};
-use graph::{Cx, Element, Notice, Ran, TaskId, TimerId};
+use graph::{Conf, Cx, Element, Fault, Notice, Ran, TaskId, TimerId};
 use memory::{Batch, Packet};
 
 use super::builder::PacketBuilder;
@@ -59,6 +59,14 @@ enum Found {
     End,
 }
 
+/// The keywords STOP and ACTIVE of all these sources. ZERO is taken and changes nothing.
+pub(super) fn stop_and_active(conf: &mut Conf<'_>) -> Result<(bool, bool), Fault> {
+    let stop = conf.keyword("STOP")?.unwrap_or(false);
+    let active = conf.keyword("ACTIVE")?.unwrap_or(true);
+    let _: Option<bool> = conf.keyword("ZERO")?;
+    Ok((stop, active))
+}
+
 /// The handler `active`.
 pub(super) const fn active<L: Descriptions>() -> Row<FromLines<L>> {
     both(
@@ -66,8 +74,7 @@ pub(super) const fn active<L: Descriptions>() -> Row<FromLines<L>> {
         "whether it reads",
         |from: &FromLines<L>| from.active.to_string(),
         |from, cx, value| {
-            let scope = Scope { element: "", names: &Names::default() };
-            from.active = bool::parse(&args::uncomment(value), &scope).map_err(|_| L::NOT_ACTIVE)?;
+            from.active = parse_alone::<bool>(&args::uncomment(value)).map_err(|_| L::NOT_ACTIVE)?;
             from.ended = false;
             from.wake(cx);
             Ok(())
@@ -223,7 +230,7 @@ impl<L: Descriptions> Element for FromLines<L> {
         self.wake(cx);
     }
 
-    fn notice(&self, kind: Kind, _: usize) -> Notice {
+    fn notice(&self, kind: SignalKind, _: usize) -> Notice {
         self.output.notice(kind)
     }
 }

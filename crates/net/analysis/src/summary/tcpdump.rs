@@ -51,9 +51,7 @@ pub static CLASS: Class = Class {
     headers: Headers { finds_network: true, ..Class::BASE.headers },
     make: |setup, conf| {
         let path: String = conf.mandatory("FILENAME")?;
-        let stop = conf.keyword("STOP")?.unwrap_or(false);
-        let active = conf.keyword("ACTIVE")?.unwrap_or(true);
-        let _: Option<bool> = conf.keyword("ZERO")?;
+        let (stop, active) = source::stop_and_active(conf)?;
         let with_checksums = conf.keyword("CHECKSUM")?.unwrap_or(false);
         let sample = conf.keyword::<Sample>("SAMPLE")?;
         conf.complete()?;

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use graph::value::{Ethernet, Names, Scope, Value, unsigned};
+use graph::value::{Ethernet, parse_alone, unsigned};
 
 use super::builder::PacketBuilder;
 use super::options::{ALL, NOT_TIME, SACK};
@@ -40,10 +40,7 @@ pub(super) fn from_text(known: &Known, text: &str, builder: &PacketBuilder) -> O
             "<" => Some(Said::Number(1)),
             _ => number(u32::MAX),
         },
-        EthSrc | EthDst => {
-            let scope = Scope { element: "", names: &Names::default() };
-            Ethernet::parse(text, &scope).ok().map(|address| Said::Ethernet(address.0))
-        }
+        EthSrc | EthDst => parse_alone::<Ethernet>(text).ok().map(|address| Said::Ethernet(address.0)),
         EthType => u32::from_str_radix(text.trim_start_matches("0x"), 16)
             .ok()
             .filter(|n| *n <= 0xFFFF)

@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use wire::MacAddress;
 
 use super::{Generation, Held, Mirror};
-use crate::netlink::link::{Kind, Vxlan};
+use crate::netlink::link::{LinkKind, Vxlan};
 use crate::netlink::neighbor::Neighbor;
 use crate::state::Key;
 
@@ -196,7 +196,7 @@ impl Mirror {
     /// Marks the place of an entry.
     pub(super) fn touch_fdb(&mut self, key: FdbKey) {
         let Some(Held { what: link, .. }) = self.links.get(&key.link) else { return };
-        let Kind::Vxlan(vxlan) = link.kind else { return };
+        let LinkKind::Vxlan(vxlan) = link.kind else { return };
         let Some(vni) = key.network(&vxlan) else { return };
         if vxlan.is_external {
             self.dirty.insert(Key::Network(vni)); // which is there while it has entries

@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use super::{Generation, Held, Mirror};
 use crate::mirror::fdb::FdbKey;
-use crate::mirror::routes::{RouteKey, Way};
-use crate::netlink::link::{Kind, Link};
+use crate::mirror::routes::{RouteKey, RouteTarget};
+use crate::netlink::link::{Link, LinkKind};
 use crate::state::Key;
 
 impl Mirror {
@@ -64,10 +64,10 @@ impl Mirror {
             }
         }
         match link.kind {
-            Kind::Vxlan(vxlan) if vxlan.is_external => {
+            LinkKind::Vxlan(vxlan) if vxlan.is_external => {
                 self.externals.insert(index);
             }
-            Kind::Vxlan(vxlan) => {
+            LinkKind::Vxlan(vxlan) => {
                 self.by_vni.entry(vxlan.vni).or_default().insert(index);
             }
             _ => {}
@@ -79,7 +79,8 @@ impl Mirror {
             devices.remove(&index);
         }
         self.externals.remove(&index);
-        let Some(Held { what: Link { kind: Kind::Vxlan(vxlan), .. }, .. }) = self.links.get(&index) else {
+        let Some(Held { what: Link { kind: LinkKind::Vxlan(vxlan), .. }, .. }) = self.links.get(&index)
+        else {
             return;
         };
         if let Some(devices) = self.by_vni.get_mut(&vxlan.vni) {
@@ -99,7 +100,7 @@ impl Mirror {
     /// Marks what depends on a device.
     fn touch_link(&mut self, index: u32) {
         let Some(held) = self.links.get(&index) else { return };
-        if let Kind::Vxlan(vxlan) = held.what.kind {
+        if let LinkKind::Vxlan(vxlan) = held.what.kind {
             if !vxlan.is_external {
                 self.dirty.insert(Key::Network(vxlan.vni));
             }
@@ -147,7 +148,7 @@ impl Mirror {
     /// of those of IPv6, but not of those of IPv4.
     fn lose_routes(&mut self, index: u32) {
         for key in self.routes_of_link(index) {
-            let Some(Held { what: Way::Hops(hops), .. }) = self.routes.get(&key) else { continue };
+            let Some(Held { what: RouteTarget::Hops(hops), .. }) = self.routes.get(&key) else { continue };
             let is_down = |link: u32| self.links.get(&link).is_none_or(|held| !held.what.is_up);
             if hops.iter().all(|hop| hop.link == index || (hop.link != 0 && is_down(hop.link))) {
                 self.drop_route(key);

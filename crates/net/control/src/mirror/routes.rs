@@ -30,7 +30,7 @@ impl RouteKey {
 
 /// Where a route leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum RouteTarget {
     /// To one of these.
     Hops(Vec<Hop>),
     /// To what a nexthop object says.
@@ -39,12 +39,12 @@ pub(super) enum Way {
     Nowhere,
 }
 
-impl Way {
+impl RouteTarget {
     /// Next hops of a route that names them.
     fn parts(&self) -> usize {
         match self {
-            Way::Hops(hops) => hops.len(),
-            Way::Nexthop(_) | Way::Nowhere => 0,
+            RouteTarget::Hops(hops) => hops.len(),
+            RouteTarget::Nexthop(_) | RouteTarget::Nowhere => 0,
         }
     }
 }
@@ -64,15 +64,15 @@ impl Mirror {
             return;
         };
         let way = match route.nexthop {
-            Some(id) => Way::Nexthop(id),
-            None if route.is_unicast => Way::Hops(route.hops),
-            None => Way::Nowhere,
+            Some(id) => RouteTarget::Nexthop(id),
+            None if route.is_unicast => RouteTarget::Hops(route.hops),
+            None => RouteTarget::Nowhere,
         };
         let old = self.routes.get(&key).filter(|held| is_beside && held.stamp == stamp);
         let way = match (old.map(|held| &held.what), way) {
-            (Some(Way::Hops(old)), Way::Hops(new)) => {
+            (Some(RouteTarget::Hops(old)), RouteTarget::Hops(new)) => {
                 let new = new.into_iter().filter(|hop| !old.contains(hop));
-                Way::Hops(old.iter().copied().chain(new).collect())
+                RouteTarget::Hops(old.iter().copied().chain(new).collect())
             }
             (_, way) => way,
         };
@@ -86,9 +86,9 @@ impl Mirror {
         }
         self.unindex_route(key);
         match &way {
-            Way::Hops(hops) => self.routes_by_link.extend(hops.iter().map(|hop| (hop.link, key))),
-            Way::Nexthop(id) => drop(self.routes_by_nexthop.insert((*id, key))),
-            Way::Nowhere => {}
+            RouteTarget::Hops(hops) => self.routes_by_link.extend(hops.iter().map(|hop| (hop.link, key))),
+            RouteTarget::Nexthop(id) => drop(self.routes_by_nexthop.insert((*id, key))),
+            RouteTarget::Nowhere => {}
         }
         self.routes.insert(key, Held { stamp, what: way });
         self.dirty.insert(Key::Route(key.prefix));
@@ -96,13 +96,13 @@ impl Mirror {
 
     fn unindex_route(&mut self, key: RouteKey) {
         match self.routes.get(&key).map(|held| &held.what) {
-            Some(Way::Hops(hops)) => {
+            Some(RouteTarget::Hops(hops)) => {
                 for hop in hops {
                     self.routes_by_link.remove(&(hop.link, key));
                 }
             }
-            Some(Way::Nexthop(id)) => drop(self.routes_by_nexthop.remove(&(*id, key))),
-            Some(Way::Nowhere) | None => {}
+            Some(RouteTarget::Nexthop(id)) => drop(self.routes_by_nexthop.remove(&(*id, key))),
+            Some(RouteTarget::Nowhere) | None => {}
         }
     }
 
@@ -114,9 +114,9 @@ impl Mirror {
             route.hops.iter().any(|gone| (gone.link, gone.gateway) == (hop.link, hop.gateway))
         });
         match way {
-            Way::Nexthop(id) if route.nexthop.is_some_and(|named| named != *id) => {}
-            Way::Hops(_) if route.nexthop.is_some() => {}
-            Way::Hops(hops) if !route.hops.is_empty() => {
+            RouteTarget::Nexthop(id) if route.nexthop.is_some_and(|named| named != *id) => {}
+            RouteTarget::Hops(_) if route.nexthop.is_some() => {}
+            RouteTarget::Hops(hops) if !route.hops.is_empty() => {
                 let left: Vec<Hop> = hops.iter().filter(|hop| !named(hop)).copied().collect();
                 if left.is_empty() {
                     return self.drop_route(key);
@@ -124,7 +124,7 @@ impl Mirror {
                 self.parts -= hops.len() - left.len();
                 self.unindex_route(key);
                 self.routes_by_link.extend(left.iter().map(|hop| (hop.link, key)));
-                self.routes.insert(key, Held { stamp, what: Way::Hops(left) });
+                self.routes.insert(key, Held { stamp, what: RouteTarget::Hops(left) });
                 self.dirty.insert(Key::Route(key.prefix));
             }
             _ => self.drop_route(key),

@@ -8,9 +8,9 @@ use overlay::{MAX_MEMBERS, MAX_WEIGHT, Port, Prefix, Route};
 use wire::MacAddress;
 
 use super::fdb::{Destination, FLOOD, FdbKey, Remote};
-use super::routes::{RouteKey, Way};
+use super::routes::{RouteKey, RouteTarget};
 use super::{Held, Mirror};
-use crate::netlink::link::{Kind, Link, Vxlan};
+use crate::netlink::link::{Link, LinkKind, Vxlan};
 use crate::state::{ELSEWHERE, End, Far, Group, Key, Value, Weighted, own_port};
 
 /// Why an entry of a forwarding database is not in the overlay.
@@ -90,16 +90,16 @@ impl Mirror {
             RouteKey { prefix, metric: 0, tos: 0 }..=RouteKey { prefix, metric: u32::MAX, tos: u8::MAX };
         let (_, Held { what: way, .. }) = self.routes.range(all).find(|(key, _)| key.tos == 0)?;
         let ways: Vec<Route> = match way {
-            Way::Hops(hops) => {
+            RouteTarget::Hops(hops) => {
                 let plain = hops.iter().filter(|hop| hop.encap.is_none());
                 plain.filter_map(|hop| self.way(hop.link, hop.gateway)).collect()
             }
-            Way::Nexthop(id) => {
+            RouteTarget::Nexthop(id) => {
                 let plain = self.members(*id).map(|(nexthop, _)| nexthop);
                 let plain = plain.filter(|it| !it.is_blackhole && !it.is_encapsulated);
                 plain.filter_map(|nexthop| self.way(nexthop.link?, nexthop.gateway)).collect()
             }
-            Way::Nowhere => Vec::new(),
+            RouteTarget::Nowhere => Vec::new(),
         };
         let is_up = |route: &&Route| self.port(route.port).is_some_and(|port| port.is_up);
         let taken = ways.iter().find(is_up).or(ways.first());
@@ -115,7 +115,7 @@ impl Mirror {
         let own = self.by_vni.get(&vni).into_iter().flatten().rev();
         let devices = own.chain(self.externals.iter().rev()).filter_map(|index| self.links.get(index));
         devices.filter_map(|Held { what: link, .. }| match link.kind {
-            Kind::Vxlan(vxlan) if link.is_up => Some((link, vxlan)),
+            LinkKind::Vxlan(vxlan) if link.is_up => Some((link, vxlan)),
             _ => None,
         })
     }
@@ -219,7 +219,7 @@ impl Mirror {
         let Some(Held { what: link, .. }) = self.links.get(&key.link) else {
             return vec![Unresolved::NoLink(key.link)];
         };
-        let Kind::Vxlan(vxlan) = link.kind else { return vec![Unresolved::NotVxlan(key.link)] };
+        let LinkKind::Vxlan(vxlan) = link.kind else { return vec![Unresolved::NotVxlan(key.link)] };
         if !link.is_up {
             return vec![Unresolved::LinkDown(key.link)];
         }

@@ -34,12 +34,12 @@ pub struct Link {
     /// The bridge or VRF of which it is a part.
     pub master: Option<u32>,
     /// What kind of device it is, as far as overlays need it.
-    pub kind: Kind,
+    pub kind: LinkKind,
 }
 
 /// What a network device is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum LinkKind {
     /// The end of VXLAN tunnels.
     Vxlan(Vxlan),
     /// A bridge, and whether it looks at VLAN tags.
@@ -84,7 +84,7 @@ impl Link {
             mac: None,
             mtu: 0,
             master: None,
-            kind: Kind::Other,
+            kind: LinkKind::Other,
         };
         for attribute in Attributes(cursor.0) {
             let attribute = attribute?;
@@ -108,7 +108,7 @@ fn header(cursor: &mut Cursor<'_>) -> Option<(u8, u32, u32)> {
     Some((family, index, flags))
 }
 
-fn kind(info: &Attribute<'_>) -> Result<Kind, Malformed> {
+fn kind(info: &Attribute<'_>) -> Result<LinkKind, Malformed> {
     const KIND: u16 = 1;
     const DATA: u16 = 2;
     let (mut name, mut data) = (String::new(), Attributes(&[]));
@@ -121,10 +121,10 @@ fn kind(info: &Attribute<'_>) -> Result<Kind, Malformed> {
         }
     }
     match name.as_str() {
-        "vxlan" => vxlan(data).map(Kind::Vxlan),
+        "vxlan" => vxlan(data).map(LinkKind::Vxlan),
         "bridge" => bridge(data),
         "vrf" => vrf(data),
-        _ => Ok(Kind::Other),
+        _ => Ok(LinkKind::Other),
     }
 }
 
@@ -152,7 +152,7 @@ fn vxlan(data: Attributes<'_>) -> Result<Vxlan, Malformed> {
     Ok(vxlan)
 }
 
-fn bridge(data: Attributes<'_>) -> Result<Kind, Malformed> {
+fn bridge(data: Attributes<'_>) -> Result<LinkKind, Malformed> {
     const VLAN_FILTERING: u16 = 7;
     let mut filters = false;
     for attribute in data {
@@ -161,16 +161,16 @@ fn bridge(data: Attributes<'_>) -> Result<Kind, Malformed> {
             filters = attribute.u8()? != 0;
         }
     }
-    Ok(Kind::Bridge(filters))
+    Ok(LinkKind::Bridge(filters))
 }
 
-fn vrf(data: Attributes<'_>) -> Result<Kind, Malformed> {
+fn vrf(data: Attributes<'_>) -> Result<LinkKind, Malformed> {
     const TABLE: u16 = 1;
     for attribute in data {
         let attribute = attribute?;
         if attribute.kind == TABLE {
-            return attribute.u32().map(Kind::Vrf);
+            return attribute.u32().map(LinkKind::Vrf);
         }
     }
-    Ok(Kind::Other)
+    Ok(LinkKind::Other)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use overlay::{LocalEnd, Overlay, Owner, Target, Tunnel};
 
-use super::place::Place;
+use super::place::EntryKey;
 use super::{Program, tunnel, tunnels};
 use crate::state::{Key, Value};
 
@@ -47,7 +47,7 @@ impl Program {
     }
 
     fn compare_entry(&self, overlay: &Overlay, key: Key) -> Option<String> {
-        let (place, (wants, claim)) = (Place::of(&key)?, self.claim(&key)?);
+        let (place, (wants, claim)) = (EntryKey::of(&key)?, self.claim(&key)?);
         let (owner, target) = place.there(overlay).unzip();
         let value = &claim.value;
         let is_so = target.is_some_and(|target| match (target, value) {

@@ -6,32 +6,32 @@ use crate::state::Key;
 
 /// The place of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum EntryKey {
     /// A network and the bits by which its packets are known.
     Identifier(u32, u128),
     /// A network and a prefix of its packets' destinations.
     Prefix(u32, Prefix),
 }
 
-impl Place {
+impl EntryKey {
     /// The place of an entry; `None` for other places.
-    pub(super) fn of(key: &Key) -> Option<Place> {
+    pub(super) fn of(key: &Key) -> Option<EntryKey> {
         match key {
-            Key::Prefix(vni, prefix) => Some(Place::Prefix(*vni, *prefix)),
-            key => key.entry().map(|(vni, bits)| Place::Identifier(vni, bits)),
+            Key::Prefix(vni, prefix) => Some(EntryKey::Prefix(*vni, *prefix)),
+            key => key.entry().map(|(vni, bits)| EntryKey::Identifier(vni, bits)),
         }
     }
 
     pub(super) fn network(self) -> u32 {
         match self {
-            Place::Identifier(vni, _) | Place::Prefix(vni, _) => vni,
+            EntryKey::Identifier(vni, _) | EntryKey::Prefix(vni, _) => vni,
         }
     }
 
     /// Why a network that finds its entries otherwise has none here.
     pub(super) fn refused(self, network: Network) -> Error {
         match (self, network.matching) {
-            (Place::Identifier(vni, key), Match::Exact) => {
+            (EntryKey::Identifier(vni, key), Match::Exact) => {
                 Error::Key { network: vni, key, bits: network.extractor.bits() }
             }
             _ => Error::Matching(self.network()),
@@ -41,8 +41,10 @@ impl Place {
     /// Whose the entry is that is there, and where it leads.
     pub(super) fn there(self, overlay: &Overlay) -> Option<(Owner, &Target)> {
         match self {
-            Place::Identifier(vni, bits) => overlay.entry(vni, bits).map(|entry| (entry.owner, entry.target)),
-            Place::Prefix(vni, prefix) => {
+            EntryKey::Identifier(vni, bits) => {
+                overlay.entry(vni, bits).map(|entry| (entry.owner, entry.target))
+            }
+            EntryKey::Prefix(vni, prefix) => {
                 overlay.prefix_entry(vni, prefix).map(|entry| (entry.owner, entry.target))
             }
         }
@@ -61,13 +63,13 @@ impl Place {
     pub(super) fn insert(self, overlay: &mut Overlay, owner: Owner, target: Target) -> Result<()> {
         let gives_up = self.there(overlay).is_some_and(|(other, _)| other != owner);
         match self {
-            Place::Identifier(vni, bits) => {
+            EntryKey::Identifier(vni, bits) => {
                 if gives_up {
                     overlay.hand_over(vni, bits, owner)?;
                 }
                 overlay.insert_as(owner, vni, bits, target)
             }
-            Place::Prefix(vni, prefix) => {
+            EntryKey::Prefix(vni, prefix) => {
                 if gives_up {
                     overlay.hand_over_prefix(vni, prefix, owner)?;
                 }
@@ -82,8 +84,8 @@ impl Place {
             return Ok(());
         };
         match self {
-            Place::Identifier(vni, bits) => overlay.remove_as(owner, vni, bits).map(drop),
-            Place::Prefix(vni, prefix) => overlay.remove_prefix(owner, vni, prefix).map(drop),
+            EntryKey::Identifier(vni, bits) => overlay.remove_as(owner, vni, bits).map(drop),
+            EntryKey::Prefix(vni, prefix) => overlay.remove_prefix(owner, vni, prefix).map(drop),
         }
     }
 }

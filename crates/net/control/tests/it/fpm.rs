@@ -47,7 +47,7 @@ proptest! {
 fn a_wrong_frame_ends_the_stream_and_says_why() {
     let push = |bytes: &[u8]| Frames::default().push(bytes, |_| {});
     assert_eq!(push(&[2, 1, 0, 4]), Err(FrameError::Version(2)));
-    assert_eq!(push(&[1, 2, 0, 4]), Err(FrameError::Kind(2)));
+    assert_eq!(push(&[1, 2, 0, 4]), Err(FrameError::LinkKind(2)));
     assert_eq!(push(&[1, 1, 0, 3]), Err(FrameError::Length(3)));
     assert_eq!(push(&[1, 1, 0]), Ok(()));
 }

@@ -36,15 +36,15 @@ impl Watched {
 
     fn take(&mut self, bytes: &[u8]) -> &mut Watched {
         self.mirror.apply_bytes(self.kernel, bytes);
-        self.settle()
+        self.converge()
     }
 
     fn take_fpm(&mut self, bytes: &[u8]) -> &mut Watched {
         self.mirror.apply_bytes(self.fpm, bytes);
-        self.settle()
+        self.converge()
     }
 
-    fn settle(&mut self) -> &mut Watched {
+    fn converge(&mut self) -> &mut Watched {
         for change in self.mirror.changes() {
             match change.value {
                 Some(value) => drop(self.have.insert(change.key, value)),
@@ -184,7 +184,7 @@ fn a_device_that_is_down_has_no_network() {
     // A flap that is over when somebody asks changes nothing.
     watched.mirror.apply_bytes(watched.kernel, &[down.added(), vxlan(7, 10).added()].concat());
     let before = watched.have.clone();
-    watched.settle();
+    watched.converge();
     assert_eq!(watched.have, before);
 }
 
@@ -328,7 +328,7 @@ fn what_an_origin_does_not_tell_of_again_is_swept_and_the_rest_is_not() {
     watched.take_fpm(&Fdb::to(7, [0; 6], ip(3)).added());
     assert_eq!(watched.remote(10, HOST), Some(ip(2)), "it is still used until the round ends");
     watched.mirror.sweep(Origin::Fpm, &[watched.fpm]);
-    watched.settle();
+    watched.converge();
     assert_eq!((watched.remote(10, HOST), watched.remote(10, other)), (None, Some(ip(4))));
     assert_eq!(watched.flood(10), [ip(3)]);
     assert!(watched.have.contains_key(&Key::Network(10)), "the kernel's device stays");
@@ -345,7 +345,7 @@ fn an_entry_whose_last_far_end_is_swept_is_gone() {
     watched.kernel = watched.mirror.begin(Origin::Kernel);
     watched.take(&external(7).added()).take(&flood(3).added()).take(&flood(3).removed());
     watched.mirror.sweep(Origin::Kernel, &[watched.kernel]);
-    watched.settle();
+    watched.converge();
     assert!(watched.have.is_empty(), "{:?}", watched.have);
     assert_eq!(watched.mirror.len(), 1);
 }

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use control::netlink::link::{Kind, Vxlan};
+use control::netlink::link::{LinkKind, Vxlan};
 use control::netlink::route::Encap;
 use control::netlink::{self, Body, Messages};
 use netlink_packet_route::RouteNetlinkMessage;
@@ -44,7 +44,7 @@ proptest! {
         let more = vec![InfoVxlan::Port(port), InfoVxlan::UDPZeroCsumRX(zero_checksum)];
         let Body::NewLink(link) = read(&device.added_with(more)) else { panic!("no link") };
         let vxlan = Vxlan { vni, local, port, zero_checksum, is_external: external };
-        prop_assert_eq!(link.kind, Kind::Vxlan(vxlan));
+        prop_assert_eq!(link.kind, LinkKind::Vxlan(vxlan));
         prop_assert_eq!((link.index, link.is_up, link.has_carrier, link.mtu), (index, up, up, mtu));
         prop_assert_eq!((link.name.as_str(), link.mac.unwrap().0), ("vxlan100", MAC));
     }
@@ -143,8 +143,8 @@ fn bridges_and_vrfs_are_read_as_written() {
         link.kind
     };
     let vlans = InfoData::Bridge(vec![InfoBridge::VlanFiltering(true)]);
-    assert_eq!(with(InfoKind::Bridge, vlans), Kind::Bridge(true));
-    assert_eq!(with(InfoKind::Vrf, InfoData::Vrf(vec![InfoVrf::TableId(1001)])), Kind::Vrf(1001));
+    assert_eq!(with(InfoKind::Bridge, vlans), LinkKind::Bridge(true));
+    assert_eq!(with(InfoKind::Vrf, InfoData::Vrf(vec![InfoVrf::TableId(1001)])), LinkKind::Vrf(1001));
 }
 
 #[test]

@@ -190,12 +190,12 @@ impl Known {
 }
 
 /// What is known at a point, by word, in order.
-type Facts = Vec<(u16, Known)>;
+type KnownWords = Vec<(u16, Known)>;
 
 struct Reducer {
     full: Graph,
     result: Graph,
-    seen: HashMap<(u32, Facts), To>,
+    seen: HashMap<(u32, KnownWords), To>,
     /// Tests that are known at all points that were seen, and points that are dealt with now.
     known: usize,
     depth: usize,
@@ -204,7 +204,7 @@ struct Reducer {
 
 impl Reducer {
     /// The steps from `to` on that are still to be made with what is known.
-    fn reduce(&mut self, to: To, facts: &Facts) -> To {
+    fn reduce(&mut self, to: To, facts: &KnownWords) -> To {
         let mut to = to;
         let (number, step) = loop {
             let To::Step(number) = to else { return to };
@@ -216,7 +216,7 @@ impl Reducer {
             }
         };
         let words = self.full.words_from(to);
-        let facts: Facts =
+        let facts: KnownWords =
             facts.iter().filter(|(word, _)| words.binary_search(word).is_ok()).cloned().collect();
         if let Some(&there) = self.seen.get(&(number, facts.clone())) {
             return there;
@@ -236,7 +236,7 @@ impl Reducer {
     }
 }
 
-fn learned(facts: &Facts, step: Step, held: bool) -> Facts {
+fn learned(facts: &KnownWords, step: Step, held: bool) -> KnownWords {
     let mut facts = facts.clone();
     let place = facts.binary_search_by_key(&step.test.offset, |(word, _)| *word).unwrap_or_else(|place| {
         facts.insert(place, (step.test.offset, Known::default()));

@@ -2,12 +2,12 @@
 
 use std::sync::OnceLock;
 
-use graph::value::{Kind as Declared, Scope};
+use graph::value::{NameKind as Declared, Scope};
 use wire::names::{ICMP_TYPES, PROTOCOLS};
 use wire::tcp::{self, Flags};
 use wire::{icmpv4, ipv4};
 
-use super::primitive::{ANY_TRANSPORT, Data, ICMP, Kind, TCP, TCP_OR_UDP, UDP};
+use super::primitive::{ANY_TRANSPORT, Data, ICMP, PrimitiveKind, TCP, TCP_OR_UDP, UDP};
 
 /// The first bit of the byte at an offset.
 const fn bit(offset: usize) -> u16 {
@@ -15,28 +15,28 @@ const fn bit(offset: usize) -> u16 {
 }
 
 /// What can be looked at.
-const KINDS: &[(&str, Kind)] = &[
-    ("ce", Kind::Congested),
-    ("dscp", Kind::Field(0, bit(ipv4::offset::TRAFFIC_CLASS), 6)),
-    ("ect", Kind::Capable),
-    ("frag", Kind::Fragment),
-    ("hl", Kind::Field(0, bit(ipv4::offset::VERSION) + 4, 4)),
-    ("host", Kind::Host),
-    ("id", Kind::Field(0, bit(ipv4::offset::IDENTIFICATION), 16)),
-    ("len", Kind::Field(0, bit(ipv4::offset::TOTAL_LEN), 16)),
-    ("net", Kind::Net),
-    ("opt", Kind::TcpOption),
-    ("port", Kind::Port),
-    ("proto", Kind::Proto),
-    ("tos", Kind::Field(0, bit(ipv4::offset::TRAFFIC_CLASS), 8)),
-    ("ttl", Kind::Field(0, bit(ipv4::offset::TTL), 8)),
+const KINDS: &[(&str, PrimitiveKind)] = &[
+    ("ce", PrimitiveKind::Congested),
+    ("dscp", PrimitiveKind::Field(0, bit(ipv4::offset::TRAFFIC_CLASS), 6)),
+    ("ect", PrimitiveKind::Capable),
+    ("frag", PrimitiveKind::Fragment),
+    ("hl", PrimitiveKind::Field(0, bit(ipv4::offset::VERSION) + 4, 4)),
+    ("host", PrimitiveKind::Host),
+    ("id", PrimitiveKind::Field(0, bit(ipv4::offset::IDENTIFICATION), 16)),
+    ("len", PrimitiveKind::Field(0, bit(ipv4::offset::TOTAL_LEN), 16)),
+    ("net", PrimitiveKind::Net),
+    ("opt", PrimitiveKind::TcpOption),
+    ("port", PrimitiveKind::Port),
+    ("proto", PrimitiveKind::Proto),
+    ("tos", PrimitiveKind::Field(0, bit(ipv4::offset::TRAFFIC_CLASS), 8)),
+    ("ttl", PrimitiveKind::Field(0, bit(ipv4::offset::TTL), 8)),
     ("type", ICMP_TYPE),
-    ("unfrag", Kind::Whole),
-    ("vers", Kind::Field(0, bit(ipv4::offset::VERSION), 4)),
-    ("win", Kind::Field(TCP, bit(tcp::offset::WINDOW), 16)),
+    ("unfrag", PrimitiveKind::Whole),
+    ("vers", PrimitiveKind::Field(0, bit(ipv4::offset::VERSION), 4)),
+    ("win", PrimitiveKind::Field(TCP, bit(tcp::offset::WINDOW), 16)),
 ];
 
-const ICMP_TYPE: Kind = Kind::Field(ICMP, bit(icmpv4::offset::TYPE), 8);
+const ICMP_TYPE: PrimitiveKind = PrimitiveKind::Field(ICMP, bit(icmpv4::offset::TYPE), 8);
 
 /// Words of the grammar, never names of anything.
 const GRAMMAR: &[&str] = &["dest", "dst", "ether", "ip", "not", "src"];
@@ -177,7 +177,7 @@ const PORTS: &[(&str, u32, u32)] = &[
 ];
 
 /// What a word says to look at.
-pub(super) fn kind(word: &str) -> Option<Kind> {
+pub(super) fn kind(word: &str) -> Option<PrimitiveKind> {
     KINDS.iter().find(|(name, _)| *name == word).map(|(_, kind)| *kind)
 }
 
@@ -218,7 +218,7 @@ pub(crate) fn port(word: &str, protocol: u32, scope: &Scope<'_>) -> Option<u32> 
 /// When it stands for several things, or for none that fits.
 pub(super) fn value(
     word: &str,
-    asked: Option<Kind>,
+    asked: Option<PrimitiveKind>,
     of: Option<u32>,
     scope: &Scope<'_>,
 ) -> Result<Option<Data>, String> {
@@ -229,7 +229,7 @@ pub(super) fn value(
 /// else.
 fn value_among<'a>(
     word: &str,
-    asked: Option<Kind>,
+    asked: Option<PrimitiveKind>,
     of: Option<u32>,
     scope: &Scope<'_>,
     system: impl FnOnce() -> &'a SystemNames,
@@ -238,11 +238,11 @@ fn value_among<'a>(
     let icmp = declared(scope, "icmp type", word)
         .or_else(|| ICMP_TYPES.iter().find(|(name, _)| *name == word).map(|(_, n)| u32::from(*n)));
     // What it may be, and the protocols for which it is that.
-    let mut found: [(Kind, Option<u32>, &[u32]); 5] = [
-        (Kind::Proto, protocol(word, scope), &[]),
-        (Kind::Port, port(word, TCP, scope), &[TCP, TCP_OR_UDP]),
-        (Kind::Port, port(word, UDP, scope), &[UDP, TCP_OR_UDP]),
-        (Kind::TcpOption, option, &[TCP, TCP_OR_UDP]),
+    let mut found: [(PrimitiveKind, Option<u32>, &[u32]); 5] = [
+        (PrimitiveKind::Proto, protocol(word, scope), &[]),
+        (PrimitiveKind::Port, port(word, TCP, scope), &[TCP, TCP_OR_UDP]),
+        (PrimitiveKind::Port, port(word, UDP, scope), &[UDP, TCP_OR_UDP]),
+        (PrimitiveKind::TcpOption, option, &[TCP, TCP_OR_UDP]),
         (ICMP_TYPE, icmp, &[ICMP]),
     ];
     if found.iter().all(|(_, number, _)| number.is_none()) {
@@ -254,11 +254,11 @@ fn value_among<'a>(
     if found.iter().all(|(_, number, _)| number.is_none()) {
         return Ok(None);
     }
-    let fits = |kind: Kind, protocols: &[u32]| {
+    let fits = |kind: PrimitiveKind, protocols: &[u32]| {
         asked.is_none_or(|asked| asked == kind)
             && (protocols.is_empty() || of.is_none_or(|of| protocols.contains(&of)))
     };
-    let mut fitting: Vec<(Kind, u32)> = found
+    let mut fitting: Vec<(PrimitiveKind, u32)> = found
         .iter()
         .filter_map(|(kind, number, protocols)| fits(*kind, protocols).then_some((*kind, (*number)?)))
         .collect();
@@ -288,13 +288,22 @@ mod tests {
         let system = SystemNames::of("esp 50 IPSEC-ESP\ntcp 99 TCP\n", "nbd 10809/tcp\nnbd 10810/udp\n");
         let scope = Scope { element: "", names: &Default::default() };
         let of = |word: &str, kind, protocol| value_among(word, Some(kind), protocol, &scope, || &system);
-        assert_eq!(of("esp", Kind::Proto, None), Ok(Some(Data::Named(Kind::Proto, 50))));
-        assert_eq!(of("IPSEC-ESP", Kind::Proto, None), Ok(Some(Data::Named(Kind::Proto, 50))));
-        assert_eq!(of("nbd", Kind::Port, Some(TCP)), Ok(Some(Data::Named(Kind::Port, 10809))));
-        assert_eq!(of("nbd", Kind::Port, Some(UDP)), Ok(Some(Data::Named(Kind::Port, 10810))));
+        assert_eq!(of("esp", PrimitiveKind::Proto, None), Ok(Some(Data::Named(PrimitiveKind::Proto, 50))));
+        assert_eq!(
+            of("IPSEC-ESP", PrimitiveKind::Proto, None),
+            Ok(Some(Data::Named(PrimitiveKind::Proto, 50)))
+        );
+        assert_eq!(
+            of("nbd", PrimitiveKind::Port, Some(TCP)),
+            Ok(Some(Data::Named(PrimitiveKind::Port, 10809)))
+        );
+        assert_eq!(
+            of("nbd", PrimitiveKind::Port, Some(UDP)),
+            Ok(Some(Data::Named(PrimitiveKind::Port, 10810)))
+        );
         // What the language knows is not asked for.
-        assert_eq!(of("tcp", Kind::Proto, None), Ok(Some(Data::Named(Kind::Proto, 6))));
-        assert_eq!(of("nonesuch", Kind::Proto, None), Ok(None));
-        assert!(of("nbd", Kind::Port, None).is_err(), "two services");
+        assert_eq!(of("tcp", PrimitiveKind::Proto, None), Ok(Some(Data::Named(PrimitiveKind::Proto, 6))));
+        assert_eq!(of("nonesuch", PrimitiveKind::Proto, None), Ok(None));
+        assert!(of("nbd", PrimitiveKind::Port, None).is_err(), "two services");
     }
 }

@@ -7,7 +7,7 @@ use graph::value::{Ethernet, Prefix4, Scope, Value, unsigned};
 
 use super::expression::Expr;
 use super::names;
-use super::primitive::{Data, Kind, Primitive, Relation, Side};
+use super::primitive::{Data, Primitive, PrimitiveKind, Relation, Side};
 
 /// How deep expressions may be nested.
 const DEEPEST: usize = 100;
@@ -164,7 +164,7 @@ impl<'a> Parser<'a> {
                 if new.kind.replace(kind).is_some() {
                     return Err("type specified twice".into());
                 }
-                if let Kind::Field(protocol @ 1.., ..) = kind {
+                if let PrimitiveKind::Field(protocol @ 1.., ..) = kind {
                     set_protocol(new, protocol)?;
                 }
             } else if let Some(protocol) =
@@ -190,7 +190,7 @@ impl<'a> Parser<'a> {
 
     /// Whether a protocol's name means nothing else.
     fn is_only_protocol(&self, word: &str) -> bool {
-        matches!(names::value(word, None, None, self.scope), Ok(Some(Data::Named(Kind::Proto, _))))
+        matches!(names::value(word, None, None, self.scope), Ok(Some(Data::Named(PrimitiveKind::Proto, _))))
     }
 
     /// Reads `src and dst` and the like but for the last word.
@@ -230,7 +230,7 @@ impl<'a> Parser<'a> {
         if at / 4 != (at + length - 1) / 4 {
             return Err(format!("field [{at}:{length}] does not fit in a single word"));
         }
-        new.kind = Some(Kind::Field(new.protocol.unwrap_or(0), at * 8, (length * 8) as u8));
+        new.kind = Some(PrimitiveKind::Field(new.protocol.unwrap_or(0), at * 8, (length * 8) as u8));
         Ok(())
     }
 
@@ -290,7 +290,7 @@ impl<'a> Parser<'a> {
                     self.at += 2;
                     Some(Data::Net(address.to_bits(), mask.to_bits()))
                 }
-                None if new.kind == Some(Kind::Net) => net(),
+                None if new.kind == Some(PrimitiveKind::Net) => net(),
                 None => Some(Data::Host(address.to_bits())),
             }
         } else {

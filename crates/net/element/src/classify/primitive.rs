@@ -39,7 +39,7 @@ const fn word_of(offset: usize) -> u16 {
 
 /// What is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PrimitiveKind {
     Host,
     Net,
     Proto,
@@ -62,7 +62,7 @@ pub(super) enum Data {
     None,
     Int(u32),
     /// A name: what it is one of, and its number.
-    Named(Kind, u32),
+    Named(PrimitiveKind, u32),
     Host(u32),
     Net(u32, u32),
     Ether([u8; 6]),
@@ -88,7 +88,7 @@ pub(super) enum Relation {
 /// A condition as it was written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Primitive {
-    pub kind: Option<Kind>,
+    pub kind: Option<PrimitiveKind>,
     pub side: Option<Side>,
     pub protocol: Option<u32>,
     pub data: Data,
@@ -113,29 +113,39 @@ impl Primitive {
     };
 
     /// Fills in what was left out, from what was said before.
-    fn inherit(&mut self, before: &Primitive) -> Result<Kind, String> {
-        let inherits_side = !matches!(self.data, Data::Named(Kind::Proto | Kind::Field(..), _));
+    fn inherit(&mut self, before: &Primitive) -> Result<PrimitiveKind, String> {
+        let inherits_side =
+            !matches!(self.data, Data::Named(PrimitiveKind::Proto | PrimitiveKind::Field(..), _));
         let mut kind = match self.data {
-            _ if self.kind.is_some() => return Ok(self.header_kind(self.kind.unwrap_or(Kind::Proto))),
-            Data::Host(_) => Kind::Host,
-            Data::Net(..) => Kind::Net,
-            Data::Ether(_) => Kind::Ether,
+            _ if self.kind.is_some() => {
+                return Ok(self.header_kind(self.kind.unwrap_or(PrimitiveKind::Proto)));
+            }
+            Data::Host(_) => PrimitiveKind::Host,
+            Data::Net(..) => PrimitiveKind::Net,
+            Data::Ether(_) => PrimitiveKind::Ether,
             Data::Named(kind, _) => kind,
-            Data::None if self.protocol.is_some() => Kind::Proto,
+            Data::None if self.protocol.is_some() => PrimitiveKind::Proto,
             Data::None => return Err("partial directive".into()),
             Data::Int(_) => match before.kind {
-                Some(kind @ (Kind::Field(..) | Kind::Proto | Kind::Port)) => kind,
+                Some(kind @ (PrimitiveKind::Field(..) | PrimitiveKind::Proto | PrimitiveKind::Port)) => kind,
                 _ => return Err("specify header field or 'port'".into()),
             },
         };
         if inherits_side
-            && matches!(kind, Kind::Host | Kind::Net | Kind::Ether | Kind::Port | Kind::TcpOption)
+            && matches!(
+                kind,
+                PrimitiveKind::Host
+                    | PrimitiveKind::Net
+                    | PrimitiveKind::Ether
+                    | PrimitiveKind::Port
+                    | PrimitiveKind::TcpOption
+            )
         {
             self.side = self.side.or(before.side);
         }
         match kind {
-            Kind::Port => self.protocol = self.protocol.or(before.protocol),
-            Kind::Field(protocol @ 1.., ..) => self.protocol = self.protocol.or(Some(protocol)),
+            PrimitiveKind::Port => self.protocol = self.protocol.or(before.protocol),
+            PrimitiveKind::Field(protocol @ 1.., ..) => self.protocol = self.protocol.or(Some(protocol)),
             _ => {}
         }
         kind = self.header_kind(kind);
@@ -143,26 +153,26 @@ impl Primitive {
         Ok(kind)
     }
 
-    fn header_kind(&self, kind: Kind) -> Kind {
+    fn header_kind(&self, kind: PrimitiveKind) -> PrimitiveKind {
         let ether = self.header == Some(b'e') || self.header.is_none() && matches!(self.data, Data::Ether(_));
-        if ether && kind == Kind::Host { Kind::Ether } else { kind }
+        if ether && kind == PrimitiveKind::Host { PrimitiveKind::Ether } else { kind }
     }
 
     /// The tests of it; fills in what was left out.
     pub(super) fn compile(&mut self, before: &Primitive) -> Result<Expr, String> {
         let kind = self.inherit(before)?;
         self.kind = Some(kind);
-        let ether = kind == Kind::Ether || self.header == Some(b'e');
-        if ether && kind != Kind::Ether {
+        let ether = kind == PrimitiveKind::Ether || self.header == Some(b'e');
+        if ether && kind != PrimitiveKind::Ether {
             return Err(format!("'{}': ip only", name(kind)));
         }
         let fail = |what: &str| Err(format!("'{}': {what}", name(kind)));
         let expr = match kind {
-            Kind::Host | Kind::Net => self.host()?,
-            Kind::Ether => self.ether()?,
-            Kind::Proto => return self.protocol(),
-            Kind::Port => self.port()?,
-            Kind::TcpOption => {
+            PrimitiveKind::Host | PrimitiveKind::Net => self.host()?,
+            PrimitiveKind::Ether => self.ether()?,
+            PrimitiveKind::Proto => return self.protocol(),
+            PrimitiveKind::Port => self.port()?,
+            PrimitiveKind::TcpOption => {
                 let (Data::Int(bits) | Data::Named(_, bits)) = self.data else {
                     return fail("value missing");
                 };
@@ -175,22 +185,22 @@ impl Primitive {
                 self.protocol = Some(TCP);
                 Expr::test(TRANSPORT + FLAGS, bits << 16, bits << 16)
             }
-            Kind::Fragment | Kind::Whole => {
+            PrimitiveKind::Fragment | PrimitiveKind::Whole => {
                 if self.data != Data::None || self.mask.is_some() {
                     return fail("value not supported");
                 }
                 let whole = Expr::test(NETWORK + FRAGMENT, FRAGMENT_BITS, 0);
-                if kind == Kind::Whole { whole } else { whole.negated() }
+                if kind == PrimitiveKind::Whole { whole } else { whole.negated() }
             }
-            Kind::Capable => self.congestion()?,
-            Kind::Congested => {
+            PrimitiveKind::Capable => self.congestion()?,
+            PrimitiveKind::Congested => {
                 if self.data != Data::None || self.mask.is_some() {
                     return fail("value not supported");
                 }
                 self.word(NETWORK, 16, 0x3, 3)?
             }
-            Kind::Field(protocol, at, bits) => {
-                let (Data::Int(value) | Data::Named(Kind::Field(..), value)) = self.data else {
+            PrimitiveKind::Field(protocol, at, bits) => {
+                let (Data::Int(value) | Data::Named(PrimitiveKind::Field(..), value)) = self.data else {
                     return fail("value missing");
                 };
                 let full = u32::MAX >> (32 - u32::from(bits));
@@ -203,10 +213,10 @@ impl Primitive {
     }
 
     /// The protocol's test, and that there is a transport header, before others.
-    fn behind_protocol(&self, kind: Kind, expr: Expr) -> Expr {
+    fn behind_protocol(&self, kind: PrimitiveKind, expr: Expr) -> Expr {
         let mut all = vec![];
         all.extend(self.protocol.and_then(protocol_test));
-        if matches!(kind, Kind::Port | Kind::TcpOption | Kind::Field(1.., ..)) {
+        if matches!(kind, PrimitiveKind::Port | PrimitiveKind::TcpOption | PrimitiveKind::Field(1.., ..)) {
             all.push(Expr::test(NETWORK + FRAGMENT, OFFSET_BITS, 0));
         }
         all.push(expr);
@@ -227,7 +237,7 @@ impl Primitive {
 
     fn protocol(&mut self) -> Result<Expr, String> {
         let given = match self.data {
-            Data::Int(value) | Data::Named(Kind::Proto, value) => Some(value),
+            Data::Int(value) | Data::Named(PrimitiveKind::Proto, value) => Some(value),
             Data::None => None,
             _ => return Err("'proto': value missing".into()),
         };
@@ -250,7 +260,7 @@ impl Primitive {
     }
 
     fn port(&mut self) -> Result<Expr, String> {
-        let (Data::Int(value) | Data::Named(Kind::Port, value)) = self.data else {
+        let (Data::Int(value) | Data::Named(PrimitiveKind::Port, value)) = self.data else {
             return Err("'port': value missing".into());
         };
         let protocol = *self.protocol.get_or_insert(TCP_OR_UDP);
@@ -274,7 +284,7 @@ impl Primitive {
 
     fn host(&mut self) -> Result<Expr, String> {
         let (address, mut mask) = match self.data {
-            Data::Host(address) if self.kind == Some(Kind::Host) => (address, u32::MAX),
+            Data::Host(address) if self.kind == Some(PrimitiveKind::Host) => (address, u32::MAX),
             Data::Net(address, mask) => (address, mask),
             _ => return Err("'ip host': address missing".into()),
         };
@@ -287,7 +297,7 @@ impl Primitive {
             None => {}
         }
         // What is said without a number after it means the same side again.
-        self.kind = Some(Kind::Host);
+        self.kind = Some(PrimitiveKind::Host);
         let (from, to) = (Expr::test(NETWORK + SRC, mask, address), Expr::test(NETWORK + DST, mask, address));
         Ok(self.sides(from, to))
     }
@@ -390,18 +400,18 @@ fn protocol_test(protocol: u32) -> Option<Expr> {
     }
 }
 
-fn name(kind: Kind) -> &'static str {
+fn name(kind: PrimitiveKind) -> &'static str {
     match kind {
-        Kind::Host => "ip host",
-        Kind::Net => "ip net",
-        Kind::Proto => "proto",
-        Kind::Fragment => "ip frag",
-        Kind::Whole => "ip unfrag",
-        Kind::Port => "port",
-        Kind::TcpOption => "tcp opt",
-        Kind::Ether => "ether host",
-        Kind::Capable => "ip ect",
-        Kind::Congested => "ip ce",
-        Kind::Field(..) => "field",
+        PrimitiveKind::Host => "ip host",
+        PrimitiveKind::Net => "ip net",
+        PrimitiveKind::Proto => "proto",
+        PrimitiveKind::Fragment => "ip frag",
+        PrimitiveKind::Whole => "ip unfrag",
+        PrimitiveKind::Port => "port",
+        PrimitiveKind::TcpOption => "tcp opt",
+        PrimitiveKind::Ether => "ether host",
+        PrimitiveKind::Capable => "ip ect",
+        PrimitiveKind::Congested => "ip ce",
+        PrimitiveKind::Field(..) => "field",
     }
 }

@@ -132,13 +132,13 @@ impl Known {
 }
 
 /// What is known at a point, by word, in order of the words' offsets.
-type Facts = Vec<(u16, Known)>;
+type KnownWords = Vec<(u16, Known)>;
 
 struct Builder<'a> {
     rules: &'a [Rule],
     steps: Vec<Step>,
     /// Points that were dealt with.
-    seen: HashMap<(usize, usize, Facts), To>,
+    seen: HashMap<(usize, usize, KnownWords), To>,
     /// Steps that are there already.
     made: HashMap<Step, u32>,
     /// The words that rules from each on look at.
@@ -388,7 +388,7 @@ pub(super) fn short_at(bytes: &[u8], step: &Step) -> bool {
 
 impl Builder<'_> {
     /// Where a packet goes that has come to a test of a rule, with what is known.
-    fn point(&mut self, mut rule: usize, mut test: usize, facts: &Facts) -> To {
+    fn point(&mut self, mut rule: usize, mut test: usize, facts: &KnownWords) -> To {
         let mut facts = Cow::Borrowed(facts);
         let (asked, must) = loop {
             let Some(current) = self.rules.get(rule) else { return To::Drop };
@@ -441,13 +441,13 @@ impl Builder<'_> {
     }
 
     /// The next rule.
-    fn fail(&mut self, rule: usize, facts: &Facts) -> To {
+    fn fail(&mut self, rule: usize, facts: &KnownWords) -> To {
         let facts = self.left_after(rule, facts);
         self.point(rule + 1, 0, &facts)
     }
 
     /// What of the known matters behind a rule.
-    fn left_after(&self, rule: usize, facts: &Facts) -> Facts {
+    fn left_after(&self, rule: usize, facts: &KnownWords) -> KnownWords {
         let words = &self.later[(rule + 1).min(self.later.len() - 1)];
         facts.iter().filter(|(offset, _)| words.binary_search(offset).is_ok()).cloned().collect()
     }

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use graph::class::{mandatory, positional, rest};
 use graph::lang::args::words;
-use graph::value::{Ethernet, Kind, Prefix4, Prefix6, Value};
+use graph::value::{Ethernet, NameKind, Prefix4, Prefix6, Value};
 use graph::{Class, Cx, Element, Fault};
 
 use super::sched::Nothing;
@@ -35,7 +35,7 @@ pub static ADDRESS_INFO: Class = Class {
                 wrong.push("expected 'NAME [ADDRS]'".to_string());
             }
             // The first of a kind holds, but one that can be nothing else.
-            let mut known: Vec<Kind> = vec![];
+            let mut known: Vec<NameKind> = vec![];
             for address in addresses {
                 let kinds = kinds(address, &scope);
                 if kinds.is_empty() {
@@ -56,26 +56,26 @@ pub static ADDRESS_INFO: Class = Class {
 };
 
 /// All that an address can be.
-fn kinds(text: &str, scope: &graph::value::Scope<'_>) -> Vec<(Kind, String)> {
+fn kinds(text: &str, scope: &graph::value::Scope<'_>) -> Vec<(NameKind, String)> {
     let mut kinds = vec![];
     if let Ok(address) = Ethernet::parse(text, scope) {
-        kinds.push((Kind::Ethernet, address.to_string()));
+        kinds.push((NameKind::Ethernet, address.to_string()));
     }
     if let Ok(address) = Ipv4Addr::parse(text, scope) {
-        kinds.push((Kind::Ipv4, address.to_string()));
+        kinds.push((NameKind::Ipv4, address.to_string()));
     } else if let Ok(prefix) = Prefix4::parse(text, scope) {
-        kinds.push((Kind::Ipv4Prefix, format!("{}/{}", prefix.address, prefix.mask)));
+        kinds.push((NameKind::Ipv4Prefix, format!("{}/{}", prefix.address, prefix.mask)));
         if prefix.address.to_bits() & !prefix.mask.to_bits() != 0 {
-            kinds.push((Kind::Ipv4, prefix.address.to_string()));
+            kinds.push((NameKind::Ipv4, prefix.address.to_string()));
         }
     }
     if let Ok(address) = Ipv6Addr::parse(text, scope) {
-        kinds.push((Kind::Ipv6, address.to_string()));
+        kinds.push((NameKind::Ipv6, address.to_string()));
     } else if let Ok(prefix) = Prefix6::parse(text, scope) {
-        kinds.push((Kind::Ipv6Prefix, format!("{}/{}", prefix.address, prefix.length)));
+        kinds.push((NameKind::Ipv6Prefix, format!("{}/{}", prefix.address, prefix.length)));
         let host = u128::MAX.checked_shr(u32::from(prefix.length)).unwrap_or(0);
         if prefix.address.to_bits() & host != 0 {
-            kinds.push((Kind::Ipv6, prefix.address.to_string()));
+            kinds.push((NameKind::Ipv6, prefix.address.to_string()));
         }
     }
     kinds
@@ -100,10 +100,10 @@ pub static PORT_INFO: Class = Class {
             let port = words.next().unwrap_or("");
             let (port, protocol) = port.split_once('/').map_or((port, None), |(port, of)| (port, Some(of)));
             let port: u16 = port.parse().map_err(|_| Fault::new("expected 'NAME PORT/PROTO'"))?;
-            let kinds: &[Kind] = match protocol {
-                None => &[Kind::Number("tcp port"), Kind::Number("udp port")],
-                Some("tcp" | "6") => &[Kind::Number("tcp port")],
-                Some("udp" | "17") => &[Kind::Number("udp port")],
+            let kinds: &[NameKind] = match protocol {
+                None => &[NameKind::Number("tcp port"), NameKind::Number("udp port")],
+                Some("tcp" | "6") => &[NameKind::Number("tcp port")],
+                Some("udp" | "17") => &[NameKind::Number("udp port")],
                 Some(_) => &[],
             };
             for name in [name].into_iter().chain(words) {

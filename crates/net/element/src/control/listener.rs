@@ -29,7 +29,7 @@ const BACKLOG: i32 = 16;
 
 /// Where a socket listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ListenAddress {
     /// A TCP port.
     Port {
         /// Of this address.
@@ -43,11 +43,11 @@ pub(super) enum Place {
     File(String),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ListenAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Port { address, port, .. } => SocketAddr::new(*address, *port).fmt(f),
-            Place::File(path) => f.write_str(path),
+            ListenAddress::Port { address, port, .. } => SocketAddr::new(*address, *port).fmt(f),
+            ListenAddress::File(path) => f.write_str(path),
         }
     }
 }
@@ -55,7 +55,7 @@ impl fmt::Display for Place {
 /// A socket that listens, or will.
 #[derive(Debug)]
 pub(super) struct Listener {
-    pub(super) place: Place,
+    pub(super) place: ListenAddress,
     /// Any port would have done.
     any: bool,
     /// So would one of some, from this one on.
@@ -70,10 +70,10 @@ pub(super) struct Listener {
 impl Listener {
     /// One at a place; when that is taken, it is tried again `retries` times, each
     /// second, and with `warns` said so each time.
-    pub(super) fn new(place: Place, retries: i32, warns: bool) -> Listener {
-        let any = matches!(place, Place::Port { port: 0, .. });
+    pub(super) fn new(place: ListenAddress, retries: i32, warns: bool) -> Listener {
+        let any = matches!(place, ListenAddress::Port { port: 0, .. });
         let near = match &place {
-            Place::Port { port, near: true, .. } => Some(*port),
+            ListenAddress::Port { port, near: true, .. } => Some(*port),
             _ => None,
         };
         Listener { place, any, near, retries, warns, retry: None, file: None }
@@ -85,27 +85,27 @@ impl Listener {
         let uses = if self.retries > 0 { USES } else { &[SystemUse::Clients] };
         for what in uses {
             match &self.place {
-                Place::File(path) => setup.will_open(*what, path),
-                Place::Port { .. } => setup.will_need(*what),
+                ListenAddress::File(path) => setup.will_open(*what, path),
+                ListenAddress::Port { .. } => setup.will_need(*what),
             }
         }
     }
 
     /// Whether it is a TCP port.
     pub(super) fn is_port(&self) -> bool {
-        matches!(self.place, Place::Port { .. })
+        matches!(self.place, ListenAddress::Port { .. })
     }
 
     /// Whether only this machine reaches it, by TCP.
     pub(super) fn is_loopback(&self) -> bool {
-        matches!(self.place, Place::Port { address, .. } if address.is_loopback())
+        matches!(self.place, ListenAddress::Port { address, .. } if address.is_loopback())
     }
 
     /// The port, or the file.
     pub(super) fn shown(&self) -> String {
         match &self.place {
-            Place::Port { port, .. } => port.to_string(),
-            Place::File(path) => path.clone(),
+            ListenAddress::Port { port, .. } => port.to_string(),
+            ListenAddress::File(path) => path.clone(),
         }
     }
 
@@ -134,12 +134,12 @@ impl Listener {
 
     fn listen(&mut self) -> std::io::Result<OwnedFd> {
         match &mut self.place {
-            Place::File(path) => {
+            ListenAddress::File(path) => {
                 let listener = listen_unix(path)?;
                 self.file = SocketFile::bound(path);
                 Ok(listener)
             }
-            Place::Port { address, port, near } => {
+            ListenAddress::Port { address, port, near } => {
                 let (listener, real) = listen_tcp(*address, *port, *near)?;
                 (*port, *near) = (real, false);
                 Ok(listener)
@@ -176,8 +176,9 @@ impl Listener {
     }
 
     /// Whether another one's place is one of those that would do.
-    fn near(&self, other: &Place) -> bool {
-        let (Place::Port { address, .. }, Place::Port { address: theirs, port, .. }) = (&self.place, other)
+    fn near(&self, other: &ListenAddress) -> bool {
+        let (ListenAddress::Port { address, .. }, ListenAddress::Port { address: theirs, port, .. }) =
+            (&self.place, other)
         else {
             return false;
         };

@@ -14,7 +14,7 @@ use graph::{Class, Cx, Element, Refused, TimerId, WatchId};
 
 use super::clients::{Client, Clients};
 use super::exposition::{escaped, head};
-use super::listener::{Listener, Place, USES};
+use super::listener::{ListenAddress, Listener, USES};
 
 /// The longest request that is read.
 const MAX_REQUEST: usize = 8 << 10;
@@ -58,7 +58,7 @@ pub static CLASS: Class = Class {
         let port = conf.positional("PORT")?.unwrap_or(9464);
         let address = conf.positional("ADDR")?.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
         let measures = conf.keyword("MEASURE")?.unwrap_or(true);
-        let place = Place::Port { address, port, near: false };
+        let place = ListenAddress::Port { address, port, near: false };
         let own_name = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let hosts = conf.keyword::<String>("HOST")?.into_iter().chain([own_name]).collect();
         let retries = conf.keyword("RETRIES")?.unwrap_or(0);

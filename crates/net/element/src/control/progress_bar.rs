@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use graph::class::{Handlers, action, both, keyword, mandatory, positional, read};
 use graph::clock::SECOND_NS;
 use graph::lang::args::{uncomment, words};
-use graph::value::{Names, Raw, Scope, Span, Value};
+use graph::value::{Raw, Span, Value, parse_alone};
 use graph::{Class, Cx, Element, Refused, TimerId};
 
 pub static CLASS: Class = Class {
@@ -132,8 +132,7 @@ const OTHERS: usize = 25;
 const STALLED_NS: i64 = 5 * SECOND_NS;
 
 fn parsed<T: Value>(value: &str) -> Result<T, Refused> {
-    let scope = Scope { element: "", names: &Names::default() };
-    T::parse(&uncomment(value), &scope).map_err(Refused::from)
+    parse_alone(&uncomment(value)).map_err(Refused::from)
 }
 
 /// Names of handlers, which must be there.

@@ -20,7 +20,7 @@ use graph::element::StopHook;
 use graph::lang::args::{shift_word, unquote_text, words};
 use graph::lang::variable::{Form, Variables, expand};
 use graph::run::shared::CONTINUED;
-use graph::value::{Scope, Span, Value};
+use graph::value::{Span, parse_alone};
 use graph::{Class, Conf, Cx, Element, Fault, Next, Refused, Setup, TimerId, Until, WatchId};
 use memory::Batch;
 use port::Reason;
@@ -73,13 +73,13 @@ pub static DRIVER_MANAGER: Class = Class {
     ports: "0/0",
     example: "DriverManager(wait, read c.count, stop)",
     see: &["Script"],
-    make: |setup, conf| make(setup, conf, Some(Kind::Driver)),
+    make: |setup, conf| make(setup, conf, Some(ScriptKind::Driver)),
     ..CLASS
 };
 
 /// When a script runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ScriptKind {
     Active,
     Passive,
     Packet,
@@ -113,7 +113,7 @@ enum Rest {
 #[derive(Debug)]
 pub struct Script {
     name: String,
-    kind: Kind,
+    kind: ScriptKind,
     instructions: Vec<Instruction>,
     /// Steps that each `wait_step` has waited, and whether the beginning was passed.
     counts: Vec<u32>,
@@ -156,17 +156,17 @@ const EINVAL: i32 = -22;
 struct DriverScript;
 
 /// When a script runs, as its TYPE says, and on which signals.
-fn kind(said: &str, usual: Kind) -> Result<(Kind, Vec<i32>), Fault> {
+fn kind(said: &str, usual: ScriptKind) -> Result<(ScriptKind, Vec<i32>), Fault> {
     let kind = match shift_word(said) {
-        ("ACTIVE", "") => Kind::Active,
-        ("PASSIVE", "") => Kind::Passive,
-        ("PACKET" | "PUSH", "") => Kind::Packet,
-        ("DRIVER", "") => Kind::Driver,
-        ("PROXY", "") => Kind::Proxy,
+        ("ACTIVE", "") => ScriptKind::Active,
+        ("PASSIVE", "") => ScriptKind::Passive,
+        ("PACKET" | "PUSH", "") => ScriptKind::Packet,
+        ("DRIVER", "") => ScriptKind::Driver,
+        ("PROXY", "") => ScriptKind::Proxy,
         ("SIGNAL", names) => {
             let numbers: Option<Vec<i32>> = words(names).into_iter().map(signals::number).collect();
             let numbers = numbers.filter(|numbers| !numbers.is_empty());
-            return Ok((Kind::Signal, numbers.ok_or("bad signal number")?));
+            return Ok((ScriptKind::Signal, numbers.ok_or("bad signal number")?));
         }
         ("", _) => usual,
         _ => return Err("bad TYPE".into()),
@@ -200,24 +200,28 @@ fn instructions(arguments: Vec<String>, driver: bool) -> Result<Vec<Instruction>
     if wrong.is_empty() { Ok(instructions) } else { Err(Fault::new(wrong.join("\n"))) }
 }
 
-fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, usual: Option<Kind>) -> Result<Box<dyn Element>, Fault> {
+fn make(
+    setup: &mut Setup<'_>,
+    conf: &mut Conf<'_>,
+    usual: Option<ScriptKind>,
+) -> Result<Box<dyn Element>, Fault> {
     let ports = setup.inputs + setup.outputs > 0;
-    let usual = usual.unwrap_or(if ports { Kind::Packet } else { Kind::Active });
+    let usual = usual.unwrap_or(if ports { ScriptKind::Packet } else { ScriptKind::Active });
     let said = conf.keyword::<graph::value::Raw>("TYPE")?.map_or(String::new(), |said| said.0);
     let (kind, signals) = kind(&said, usual)?;
-    if kind == Kind::Driver && !setup.claim::<DriverScript>() {
+    if kind == ScriptKind::Driver && !setup.claim::<DriverScript>() {
         return Err("router has more than one driver script".into());
     }
-    if kind == Kind::Packet && setup.inputs == 0 {
+    if kind == ScriptKind::Packet && setup.inputs == 0 {
         return Err("PACKET script must have inputs".into());
     }
-    if kind != Kind::Packet && ports {
+    if kind != ScriptKind::Packet && ports {
         return Err("ports allowed only on PACKET scripts".into());
     }
-    let instructions = instructions(conf.rest(), kind == Kind::Driver)?;
+    let instructions = instructions(conf.rest(), kind == ScriptKind::Driver)?;
     conf.complete()?;
     needs::say(&instructions, setup);
-    if kind == Kind::Packet {
+    if kind == ScriptKind::Packet {
         setup.take_one_by_one();
     }
     let exports = instructions.iter().filter_map(|i| match i {
@@ -381,8 +385,7 @@ fn plain(text: &str) -> String {
 }
 
 fn span(text: &str) -> Option<i64> {
-    let names = graph::value::Names::default();
-    Span::parse(text, &Scope { element: "", names: &names }).ok().map(|span| span.0)
+    parse_alone::<Span>(text).ok().map(|span| span.0)
 }
 
 impl Script {
@@ -435,7 +438,7 @@ impl Element for Script {
             let watch = cx.watch(caught.end(), Until::Readable);
             self.caught.push((watch, caught));
         }
-        let by_itself = matches!(self.kind, Kind::Active | Kind::Driver);
+        let by_itself = matches!(self.kind, ScriptKind::Active | ScriptKind::Driver);
         match self.instructions[0].clone() {
             Instruction::WaitTime(time) if by_itself => {
                 let time = self.expand(cx, &time, false);
@@ -445,7 +448,7 @@ impl Element for Script {
             Instruction::Initial if by_itself => {
                 self.counts[0] = 1;
                 match self.kind {
-                    Kind::Driver => cx.adjust_runs(-1), // called at once
+                    ScriptKind::Driver => cx.adjust_runs(-1), // called at once
                     _ => cx.set_timer_after(timer, 0),
                 }
             }
@@ -466,7 +469,7 @@ impl Element for Script {
     }
 
     fn stop_hook(&mut self) -> Option<&mut dyn StopHook> {
-        if self.kind == Kind::Driver { Some(self) } else { None }
+        if self.kind == ScriptKind::Driver { Some(self) } else { None }
     }
 
     fn ready(&mut self, cx: &mut Cx<'_>, watch: WatchId) {

@@ -9,7 +9,7 @@ use graph::class::{Handler, Handlers, keyword, mandatory, read};
 use graph::{Class, Complaint, Cx, Element, Fault, Refused, TimerId, WatchId};
 
 use super::clients::{Client, Clients};
-use super::listener::{Listener, Place, USES};
+use super::listener::{ListenAddress, Listener, USES};
 use super::policy::ControlPolicy;
 use super::protocol::{self, BANNER, Parsed, Request, parse_on};
 
@@ -83,15 +83,15 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-pub(super) fn port(address: IpAddr, text: &str) -> Result<Place, Fault> {
+pub(super) fn port(address: IpAddr, text: &str) -> Result<ListenAddress, Fault> {
     let (digits, near) = text.strip_suffix('+').map_or((text, false), |digits| (digits, true));
     let port = digits.trim().parse().map_err(|_| "PORT requires TCP port")?;
-    Ok(Place::Port { address, port, near })
+    Ok(ListenAddress::Port { address, port, near })
 }
 
-pub(super) fn file(path: String) -> Result<Place, Fault> {
+pub(super) fn file(path: String) -> Result<ListenAddress, Fault> {
     match rustix::net::SocketAddrUnix::new(path.as_str()) {
-        Ok(_) => Ok(Place::File(path)),
+        Ok(_) => Ok(ListenAddress::File(path)),
         Err(_) => Err("filename too long".into()),
     }
 }

@@ -2,14 +2,14 @@
 //! configurations put around elements which several threads reach.
 
 use graph::class::{mandatory, rest};
-use graph::value::{Kind, Value};
+use graph::value::{NameKind, Value};
 use graph::{Action, Class, Conf, Cx, Each, Element, Fault, PerPacket};
 use memory::Packet;
 
 use super::sched::Nothing;
 
 /// The kind of names that these are.
-const SPINLOCK: Kind = Kind::Number("spinlock");
+const SPINLOCK: NameKind = NameKind::Number("spinlock");
 
 /// Names of locks.
 pub static INFO: Class = Class {

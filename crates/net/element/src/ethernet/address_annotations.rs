@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use graph::class::{Handlers, both, mandatory, positional, setting};
 use graph::element::kernel::Kernel;
-use graph::value::{Ethernet, Names, Scope, Value};
+use graph::value::{Ethernet, parse_alone};
 use graph::{Action, Class, Conf, Cx, Each, Fault, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
@@ -14,7 +14,7 @@ use wire::ethernet::{self, EtherType};
 
 use super::encap::{self, LEN, prepend};
 use crate::kernels::each;
-use graph::annotation::{PacketAnnotations, Place};
+use graph::annotation::{AnnotationOffset, PacketAnnotations};
 use graph::ip_header;
 use port::Reason;
 
@@ -36,7 +36,7 @@ pub static GET: Class = Class {
     see: &["SetEtherAddress", "StoreEtherAddress"],
     kernel: Kernel::Inside(each!(GetEtherAddress)),
     make: |_, conf| {
-        let to: Place<6> = conf.mandatory("ANNO")?;
+        let to: AnnotationOffset<6> = conf.mandatory("ANNO")?;
         let from = offset(conf)?;
         conf.complete()?;
         Ok(Each::boxed(GetEtherAddress { from, to }))
@@ -84,7 +84,7 @@ pub static STORE: Class = Class {
         "the address",
         |store| Ethernet(unpacked(store.address.load(Ordering::Relaxed))).to_string(),
         |store, _, value| {
-            let address = Ethernet::parse(value, &Scope { element: "", names: &Names::default() })?;
+            let address = parse_alone::<Ethernet>(value)?;
             store.address.store(packed(address), Ordering::Relaxed);
             Ok(())
         },
@@ -154,7 +154,7 @@ fn unpacked(packed: u64) -> [u8; 6] {
 #[derive(Debug, Clone)]
 pub struct GetEtherAddress {
     from: usize,
-    to: Place<6>,
+    to: AnnotationOffset<6>,
 }
 
 impl PerPacket for GetEtherAddress {
@@ -175,7 +175,7 @@ impl PerPacket for GetEtherAddress {
 #[derive(Debug, Clone)]
 pub struct SetEtherAddress {
     address: Ethernet,
-    to: Place<6>,
+    to: AnnotationOffset<6>,
 }
 
 impl PerPacket for SetEtherAddress {

@@ -9,7 +9,7 @@ use graph::class::{Handlers, action, both, call, keyword, mandatory, read, write
 use graph::clock::SECOND_NS;
 use graph::element::account::{Account, WaitingIn};
 use graph::element::kernel::Kernel;
-use graph::value::{Ethernet, Prefix4, Scope, Span, Value};
+use graph::value::{Ethernet, Prefix4, Span, Value, parse_alone};
 use graph::{Class, Conf, Cx, Element, Fault, Next, PerThreadCounter, Refused, TimerId};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
@@ -365,7 +365,7 @@ fn shown(address: &AtomicU32) -> String {
 
 /// Sets an address to what is written to a handler.
 fn set(address: &AtomicU32, value: &str) -> Result<(), Refused> {
-    let value = Ipv4Addr::parse(value, &Scope { element: "", names: &Default::default() })?;
+    let value = parse_alone::<Ipv4Addr>(value)?;
     address.store(value.to_bits(), Ordering::Relaxed);
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use graph::class::{Argument, Handlers, Row, both, mandatory};
 use graph::element::kernel::Kernel;
-use graph::value::{Ethernet, Scope, Value};
+use graph::value::{Ethernet, Value, parse_alone};
 use graph::{Action, Class, Cx, Each, PerPacket, Refused};
 use memory::Packet;
 use memory::annotation::Header;
@@ -183,7 +183,7 @@ impl SharedHeader {
 
 /// What is written to a handler.
 fn parsed<T: Value>(value: &str) -> Result<T, Refused> {
-    T::parse(value, &Scope { element: "", names: &Default::default() }).map_err(Refused::from)
+    parse_alone(value).map_err(Refused::from)
 }
 
 /// Puts a link header in front of a packet, and says that it is there.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use graph::class::{Handlers, action, both, keyword, read};
 use graph::clock::SECOND_NS;
-use graph::value::{Ethernet, Names, Scope, Span, Value};
+use graph::value::{Ethernet, Span, parse_alone};
 use graph::{Class, Conf, Cx, Element, Fault, Next, Refused};
 use memory::{Batch, Packet};
 use port::Reason;
@@ -28,7 +28,8 @@ pub static CLASS: Class = Class {
     handlers: &Handlers::<EtherSwitch>(&[
         read("table", "`ADDRESS NETWORK`, a line each", |switch| {
             let table = switch.lock();
-            let line = |(address, at): (&[u8; 6], &Place)| format!("{} {}\n", Ethernet(*address), at.network);
+            let line =
+                |(address, at): (&[u8; 6], &LearnedPort)| format!("{} {}\n", Ethernet(*address), at.network);
             let mut lines: Vec<String> = table.known.iter().map(line).collect();
             lines.sort();
             lines.concat()
@@ -42,9 +43,8 @@ pub static CLASS: Class = Class {
             "seconds an address is remembered",
             |switch| (switch.lock().timeout_ns / SECOND_NS).to_string(),
             |switch, _, value| {
-                let scope = Scope { element: "", names: &Names::default() };
-                let timeout =
-                    Span::parse(value, &scope).map_err(|_| Refused::from("expected timeout (integer)"))?;
+                let timeout: Span =
+                    parse_alone(value).map_err(|_| Refused::from("expected timeout (integer)"))?;
                 switch.lock().timeout_ns = timeout.0.max(0);
                 Ok(())
             },
@@ -83,7 +83,7 @@ const MOST: usize = 1 << 14;
 #[derive(Debug, Default)]
 struct Table {
     timeout_ns: i64,
-    known: HashMap<[u8; 6], Place>,
+    known: HashMap<[u8; 6], LearnedPort>,
     /// Addresses in the order in which they were learned, or moved; most are younger
     /// by now.
     order: VecDeque<([u8; 6], i64)>,
@@ -92,7 +92,7 @@ struct Table {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct LearnedPort {
     network: usize,
     seen_ns: i64,
 }
@@ -103,7 +103,7 @@ impl Table {
         if self.timeout_ns == 0 || MacAddress(address).is_multicast() {
             return;
         }
-        let place = Place { network, seen_ns: now_ns };
+        let place = LearnedPort { network, seen_ns: now_ns };
         if self.known.insert(address, place).is_none() {
             self.order.push_back((address, now_ns));
             if self.known.len() > MOST {
@@ -145,7 +145,7 @@ pub struct EtherSwitch {
 }
 
 /// Where a frame goes.
-enum Way {
+enum Egress {
     To(usize),
     All,
     Drop(usize),
@@ -156,15 +156,15 @@ impl EtherSwitch {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn way(&self, packet: &Packet, from: usize, now_ns: i64) -> Way {
-        let Some(addresses) = Addresses::of(packet) else { return Way::Drop(2) };
+    fn way(&self, packet: &Packet, from: usize, now_ns: i64) -> Egress {
+        let Some(addresses) = Addresses::of(packet) else { return Egress::Drop(2) };
         let (MacAddress(dst), MacAddress(src)) = (addresses.dst(), addresses.src());
         let mut table = self.lock();
         table.learn(src, from, now_ns);
         match table.find(&dst, now_ns) {
-            Some(network) if network == from => Way::Drop(1),
-            Some(network) => Way::To(network),
-            None => Way::All,
+            Some(network) if network == from => Egress::Drop(1),
+            Some(network) => Egress::To(network),
+            None => Egress::All,
         }
     }
 
@@ -194,9 +194,9 @@ impl Element for EtherSwitch {
                 }
             }
             match self.way(&packet, input, now_ns) {
-                Way::To(network) => cx.emit(network, packet),
-                Way::All => self.flood(cx, input, networks, packet),
-                Way::Drop(reason) => cx.drop(reason, packet),
+                Egress::To(network) => cx.emit(network, packet),
+                Egress::All => self.flood(cx, input, networks, packet),
+                Egress::Drop(reason) => cx.drop(reason, packet),
             }
         }
         Next::Done

@@ -2,8 +2,8 @@
 
 use graph::class::{Handlers, action, both, keyword, mandatory, read};
 use graph::clock::SECOND_NS;
-use graph::signal::Kind;
-use graph::value::{Ethernet, Names, Scope, Span, Value};
+use graph::signal::SignalKind;
+use graph::value::{Ethernet, Span, Value, parse_alone};
 use graph::{Class, Cx, Element, Notice, Refused, Signal, TimerId};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
@@ -111,7 +111,7 @@ pub static CLASS: Class = Class {
 
 /// What is written to a handler.
 fn parsed<T: Value>(value: &str) -> Result<T, Refused> {
-    T::parse(value, &Scope { element: "", names: &Names::default() }).map_err(|_| "type mismatch".into())
+    parse_alone(value).map_err(|_| "type mismatch".into())
 }
 
 /// An `EtherPauseSource` element; [`CLASS`] says what it does.
@@ -169,11 +169,8 @@ impl Element for PauseSource {
         Ok(())
     }
 
-    fn notice(&self, kind: Kind, _: usize) -> Notice {
-        match kind {
-            Kind::Packets => Notice::Signal(self.packets.clone()),
-            Kind::Room => Notice::Continue,
-        }
+    fn notice(&self, kind: SignalKind, _: usize) -> Notice {
+        self.packets.of_packets(kind)
     }
 
     fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use graph::class::{Handlers, Headers, action, both, keyword, mandatory, read, write};
 use graph::clock::SECOND_NS;
 use graph::element::ThreadPlacement;
-use graph::signal::Kind;
+use graph::signal::SignalKind;
 use graph::value::{Bytes, Span, Value};
 use graph::{Class, Cx, Element, Next, Notice, Signal, TimerId};
 use memory::annotation::Header;
@@ -360,11 +360,8 @@ impl Element for PingSource {
         Ok(())
     }
 
-    fn notice(&self, kind: Kind, _: usize) -> Notice {
-        match kind {
-            Kind::Packets => Notice::Signal(self.packets.clone()),
-            Kind::Room => Notice::Continue,
-        }
+    fn notice(&self, kind: SignalKind, _: usize) -> Notice {
+        self.packets.of_packets(kind)
     }
 
     fn fire(&mut self, cx: &mut Cx<'_>, timer: TimerId) {

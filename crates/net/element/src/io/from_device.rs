@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use graph::class::{Handlers, action, both, call, keyword, mandatory, positional, read, write};
 use graph::element::ThreadPlacement;
-use graph::value::{Ethernet, Scope, Value};
+use graph::value::{Ethernet, parse_alone};
 use graph::{Class, Conf, Cx, Element, Fault, PerThreadCounter, Ran, Refused, Setup, Signal, TaskId};
 use memory::annotation::{Header, Reach};
 use memory::{Batch, Packet};
@@ -265,8 +265,7 @@ fn threads_of(text: Option<String>, threads: usize) -> Result<Option<u64>, Strin
 
 /// An address that a handler is told.
 fn address(text: &str) -> Result<[u8; 6], Refused> {
-    let scope = Scope { element: "", names: &Default::default() };
-    Ok(Ethernet::parse(text, &scope)?.0)
+    Ok(parse_alone::<Ethernet>(text)?.0)
 }
 
 /// A VLAN that a handler is told.

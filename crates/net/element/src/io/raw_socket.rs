@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use graph::class::{Headers, NOT_TAKEN_OVER, SystemUse, keyword, mandatory, positional};
-use graph::value::Kind;
+use graph::value::NameKind;
 use graph::{Class, Cx, Element, Fault, Ran, Signals, TaskId, TimerId, Until, WatchId, ip_header};
 use memory::{Batch, DATA_ROOM, Packet};
 use rustix::io::Errno;
@@ -46,7 +46,7 @@ pub static CLASS: Class = Class {
         setup.will_need(SystemUse::Clients);
         let text: String = conf.mandatory("TYPE")?;
         let name = text.trim().to_ascii_lowercase();
-        let known = conf.scope().lookup(Kind::Number("ip proto"), &name).map(str::to_string);
+        let known = conf.scope().lookup(NameKind::Number("ip proto"), &name).map(str::to_string);
         let protocol = match name.as_str() {
             "icmp" => Some(1),
             "tcp" => Some(6),

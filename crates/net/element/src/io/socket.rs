@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use crate::control::{SocketFile, cause};
 use graph::annotation::{EXTRA_LENGTH, PacketAnnotations};
 use port::Reason;
-use remote::{Kind, Remote};
+use remote::{Remote, SocketKind};
 
 /// Packets read before others have a turn.
 const BURST: usize = 32;
@@ -106,7 +106,7 @@ fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>) -> Result<Socket, Fault> {
     let verbose = conf.keyword("VERBOSE")?.unwrap_or(false);
     let (kind, remote, local) = ends(conf, &word.to_ascii_uppercase())?;
     conf.complete()?;
-    let what = if kind == Kind::Datagram { SystemUse::Datagrams } else { SystemUse::Clients };
+    let what = if kind == SocketKind::Datagram { SystemUse::Datagrams } else { SystemUse::Clients };
     let own = if client { local.as_ref() } else { Some(&remote) };
     match own.and_then(Remote::path) {
         Some(path) => setup.will_open(what, path),
@@ -133,10 +133,11 @@ fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>) -> Result<Socket, Fault> {
 }
 
 /// What kind of socket is meant by a type, the address that is mandatory, and the local one.
-fn ends(conf: &mut Conf<'_>, word: &str) -> Result<(Kind, Remote, Option<Remote>), Fault> {
+fn ends(conf: &mut Conf<'_>, word: &str) -> Result<(SocketKind, Remote, Option<Remote>), Fault> {
     match word {
         "TCP" | "UDP" => {
-            let (kind, ports) = if word == "TCP" { (Kind::Tcp, "tcp port") } else { (Kind::Udp, "udp port") };
+            let (kind, ports) =
+                if word == "TCP" { (SocketKind::Tcp, "tcp port") } else { (SocketKind::Udp, "udp port") };
             let address: Ipv4Addr = conf.mandatory("ADDR")?;
             let port = port(conf, ports, true)?.unwrap_or(0);
             let own: Option<Ipv4Addr> = conf.positional("LOCAL_ADDR")?;
@@ -145,7 +146,7 @@ fn ends(conf: &mut Conf<'_>, word: &str) -> Result<(Kind, Remote, Option<Remote>
             Ok((kind, Remote::ip(address, port), local))
         }
         "UNIX" | "UNIX_DGRAM" => {
-            let kind = if word == "UNIX" { Kind::Stream } else { Kind::Datagram };
+            let kind = if word == "UNIX" { SocketKind::Stream } else { SocketKind::Datagram };
             let file: String = conf.mandatory("FILENAME")?;
             let own: Option<String> = conf.positional("LOCAL_FILENAME")?;
             let remote = Remote::file(&file).ok_or_else(|| format!("remote filename '{file}' too long"))?;
@@ -162,7 +163,7 @@ fn port(conf: &mut Conf<'_>, names: &'static str, first: bool) -> Result<Option<
     let text: Option<String> =
         if first { Some(conf.mandatory("PORT")?) } else { conf.positional("LOCAL_PORT")? };
     let Some(text) = text else { return Ok(None) };
-    let known = conf.scope().lookup(graph::value::Kind::Number(names), text.trim());
+    let known = conf.scope().lookup(graph::value::NameKind::Number(names), text.trim());
     let number = known.unwrap_or(&text).trim().parse();
     number.map(Some).map_err(|_| Fault::new(format!("{key}: invalid port")))
 }
@@ -173,7 +174,7 @@ type Watched = (Arc<OwnedFd>, WatchId);
 /// A `Socket`, `FromSocket` or `ToSocket` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct Socket {
-    kind: Kind,
+    kind: SocketKind,
     client: bool,
     remote: Remote,
     /// The file that it is bound to.
@@ -312,8 +313,9 @@ impl Socket {
     /// Sends a packet, and frees it; what is left of it when there is no room.
     fn send(&mut self, cx: &mut Cx<'_>, mut packet: Packet) -> Option<Packet> {
         // An address of nothing stands for the packet's own.
-        let anywhere =
-            self.client && self.kind == Kind::Udp && self.remote.address() == Some(Ipv4Addr::UNSPECIFIED);
+        let anywhere = self.client
+            && self.kind == SocketKind::Udp
+            && self.remote.address() == Some(Ipv4Addr::UNSPECIFIED);
         let remote = if anywhere { self.remote.to(packet.dst_ip()) } else { self.remote.clone() };
         while !packet.is_empty() {
             let Some((fd, _)) = &self.active else {

@@ -14,7 +14,7 @@ use wire::ip::Protocol;
 use wire::{checksum, ipv4, tcp, udp};
 
 use crate::kernels::each;
-use graph::annotation::{DST_IP, PacketAnnotations, Place};
+use graph::annotation::{AnnotationOffset, DST_IP, PacketAnnotations};
 use graph::ip_header;
 use port::Reason;
 
@@ -36,7 +36,7 @@ pub static FROM_PACKET: Class = Class {
     make: |_, conf| {
         let offset: Option<isize> = conf.positional("OFFSET")?;
         let offset = offset.and_then(|offset| usize::try_from(offset).ok());
-        let to = conf.positional("ANNO")?.unwrap_or(Place(DST_IP));
+        let to = conf.positional("ANNO")?.unwrap_or(AnnotationOffset(DST_IP));
         let field: Option<String> = conf.keyword("IP")?;
         conf.complete()?;
         let from = match (offset, field.as_deref()) {
@@ -76,7 +76,7 @@ pub static CONSTANT: Class = Class {
     kernel: Kernel::Inside(each!(SetIpAddress)),
     make: |_, conf| {
         let address: Ipv4Addr = conf.mandatory("IPADDR")?;
-        let to = conf.keyword("ANNO")?.unwrap_or(Place(DST_IP));
+        let to = conf.keyword("ANNO")?.unwrap_or(AnnotationOffset(DST_IP));
         conf.complete()?;
         Ok(Each::boxed(SetIpAddress { address: Arc::new(AtomicU32::new(address.to_bits())), to }))
     },
@@ -127,7 +127,7 @@ enum From {
 #[derive(Debug, Clone)]
 pub struct GetIpAddress {
     from: From,
-    to: Place<4>,
+    to: AnnotationOffset<4>,
 }
 
 impl PerPacket for GetIpAddress {
@@ -159,7 +159,7 @@ impl PerPacket for GetIpAddress {
 #[derive(Debug, Clone)]
 pub struct SetIpAddress {
     address: Arc<AtomicU32>,
-    to: Place<4>,
+    to: AnnotationOffset<4>,
 }
 
 impl PerPacket for SetIpAddress {

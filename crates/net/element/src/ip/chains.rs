@@ -3,7 +3,7 @@
 
 use graph::Each;
 use graph::element::chain::Chain;
-use graph::fused::chain::{End, Guard, Member, Outside, Then, program};
+use graph::fused::chain::{End, Guard, Member, Then, Unfused, program};
 use memory::Packet;
 
 use super::fragmenter::{self, IpFragmenter};
@@ -46,7 +46,7 @@ static OUTPUT: Chain = Chain {
 };
 
 /// What is behind `PaintTee`.
-type Corrected = One<IpGwOptions, One<FixIpSrc, One<DecIpTtl, Then<Outside<Fits>, One<EtherEncap, End>>>>>;
+type Corrected = One<IpGwOptions, One<FixIpSrc, One<DecIpTtl, Then<Unfused<Fits>, One<EtherEncap, End>>>>>;
 
 /// An element that looks at one packet, and what is behind it.
 type One<K, R> = Then<Member<Each<K>>, R>;

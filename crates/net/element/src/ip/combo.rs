@@ -130,16 +130,16 @@ pub struct IpOutputCombo {
 }
 
 /// What becomes of a packet.
-enum Way {
+enum ComboAction {
     To(usize),
     Drop(usize),
 }
 
 impl IpOutputCombo {
-    fn way(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> Way {
+    fn way(&mut self, cx: &mut Cx<'_>, packet: &mut Packet) -> ComboAction {
         if matches!(packet.annotations().reach, Reach::Broadcast | Reach::Multicast) {
             self.drops.add(1);
-            return Way::Drop(0);
+            return ComboAction::Drop(0);
         }
         if packet.u8_at(PAINT) == self.color {
             match cx.copy(packet) {
@@ -149,16 +149,16 @@ impl IpOutputCombo {
         }
         match self.options.packet(cx, 0, packet) {
             Action::ON => {}
-            action if action.reason() == 0 => return Way::To(2),
-            _ => return Way::Drop(1),
+            action if action.reason() == 0 => return ComboAction::To(2),
+            _ => return ComboAction::Drop(1),
         }
         let fixed = self.fix.packet(cx, 0, packet);
         debug_assert_eq!(fixed, Action::ON);
-        let Some(mut ip) = ip_header::fixed_mut(packet) else { return Way::Drop(1) };
+        let Some(mut ip) = ip_header::fixed_mut(packet) else { return ComboAction::Drop(1) };
         if !ip.decrement_ttl() {
-            return Way::To(3);
+            return ComboAction::To(3);
         }
-        Way::To(if packet.total_len() > self.mtu { 4 } else { 0 })
+        ComboAction::To(if packet.total_len() > self.mtu { 4 } else { 0 })
     }
 }
 
@@ -166,8 +166,8 @@ impl Single for IpOutputCombo {
     #[inline]
     fn single(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         match self.way(cx, packet) {
-            Way::To(output) => Action::out(output),
-            Way::Drop(reason) => Action::drop(reason),
+            ComboAction::To(output) => Action::out(output),
+            ComboAction::Drop(reason) => Action::drop(reason),
         }
     }
 }
@@ -178,12 +178,12 @@ impl Element for IpOutputCombo {
             .0
             .way(combo.1, packet)
         {
-            Way::To(0) => None,
+            ComboAction::To(0) => None,
             way => Some(way),
         };
         batch.split(&mut (self, cx), sort, |(_, cx), way, packet| match way {
-            Way::To(output) => cx.emit(output, packet),
-            Way::Drop(reason) => cx.drop(reason, packet),
+            ComboAction::To(output) => cx.emit(output, packet),
+            ComboAction::Drop(reason) => cx.drop(reason, packet),
         });
         Next::Push(0)
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use graph::class::{Handlers, Headers, both, keyword, read};
 use graph::element::kernel::Kernel;
-use graph::value::{Scope, Value};
+use graph::value::parse_alone;
 use graph::{Action, Class, Cx, Each, PerPacket, PerThreadCounter};
 use memory::Packet;
 
@@ -31,7 +31,7 @@ pub static CLASS: Class = Class {
             "whether anything is done",
             |dec| dec.active.load(Ordering::Relaxed).to_string(),
             |dec, _, value| {
-                let active = bool::parse(value, &Scope { element: "", names: &Default::default() })?;
+                let active = parse_alone::<bool>(value)?;
                 dec.active.store(active, Ordering::Relaxed); // a lone value
                 Ok(())
             },

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use graph::class::{Handlers, Headers, both, keyword, mandatory};
-use graph::value::{Names, Raw, Scope, Value, unsigned};
+use graph::value::{Names, Raw, Scope, Value, parse_alone, unsigned};
 use graph::{Class, Conf, Cx, Element, Fault, Next};
 use memory::{Batch, Packet};
 use wire::ip::Protocol;
@@ -35,7 +35,7 @@ pub static CLASS: Class = Class {
             "whom it is from",
             |encap| encap.set().header.src().to_string(),
             |encap, _, value| {
-                let src = Ipv4Addr::parse(value, &Scope { element: "", names: &Names::default() })?;
+                let src = parse_alone::<Ipv4Addr>(value)?;
                 encap.set.write().unwrap_or_else(PoisonError::into_inner).set_src(src);
                 Ok(())
             },

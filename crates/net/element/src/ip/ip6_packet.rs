@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::net::Ipv6Addr;
 
 use graph::class::{Handlers, Headers, both, keyword, mandatory, positional, read};
-use graph::value::{Names, Raw, Scope, Value};
+use graph::value::{Raw, Value, parse_alone};
 use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
@@ -92,7 +92,7 @@ pub static DSCP: Class = Class {
         "the code point",
         |dscp| dscp.0.to_string(),
         |dscp, _, value| {
-            let new = u8::parse(value, &Scope { element: "", names: &Names::default() })?;
+            let new = parse_alone::<u8>(value)?;
             dscp.0 = Some(new).filter(|new| *new < 64).ok_or("diffserv code point out of range")?;
             Ok(())
         },

@@ -11,7 +11,7 @@ use graph::{Action, Class, Conf, Cx, Each, Element, Fault, Next, PerPacket, Refu
 use memory::{Batch, Packet};
 
 use crate::kernels::{each, single};
-use graph::annotation::{self, PacketAnnotations, Place};
+use graph::annotation::{self, AnnotationOffset, PacketAnnotations};
 use port::Reason;
 
 const COLOR: Argument = mandatory("COLOR", "the colour, 0 to 255");
@@ -98,7 +98,7 @@ pub static SWITCH: Class = Class {
     see: &["Paint", "PaintTee", "Switch"],
     kernel: Kernel::Inside(Inside::aside::<PaintSwitch>(code)),
     make: |_, conf| {
-        let at = conf.positional("ANNO")?.unwrap_or(Place(annotation::PAINT));
+        let at = conf.positional("ANNO")?.unwrap_or(AnnotationOffset(annotation::PAINT));
         conf.complete()?;
         Ok(Box::new(PaintSwitch(at)))
     },
@@ -109,13 +109,13 @@ pub static SWITCH: Class = Class {
 #[derive(Debug, Clone)]
 struct Color {
     color: Arc<AtomicU8>,
-    at: Place<1>,
+    at: AnnotationOffset<1>,
 }
 
 impl Color {
     fn parse(conf: &mut Conf<'_>) -> Result<Color, Fault> {
         let color: u8 = conf.mandatory("COLOR")?;
-        let at = conf.positional("ANNO")?.unwrap_or(Place(annotation::PAINT));
+        let at = conf.positional("ANNO")?.unwrap_or(AnnotationOffset(annotation::PAINT));
         conf.complete()?;
         Ok(Color { color: Arc::new(AtomicU8::new(color)), at })
     }
@@ -234,7 +234,7 @@ const EVERYWHERE: u8 = 0xFF;
 
 /// A `PaintSwitch` element; [`SWITCH`] says what it does.
 #[derive(Debug, Clone)]
-pub struct PaintSwitch(Place<1>);
+pub struct PaintSwitch(AnnotationOffset<1>);
 
 impl PaintSwitch {
     /// The annotation it looks at.

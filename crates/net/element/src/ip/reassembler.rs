@@ -18,7 +18,7 @@ use wire::ip::{Ports, Protocol};
 use wire::ipv4;
 
 use super::pieces::Pieces;
-use graph::annotation::{PacketAnnotations, Place};
+use graph::annotation::{AnnotationOffset, PacketAnnotations};
 use graph::ip_header;
 use port::Reason;
 
@@ -57,7 +57,7 @@ pub static CLASS: Class = Class {
     headers: Headers { needs_network: true, ..Class::BASE.headers },
     make: |_, conf| {
         let most = conf.keyword("HIMEM")?.unwrap_or(256 * 1024);
-        let mtu: Option<Place<2>> = conf.keyword("MAX_MTU_ANNO")?;
+        let mtu: Option<AnnotationOffset<2>> = conf.keyword("MAX_MTU_ANNO")?;
         conf.complete()?;
         Ok(Box::new(IpReassembler {
             most,
@@ -145,7 +145,7 @@ impl Partial {
 /// An `IPReassembler` element; [`CLASS`] says what it does.
 pub struct IpReassembler {
     most: usize,
-    mtu: Option<Place<2>>,
+    mtu: Option<AnnotationOffset<2>>,
     partial: HashMap<Key, Partial>,
     /// The same packets, those first that are forgotten first.
     ages: BTreeMap<Age, Key>,
@@ -271,7 +271,7 @@ impl IpReassembler {
             ip.set_fragment_word(ip.fragment_word() & !(ipv4::MORE_FRAGMENTS | ipv4::FRAGMENT_OFFSET));
             ipv4::fill_checksum(header);
         }
-        if let Some(Place(at)) = self.mtu {
+        if let Some(AnnotationOffset(at)) = self.mtu {
             packet.set_u16_at(at, longest as u16);
         }
         packet.set_u32_at(28, 0); // the annotation that Click clears here

@@ -11,7 +11,7 @@ use wire::{checksum, icmpv4, ipv4, option_list, tcp_option};
 
 use super::flow::{DATA, DONE, Flow, Rare, Tracking};
 use super::flow_id::FlowId;
-use super::kind::{DCCP, Kind, TCP, UDP, addresses};
+use super::kind::{DCCP, RewriterKind, TCP, UDP, addresses};
 use super::sequence::Shift;
 use graph::annotation::{AGGREGATE, PacketAnnotations};
 use graph::ip_header::{self, u16_at, u32_at};
@@ -55,7 +55,7 @@ pub(super) fn set_addresses(ip: &mut [u8], (src, dst): (u32, u32)) {
 /// Rewrites a packet of a flow.
 pub(crate) fn apply(
     packet: &mut Packet,
-    kind: Kind,
+    kind: RewriterKind,
     (flow, rare): (&mut Flow, &mut Rare),
     back: bool,
     annotate: Annotate,
@@ -65,8 +65,8 @@ pub(crate) fn apply(
     let (src, dst) = addresses(ip);
     // A rewriter of source addresses has no more than one of both.
     let new = match kind {
-        Kind::Address if back => (src, to.dst),
-        Kind::Address => (to.src, dst),
+        RewriterKind::Address if back => (src, to.dst),
+        RewriterKind::Address => (to.src, dst),
         _ => (to.src, to.dst),
     };
     set_addresses(ip, new);
@@ -74,7 +74,7 @@ pub(crate) fn apply(
         let change = |sum| changed_u32(changed_u32(sum, src, new.0), dst, new.1);
         transport(ip, payload, kind, (flow, rare), back, &change);
     }
-    if annotate.destination && (kind != Kind::Address || back) {
+    if annotate.destination && (kind != RewriterKind::Address || back) {
         packet.set_dst_ip(Ipv4Addr::from_bits(new.1));
     }
     if annotate.aggregate {
@@ -90,15 +90,15 @@ pub(crate) fn apply(
 fn transport(
     ip: &[u8],
     payload: &mut [u8],
-    kind: Kind,
+    kind: RewriterKind,
     (flow, rare): (&mut Flow, &mut Rare),
     back: bool,
     addresses: &dyn Fn(u16) -> u16,
 ) {
     let (to, protocol) = (flow.rewritten(back), ip_header::protocol(ip).0);
     match kind {
-        Kind::Ping => return ping(payload, if back { to.dst_port } else { to.src_port }),
-        Kind::Address | Kind::Pair => return resum(protocol, payload, addresses),
+        RewriterKind::Ping => return ping(payload, if back { to.dst_port } else { to.src_port }),
+        RewriterKind::Address | RewriterKind::Pair => return resum(protocol, payload, addresses),
         _ if flow.tracking == Tracking::Tcp && payload.len() < tcp::offset::URGENT => return,
         _ => {}
     }

@@ -12,12 +12,12 @@ use super::apply::Annotate;
 use super::flow::Times;
 use super::flows::{CAPACITY, Member};
 use super::hosts::Hosts;
-use super::kind::Kind;
+use super::kind::RewriterKind;
 use super::mapper::all;
 use super::rewriter::{Core, DROPS, Parts, Rewriter};
 use super::spec::{self, Input};
 use crate::kernels;
-use graph::annotation::Place;
+use graph::annotation::AnnotationOffset;
 
 const SPECS: Argument = rest(
     "INPUTSPEC",
@@ -177,7 +177,7 @@ pub static IP: Class = Class {
         "FTPPortMapper",
     ],
     kernel: Kernel::Excluded(kernels::LOCK),
-    make: |setup, conf| make(setup, conf, Kind::Ip),
+    make: |setup, conf| make(setup, conf, RewriterKind::Ip),
     ..NAT
 };
 
@@ -222,7 +222,7 @@ pub static TCP: Class = Class {
     example: "rw :: TCPRewriter(pattern 1.0.0.1 1024-65535 - - 0 1, drop);",
     see: &["IPRewriter", "FTPPortMapper"],
     kernel: Kernel::Excluded(kernels::LOCK),
-    make: |setup, conf| make(setup, conf, Kind::Tcp),
+    make: |setup, conf| make(setup, conf, RewriterKind::Tcp),
     ..NAT
 };
 
@@ -250,7 +250,7 @@ pub static UDP: Class = Class {
     ],
     example: "rw :: UDPRewriter(pattern 1.0.0.1 1024-65535# - - 0 1, drop);",
     kernel: Kernel::Excluded(kernels::LOCK),
-    make: |setup, conf| make(setup, conf, Kind::Udp),
+    make: |setup, conf| make(setup, conf, RewriterKind::Udp),
     ..NAT
 };
 
@@ -265,7 +265,7 @@ pub static ADDRESS: Class = Class {
     example: "rw :: IPAddrRewriter(pattern 1.0.0.2-1.0.0.254 - 0 1, pass 1);",
     see: &["IPAddrPairRewriter", "IPRewriter", "StoreIPAddress"],
     kernel: Kernel::Excluded(kernels::LOCK),
-    make: |setup, conf| make(setup, conf, Kind::Address),
+    make: |setup, conf| make(setup, conf, RewriterKind::Address),
     ..NAT
 };
 
@@ -278,7 +278,7 @@ pub static PAIR: Class = Class {
     example: "rw :: IPAddrPairRewriter(pattern 1.0.0.2-1.0.0.254 - 0 1, pass 1);",
     see: &["IPAddrRewriter", "IPRewriter"],
     kernel: Kernel::Excluded(kernels::LOCK),
-    make: |setup, conf| make(setup, conf, Kind::Pair),
+    make: |setup, conf| make(setup, conf, RewriterKind::Pair),
     ..NAT
 };
 
@@ -291,7 +291,7 @@ pub static PING: Class = Class {
     arguments: &[SPECS, CAP, CAP_OLD, HOST_CAP, TIMEOUT, GUARANTEE, REAP, REAP_OLD, DST, REPLY, AGGREGATE],
     example: "pw :: ICMPPingRewriter(pattern 1.0.0.1 1024-65535 - - 0 1, drop);",
     see: &["IPRewriter", "ICMPRewriter", "ICMPPingResponder"],
-    make: |setup, conf| make(setup, conf, Kind::Ping),
+    make: |setup, conf| make(setup, conf, RewriterKind::Ping),
     ..NAT
 };
 
@@ -318,24 +318,24 @@ fn time(conf: &mut Conf<'_>, keys: &[&str], default: i64) -> Result<i64, Fault> 
 }
 
 /// The times of both maps.
-fn times(conf: &mut Conf<'_>, kind: Kind) -> Result<[Times; 2], Fault> {
+fn times(conf: &mut Conf<'_>, kind: RewriterKind) -> Result<[Times; 2], Fault> {
     let mut udp = Times::default();
-    if kind == Kind::Ip {
+    if kind == RewriterKind::Ip {
         udp = datagram_times(conf, &["UDP_TIMEOUT"], &["UDP_STREAMING_TIMEOUT"], &["UDP_GUARANTEE"])?;
     }
     let first = match kind {
-        Kind::Ip | Kind::Tcp => Times {
+        RewriterKind::Ip | RewriterKind::Tcp => Times {
             idle: time(conf, &["TCP_NODATA_TIMEOUT"], 300)?,
             busy: time(conf, &["TIMEOUT", "TCP_TIMEOUT"], 86400)?,
             done: time(conf, &["TCP_DONE_TIMEOUT"], 240)?,
             guarantee: time(conf, &["TCP_GUARANTEE", "GUARANTEE"], 5)?,
         },
-        Kind::Udp => {
+        RewriterKind::Udp => {
             let streaming = &["UDP_STREAMING_TIMEOUT", "STREAMING_TIMEOUT"];
             datagram_times(conf, &["UDP_TIMEOUT", "TIMEOUT"], streaming, &["UDP_GUARANTEE", "GUARANTEE"])?
         }
         _ => {
-            let default = if kind == Kind::Ping { 300 } else { 7200 };
+            let default = if kind == RewriterKind::Ping { 300 } else { 7200 };
             let idle = time(conf, &["TIMEOUT"], default)?;
             Times { idle, busy: idle, done: idle, guarantee: time(conf, &["GUARANTEE"], 5)? }
         }
@@ -360,11 +360,11 @@ pub(super) fn is_rewriter(class: &Class) -> bool {
     [&IP, &TCP, &UDP, &ADDRESS, &PAIR, &PING].iter().any(|own| own.name == class.name)
 }
 
-fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, kind: Kind) -> Result<Box<dyn Element>, Fault> {
+fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, kind: RewriterKind) -> Result<Box<dyn Element>, Fault> {
     let times = times(conf, kind)?;
-    let of_addresses = matches!(kind, Kind::Address | Kind::Pair);
+    let of_addresses = matches!(kind, RewriterKind::Address | RewriterKind::Pair);
     let destination = of_addresses || conf.keyword("DST_ANNO")?.unwrap_or(true);
-    let reply = conf.keyword::<Place<1>>("REPLY_ANNO")?.map(|place| place.0);
+    let reply = conf.keyword::<AnnotationOffset<1>>("REPLY_ANNO")?.map(|place| place.0);
     let (old, new): (Option<String>, Option<String>) =
         (conf.keyword("CAPACITY")?, conf.keyword("MAPPING_CAPACITY")?);
     let given = new.or(old);
@@ -376,7 +376,7 @@ fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, kind: Kind) -> Result<Box<dy
     }
     let capacity = capacity.flatten().map_or(CAPACITY, |capacity| capacity as usize);
     let hosts = match kind {
-        Kind::Address => Hosts::default(),
+        RewriterKind::Address => Hosts::default(),
         _ => Hosts::new(conf.keyword("HOST_CAPACITY")?.unwrap_or(0)),
     };
     let aggregate = conf.keyword("SET_AGGREGATE")?.unwrap_or(false);
@@ -396,7 +396,7 @@ fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, kind: Kind) -> Result<Box<dy
         checked.map_err(|error| spec::about(i, &error))
     }))?;
     let member = Member::new(inputs, setup.outputs, times, hosts);
-    let annotate = Annotate { destination, reply, aggregate: aggregate && kind == Kind::Ip };
+    let annotate = Annotate { destination, reply, aggregate: aggregate && kind == RewriterKind::Ip };
     let parts = Parts { kind, member, inputs: setup.inputs, capacity, partner, annotate, reap_ns };
     let core = Arc::new(Core::new(parts));
     setup.share(core.clone());

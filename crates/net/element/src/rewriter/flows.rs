@@ -8,7 +8,7 @@
 use super::flow::{Entry, Flow, Rare, Times};
 use super::flow_id::{FlowId, Growth};
 use super::hosts::Hosts;
-use super::kind::Kind;
+use super::kind::RewriterKind;
 use super::order::Order;
 use super::spec::{Input, Rule};
 use super::table::Table;
@@ -19,7 +19,7 @@ pub(crate) const CAPACITY: usize = 1 << 18;
 /// The most flows that a table has numbers for.
 const MOST: usize = 1 << 30;
 /// Flows whose guarantees are looked at for each packet at most, while nobody needs to know.
-const LOOKS_EACH: usize = 4;
+const CHECKS_PER_PACKET: usize = 4;
 
 /// A rewriter's part.
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ impl Member {
 
 /// The flows of a map, as patterns ask for them.
 struct InMap<'a> {
-    kind: Kind,
+    kind: RewriterKind,
     table: &'a Table,
     /// The member, and its map.
     place: (usize, usize),
@@ -109,7 +109,7 @@ pub(crate) struct Flows {
 /// What a packet's flow is looked for by.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
-    /// The map, the protocol and the identity, as [`Kind::key`] gives them.
+    /// The map, the protocol and the identity, as [`RewriterKind::key`] gives them.
     pub key: (usize, u8, FlowId),
     /// What it may be known by, and the hashes of that.
     known_by: (FlowId, u32),
@@ -140,13 +140,13 @@ impl Flows {
     pub(crate) fn begin(&mut self, packets: usize, now: i64) {
         self.pass_to(now);
         for order in self.members.iter_mut().flat_map(|member| &mut member.orders) {
-            order.advance(&mut self.table, self.now, LOOKS_EACH * packets);
+            order.advance(&mut self.table, self.now, CHECKS_PER_PACKET * packets);
         }
     }
 
     /// What to look for. Its place in the table is brought towards the cache.
     #[inline]
-    pub(crate) fn wanted(&self, kind: Kind, key: (usize, u8, FlowId)) -> Wanted {
+    pub(crate) fn wanted(&self, kind: RewriterKind, key: (usize, u8, FlowId)) -> Wanted {
         let hashed = |id: FlowId| {
             let hash = self.table.hash(id);
             self.table.prefetch_bucket(hash);
@@ -154,7 +154,7 @@ impl Flows {
         };
         let id = key.2;
         let (known_by, or_by) = match kind {
-            Kind::Address => {
+            RewriterKind::Address => {
                 let back = FlowId { dst: id.dst, ..FlowId::default() };
                 (hashed(FlowId { src: id.src, ..FlowId::default() }), Some(hashed(back)))
             }
@@ -183,7 +183,7 @@ impl Flows {
     /// A flow for somebody who is not the rewriter itself, by addresses and ports.
     pub(crate) fn ask(
         &mut self,
-        (kind, member): (Kind, usize),
+        (kind, member): (RewriterKind, usize),
         (protocol, id): (u8, FlowId),
         ask: Ask,
         now: i64,
@@ -202,7 +202,7 @@ impl Flows {
     /// Makes a flow for a packet that has none, which came now.
     pub(crate) fn create(
         &mut self,
-        (kind, member): (Kind, usize),
+        (kind, member): (RewriterKind, usize),
         (map, protocol, id): (usize, u8, FlowId),
         input: usize,
     ) -> Result<Entry, Without> {
@@ -396,7 +396,7 @@ impl Flows {
     }
 
     /// Keeps of a part what its inputs choose from, as far as it does not.
-    pub(crate) fn keep_choices(&mut self, kind: Kind, member: usize) {
+    pub(crate) fn keep_choices(&mut self, kind: RewriterKind, member: usize) {
         let chosen: Vec<Chosen> = self.members[member].inputs.iter().flat_map(Input::choices).collect();
         let kept = Chosen::ALL.map(|one| chosen.contains(&one));
         for map in 0..2 {
@@ -453,7 +453,7 @@ impl Flows {
     }
 
     /// All flows of a map, in both directions, in the order in which Click lists them.
-    pub(crate) fn list(&self, kind: Kind, member: usize, map: usize, now: i64) -> String {
+    pub(crate) fn list(&self, kind: RewriterKind, member: usize, map: usize, now: i64) -> String {
         let stands = |(key, id, back): (FlowId, u32, bool)| {
             (self.table.rare(id).stands[usize::from(back)], key, (id, back))
         };
@@ -463,7 +463,7 @@ impl Flows {
         order.into_iter().map(|(id, back)| self.line(kind, id, back, now)).collect()
     }
 
-    fn line(&self, kind: Kind, id: u32, back: bool, now: i64) -> String {
+    fn line(&self, kind: RewriterKind, id: u32, back: bool, now: i64) -> String {
         let (flow, rare) = (self.table.flow(id), self.table.rare(id));
         let shift = rare.shifts.as_ref().map_or(0, |shifts| shifts[usize::from(back)].by());
         let shift = if shift == 0 { String::new() } else { format!(" seq {shift:+}") };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use graph::class::{Headers, keyword, mandatory};
 use graph::element::kernel::Kernel;
-use graph::value::{Names, Raw, Scope, Value};
+use graph::value::{Raw, parse_alone};
 use graph::{Action, Class, Cx, Each, PerPacket, Setup};
 use memory::Packet;
 use wire::icmpv4::offset::{CHECKSUM, IDENTIFIER, SEQUENCE};
@@ -20,7 +20,7 @@ use super::kind::{DCCP, ICMP, TCP, UDP, addresses};
 use super::mapper::all;
 use super::rewriter::{Core, now_ms};
 use crate::kernels;
-use graph::annotation::{PacketAnnotations, Place};
+use graph::annotation::{AnnotationOffset, PacketAnnotations};
 use graph::ip_header::{self, u16_at};
 use port::Reason;
 
@@ -45,7 +45,7 @@ pub static CLASS: Class = Class {
     make: |setup, conf| {
         let Raw(maps) = conf.mandatory("MAPS")?;
         let destination = conf.keyword("DST_ANNO")?.unwrap_or(true);
-        let reply = conf.keyword::<Place<1>>("REPLY_ANNO")?.map(|place| place.0);
+        let reply = conf.keyword::<AnnotationOffset<1>>("REPLY_ANNO")?.map(|place| place.0);
         conf.complete()?;
         let names: Vec<Name> = maps.split_whitespace().map(Name::parse).collect();
         let wrong: Vec<String> = names.iter().filter_map(|name| name.wrong(setup)).collect();
@@ -72,9 +72,8 @@ struct Name {
 
 impl Name {
     fn parse(text: &str) -> Name {
-        let scope = Scope { element: "", names: &Names::default() };
         let (name, offset) = match text.split_once(':') {
-            Some((name, offset)) => (name, Some(i32::parse(offset, &scope).ok())),
+            Some((name, offset)) => (name, Some(parse_alone::<i32>(offset).ok())),
             None => (text, None),
         };
         Name { text: text.into(), name: name.into(), offset }

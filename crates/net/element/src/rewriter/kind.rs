@@ -17,7 +17,7 @@ pub(crate) const DCCP: u8 = Protocol::DCCP.0;
 
 /// Kinds of rewriters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Kind {
+pub(crate) enum RewriterKind {
     /// `IPRewriter`: TCP and UDP, each with flows of its own.
     #[default]
     Ip,
@@ -39,28 +39,28 @@ pub(super) fn addresses(header: &[u8]) -> (u32, u32) {
     (ip_header::u32_at(header, ipv4::offset::SRC), ip_header::u32_at(header, ipv4::offset::DST))
 }
 
-impl Kind {
+impl RewriterKind {
     /// The identity of a packet: its map, its protocol, its flow. `None` when it is
     /// none to rewrite.
     pub(crate) fn key(self, header: &[u8], payload: &[u8]) -> Option<(usize, u8, FlowId)> {
         let protocol = ip_header::protocol(header).0;
         let (src, dst) = addresses(header);
-        if matches!(self, Kind::Address | Kind::Pair) {
+        if matches!(self, RewriterKind::Address | RewriterKind::Pair) {
             return Some((0, protocol, FlowId { src, dst, ..FlowId::default() }));
         }
         let has_ports = match self {
-            Kind::Ip => matches!(protocol, TCP | UDP),
-            Kind::Tcp => protocol == TCP,
-            Kind::Udp => matches!(protocol, TCP | UDP | DCCP),
+            RewriterKind::Ip => matches!(protocol, TCP | UDP),
+            RewriterKind::Tcp => protocol == TCP,
+            RewriterKind::Udp => matches!(protocol, TCP | UDP | DCCP),
             _ => protocol == ICMP && matches!(payload.first(), Some(&(ECHO_REQUEST | ECHO_REPLY))),
         };
         // Of an echo as far as the identifier, else what every header has.
-        let least = if self == Kind::Ping { icmpv4::offset::SEQUENCE } else { udp::HEADER_LEN };
+        let least = if self == RewriterKind::Ping { icmpv4::offset::SEQUENCE } else { udp::HEADER_LEN };
         if !has_ports || !ip_header::is_first_fragment(header) || payload.len() < least {
             return None;
         }
         let (src_port, dst_port) = match self {
-            Kind::Ping => {
+            RewriterKind::Ping => {
                 let identifier = ip_header::u16_at(payload, icmpv4::offset::IDENTIFIER);
                 echo_ports(identifier, payload.first() == Some(&ECHO_REQUEST))
             }
@@ -69,7 +69,7 @@ impl Kind {
                 (ports.src(), ports.dst())
             }
         };
-        let map = usize::from(self == Kind::Ip && protocol == UDP);
+        let map = usize::from(self == RewriterKind::Ip && protocol == UDP);
         Some((map, protocol, FlowId { src, src_port, dst, dst_port }))
     }
 
@@ -77,15 +77,17 @@ impl Kind {
     /// that answers.
     pub(crate) fn asked(self, protocol: u8, id: FlowId, back: bool) -> Option<(usize, FlowId)> {
         match self {
-            Kind::Ip => match protocol {
+            RewriterKind::Ip => match protocol {
                 TCP => Some((0, id)),
                 UDP => Some((1, id)),
                 _ => None,
             },
-            Kind::Tcp | Kind::Udp => Some((0, id)),
-            Kind::Address | Kind::Pair => Some((0, FlowId { src: id.src, dst: id.dst, ..FlowId::default() })),
-            Kind::Ping if protocol != ICMP => None,
-            Kind::Ping => {
+            RewriterKind::Tcp | RewriterKind::Udp => Some((0, id)),
+            RewriterKind::Address | RewriterKind::Pair => {
+                Some((0, FlowId { src: id.src, dst: id.dst, ..FlowId::default() }))
+            }
+            RewriterKind::Ping if protocol != ICMP => None,
+            RewriterKind::Ping => {
                 let (src_port, dst_port) = echo_ports(id.src_port, !back);
                 Some((0, FlowId { src_port, dst_port, ..id }))
             }
@@ -95,7 +97,7 @@ impl Kind {
     /// What a new flow is known by, of a packet's identity.
     pub(crate) fn forward(self, id: FlowId) -> FlowId {
         match self {
-            Kind::Address => FlowId { src: id.src, ..FlowId::default() },
+            RewriterKind::Address => FlowId { src: id.src, ..FlowId::default() },
             _ => id,
         }
     }
@@ -103,7 +105,7 @@ impl Kind {
     /// What follows from the rest of a new identity.
     pub(crate) fn complete(self, id: FlowId) -> FlowId {
         match self {
-            Kind::Ping => FlowId { dst_port: beside(id.src_port), ..id },
+            RewriterKind::Ping => FlowId { dst_port: beside(id.src_port), ..id },
             _ => id,
         }
     }
@@ -111,38 +113,40 @@ impl Kind {
     /// Whether packets can get this identity.
     pub(crate) fn can_become(self, id: FlowId) -> bool {
         match self {
-            Kind::Address => (id.src_port, id.dst, id.dst_port) == (0, 0, 0),
-            Kind::Pair => (id.src_port, id.dst_port) == (0, 0),
+            RewriterKind::Address => (id.src_port, id.dst, id.dst_port) == (0, 0, 0),
+            RewriterKind::Pair => (id.src_port, id.dst_port) == (0, 0),
             _ => true,
         }
     }
 
     /// The protocol of a flow; zero for any.
     pub(crate) fn protocol(self, protocol: u8) -> u8 {
-        if matches!(self, Kind::Address | Kind::Pair) { 0 } else { protocol }
+        if matches!(self, RewriterKind::Address | RewriterKind::Pair) { 0 } else { protocol }
     }
 
     pub(crate) fn tracking(self, protocol: u8) -> Tracking {
         match self {
-            Kind::Tcp => Tracking::Tcp,
-            Kind::Ip if protocol == TCP => Tracking::Tcp,
-            Kind::Ip | Kind::Udp => Tracking::Datagram,
+            RewriterKind::Tcp => Tracking::Tcp,
+            RewriterKind::Ip if protocol == TCP => Tracking::Tcp,
+            RewriterKind::Ip | RewriterKind::Udp => Tracking::Datagram,
             _ => Tracking::None,
         }
     }
 
     /// Whether its TCP flows have sequence numbers that can shift.
     pub(crate) fn is_tcp(self) -> bool {
-        matches!(self, Kind::Ip | Kind::Tcp)
+        matches!(self, RewriterKind::Ip | RewriterKind::Tcp)
     }
 
     /// A mapping as tables list it.
     pub(crate) fn unparse(self, from: FlowId, to: FlowId) -> String {
         let ip = Ipv4Addr::from_bits;
         match self {
-            Kind::Address => format!("{} => {}", ip(from.src), ip(to.src)),
-            Kind::Pair => format!("({}, {}) => ({}, {})", ip(from.src), ip(from.dst), ip(to.src), ip(to.dst)),
-            Kind::Ping => format!(
+            RewriterKind::Address => format!("{} => {}", ip(from.src), ip(to.src)),
+            RewriterKind::Pair => {
+                format!("({}, {}) => ({}, {})", ip(from.src), ip(from.dst), ip(to.src), ip(to.dst))
+            }
+            RewriterKind::Ping => format!(
                 "({}, {}, {}) => ({}, {}, {})",
                 ip(from.src),
                 ip(from.dst),

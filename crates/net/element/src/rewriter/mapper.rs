@@ -10,7 +10,7 @@ use graph::{Class, Conf, Cx, Element, Fault};
 
 use super::flow_id::FlowId;
 use super::pattern::{NAMED, Pattern};
-use super::ring::Ring;
+use super::ring::HashRing;
 use super::spec;
 use super::taken::{Chosen, Known};
 
@@ -109,7 +109,7 @@ pub static PATTERNS: Class = Class {
         let declared: Vec<Result<(), String>> = texts.iter().map(declare).collect();
         all(declared.into_iter())?;
         conf.complete()?;
-        setup.share(Arc::new(Turns(turns)));
+        setup.share(Arc::new(RoundRobinTurns(turns)));
         Ok(Box::new(Passive))
     },
     ..Class::BASE
@@ -117,7 +117,7 @@ pub static PATTERNS: Class = Class {
 
 /// Whose turn it is in patterns that have names: all that use one have it in common.
 #[derive(Debug)]
-pub(crate) struct Turns(pub Vec<Arc<AtomicU32>>);
+pub(crate) struct RoundRobinTurns(pub Vec<Arc<AtomicU32>>);
 
 /// All of several things, or all that is wrong with them.
 pub(super) fn all<T>(things: impl Iterator<Item = Result<T, String>>) -> Result<Vec<T>, String> {
@@ -164,7 +164,7 @@ struct Inner {
     /// Which one's turn it is.
     last: usize,
     /// Whose turn it is by the source; none when patterns are taken in turn.
-    ring: Option<Ring>,
+    ring: Option<HashRing>,
 }
 
 /// What a rewriter asks.
@@ -195,7 +195,7 @@ fn hashing(texts: &[String], conf: &Conf<'_>) -> Result<Inner, Fault> {
     if nodes.saturating_mul(most) > MOST_PLACES {
         return Err(format!("nodes times server IDs must be at most {MOST_PLACES}").into());
     }
-    let ring = Some(Ring::new(&ids, nodes, seed as u32));
+    let ring = Some(HashRing::new(&ids, nodes, seed as u32));
     Ok(Inner { patterns, last: 0, ring })
 }
 

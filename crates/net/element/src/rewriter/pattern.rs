@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use graph::Cx;
-use graph::value::{Kind, Prefix4, Scope, Value, unsigned};
+use graph::value::{NameKind, Prefix4, Scope, Value, unsigned};
 
 use super::flow_id::FlowId;
-use super::mapper::Turns;
+use super::mapper::RoundRobinTurns;
 use super::taken::{Chosen, Known};
 use graph::random;
 
 /// As which kind of name a configuration's patterns are declared.
-pub(crate) const NAMED: Kind = Kind::Number("rewriter pattern");
+pub(crate) const NAMED: NameKind = NameKind::Number("rewriter pattern");
 
 /// So many values are tried one by one.
 const FEW: u32 = 64;
@@ -90,7 +90,7 @@ impl Pattern {
     /// Finds those it takes turns with, if it has a name.
     pub(crate) fn join_named(&mut self, cx: &Cx<'_>) {
         let turns = self.home.as_ref().and_then(|(element, place)| {
-            let turns = cx.shared::<Turns>(element)?;
+            let turns = cx.shared::<RoundRobinTurns>(element)?;
             turns.0.get(*place).cloned()
         });
         self.next = turns.unwrap_or_else(|| self.next.clone());

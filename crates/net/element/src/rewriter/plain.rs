@@ -8,7 +8,7 @@ use super::flow::{DATA, DONE, Times};
 use super::flow_id::FlowId;
 use super::flows::{Flows, Member, Without};
 use super::hosts::Hosts;
-use super::kind::{Kind, TCP, UDP};
+use super::kind::{RewriterKind, TCP, UDP};
 use super::spec::Input;
 
 /// What happens to the flows and to the list alike.
@@ -187,7 +187,7 @@ impl Pair {
         self.flows.begin(1, now);
         let protocol = if map == 0 { TCP } else { UDP };
         let key = (map, protocol, id);
-        let wanted = self.flows.wanted(Kind::Ip, key);
+        let wanted = self.flows.wanted(RewriterKind::Ip, key);
         self.flows.prefetch(&wanted);
         let found = self.flows.lookup(member, &wanted);
         let entry = match (found, list.find(map, id)) {
@@ -218,7 +218,7 @@ impl Pair {
         let begun = |list: &List| list.flows.iter().filter(|flow| flow.ids[0].src == id.src).count();
         let limit = self.list.host_limit;
         let was_full = limit > 0 && begun(&self.list) >= limit;
-        let made = self.flows.create((Kind::Ip, 0), key, input);
+        let made = self.flows.create((RewriterKind::Ip, 0), key, input);
         if was_full {
             // Looked for what expired. One of these may have been of the host.
             let expired = self.list.flows.clone().into_iter().filter(|flow| self.list.must_expire(flow));
@@ -306,10 +306,10 @@ fn each_of_many_flows_is_found_both_ways_and_leaves_nothing_behind() {
     let times = Times { idle: 300_000, guarantee: 5000, busy: 300_000, done: 300_000 };
     let mut pair = Pair::new([times; 2], 5000, 0);
     let id = |n: u32| FlowId { src: 0x0A00_0000 + n, src_port: n as u16, dst: 0x0200_0001, dst_port: 80 };
-    let find = |flows: &Flows, id| flows.lookup(0, &flows.wanted(Kind::Ip, (1, UDP, id)));
+    let find = |flows: &Flows, id| flows.lookup(0, &flows.wanted(RewriterKind::Ip, (1, UDP, id)));
     for n in 0..5000 {
         pair.flows.begin(1, i64::from(n));
-        let made = pair.flows.create((Kind::Ip, 0), (1, UDP, id(n)), 0);
+        let made = pair.flows.create((RewriterKind::Ip, 0), (1, UDP, id(n)), 0);
         assert!(made.is_ok());
     }
     for n in 0..5000 {
@@ -318,7 +318,7 @@ fn each_of_many_flows_is_found_both_ways_and_leaves_nothing_behind() {
     }
     // Guaranteed to 5,000 and 5,001 ms: the first one goes for the next.
     pair.flows.begin(1, 5000);
-    assert_eq!(pair.flows.create((Kind::Ip, 0), (1, UDP, id(5000)), 0).err(), None);
+    assert_eq!(pair.flows.create((RewriterKind::Ip, 0), (1, UDP, id(5000)), 0).err(), None);
     assert!(find(&pair.flows, id(0)).is_none() && find(&pair.flows, id(1)).is_some());
     pair.flows.shrink(0);
     assert_eq!((pair.flows.len(), find(&pair.flows, id(7))), (0, None));

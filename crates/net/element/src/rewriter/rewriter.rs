@@ -11,7 +11,7 @@ use super::apply::{Annotate, apply};
 use super::flow::{Entry, Flow, Rare};
 use super::flow_id::FlowId;
 use super::flows::{Ask, Flows, Member, Wanted, Without};
-use super::kind::Kind;
+use super::kind::RewriterKind;
 use super::mapper::{Mapper, all};
 use super::spec::{self, Input, Rule};
 use crate::tcpudp::words::{TcpPort, Words};
@@ -36,7 +36,7 @@ const HOST_FULL: usize = 4;
 /// A rewriter as others know it, on any thread.
 #[derive(Debug)]
 pub(crate) struct Core {
-    pub kind: Kind,
+    pub kind: RewriterKind,
     pub inputs: usize,
     pub outputs: usize,
     /// Whose capacity it shares.
@@ -63,7 +63,7 @@ fn is_echo_reply(packet: &Packet) -> bool {
 
 /// What makes a rewriter.
 pub(super) struct Parts {
-    pub kind: Kind,
+    pub kind: RewriterKind,
     pub member: Member,
     pub inputs: usize,
     pub capacity: usize,
@@ -216,7 +216,7 @@ impl Rewriter {
         let Some(wanted) = wanted else { return self.unfit(flows, input) };
         let entry = match flows.lookup(self.member, &wanted) {
             Some(entry) => entry,
-            None if kind == Kind::Ping && is_echo_reply(packet) => return self.unfit(flows, input),
+            None if kind == RewriterKind::Ping && is_echo_reply(packet) => return self.unfit(flows, input),
             None => match flows.create((kind, self.member), wanted.key, input) {
                 Ok(entry) => {
                     let annotation = self.core.annotate.reply.map_or(0, |at| packet.u8_at(at));

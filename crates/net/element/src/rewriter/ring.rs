@@ -38,14 +38,14 @@ impl Random {
 
 /// Places and whose they are, as a tree in one list.
 #[derive(Debug)]
-pub(crate) struct Ring {
+pub(crate) struct HashRing {
     tree: Vec<(i32, usize)>,
 }
 
-impl Ring {
+impl HashRing {
     /// A ring with so many places for each server. `ids` say who a server is: one that
     /// comes or goes leaves the others' places as they are.
-    pub(crate) fn new(ids: &[u16], nodes: usize, seed: u32) -> Ring {
+    pub(crate) fn new(ids: &[u16], nodes: usize, seed: u32) -> HashRing {
         let mut random = Random::new(seed);
         let mut places = vec![];
         let mut rank = 0;
@@ -60,7 +60,7 @@ impl Ring {
             rank += usize::from(known);
         }
         places.sort_by_key(|(place, _)| *place);
-        Ring { tree: in_layers(&places) }
+        HashRing { tree: in_layers(&places) }
     }
 
     /// Whose the flows of a source are, by the rank of the server's id: the next

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use graph::Setup;
-use graph::value::{Names, Scope, Value};
+use graph::value::{Scope, parse_alone};
 use port::Reason;
 
 use super::flows::Without;
@@ -56,8 +56,7 @@ pub(crate) fn about(input: usize, wrong: &str) -> String {
 
 /// Reads an output; one that there cannot be for a negative number.
 fn port(text: &str) -> Option<usize> {
-    let names = Names::default();
-    let number = i32::parse(text, &Scope { element: "", names: &names }).ok()?;
+    let number = parse_alone::<i32>(text).ok()?;
     Some(usize::try_from(number).unwrap_or(usize::MAX))
 }
 

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::flow_id::FlowId;
-use super::kind::Kind;
+use super::kind::RewriterKind;
 
 /// Values of a word.
 const WORD: u32 = u64::BITS;
@@ -55,15 +55,15 @@ pub(crate) trait Known {
 }
 
 /// All but the choice, what was chosen, the level from below, the place in it.
-type Place = (FlowId, Chosen, u32, u32);
+type WordKey = (FlowId, Chosen, u32, u32);
 
 /// The values that are taken, for the choices that somebody makes.
 #[derive(Debug, Default)]
 pub(crate) struct Taken {
-    kind: Kind,
+    kind: RewriterKind,
     /// The choices that are kept, as [`Chosen::ALL`] has them.
     kept: [bool; 2],
-    words: HashMap<Place, u64>,
+    words: HashMap<WordKey, u64>,
 }
 
 impl Taken {
@@ -73,7 +73,12 @@ impl Taken {
     }
 
     /// Begins anew with these choices, and the packets that are known.
-    pub(crate) fn keep<'a>(&mut self, kind: Kind, kept: [bool; 2], keys: impl Iterator<Item = &'a FlowId>) {
+    pub(crate) fn keep<'a>(
+        &mut self,
+        kind: RewriterKind,
+        kept: [bool; 2],
+        keys: impl Iterator<Item = &'a FlowId>,
+    ) {
         *self = Taken { kind, kept, words: HashMap::new() };
         if kept != [false; 2] {
             keys.for_each(|&key| self.insert(key));
@@ -124,9 +129,9 @@ impl Taken {
     }
 
     /// All of an identity but the choice.
-    fn rest(kind: Kind, chosen: Chosen, id: FlowId) -> FlowId {
+    fn rest(kind: RewriterKind, chosen: Chosen, id: FlowId) -> FlowId {
         match (kind, chosen) {
-            (Kind::Ping, Chosen::Port) => FlowId { src_port: 0, dst_port: 0, ..id },
+            (RewriterKind::Ping, Chosen::Port) => FlowId { src_port: 0, dst_port: 0, ..id },
             _ => chosen.set(id, 0),
         }
     }
@@ -173,12 +178,12 @@ mod tests {
     use super::*;
 
     /// An echo's identity follows from its identifier.
-    fn answer(kind: Kind, chosen: Chosen, value: u32) -> FlowId {
+    fn answer(kind: RewriterKind, chosen: Chosen, value: u32) -> FlowId {
         let id = FlowId { src: 0x0A00_0001, src_port: 77, dst: 0x0A00_0002, dst_port: 80 };
         kind.complete(chosen.set(id, value)).reversed()
     }
 
-    fn agrees(kind: Kind, chosen: Chosen, changes: &[(bool, u32)], asks: &[(u32, u32)]) {
+    fn agrees(kind: RewriterKind, chosen: Chosen, changes: &[(bool, u32)], asks: &[(u32, u32)]) {
         let (mut taken, mut known) = (Taken::default(), HashSet::new());
         taken.keep(kind, [true; 2], [].iter());
         for &(comes, value) in changes {
@@ -202,7 +207,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_first_free_value_is_found(
-            kind in prop::sample::select(&[Kind::Ip, Kind::Ping][..]),
+            kind in prop::sample::select(&[RewriterKind::Ip, RewriterKind::Ping][..]),
             runs in prop::collection::vec((any::<bool>(), 0_u32..5000, 0_u32..600), 1..12),
             asks in prop::collection::vec((0_u32..5000, 0_u32..6000), 1..12),
         ) {
@@ -217,11 +222,11 @@ mod tests {
         let all: Vec<(bool, u32)> = (0..=65_535).map(|value| (true, value)).collect();
         let one_left: Vec<(bool, u32)> = all.iter().copied().chain([(false, 40_000)]).collect();
         let asks = [(0, 65_535), (40_000, 0), (40_001, 25_534), (65_535, 0)];
-        agrees(Kind::Ip, Chosen::Port, &all, &asks);
-        agrees(Kind::Ping, Chosen::Port, &one_left, &asks);
+        agrees(RewriterKind::Ip, Chosen::Port, &all, &asks);
+        agrees(RewriterKind::Ping, Chosen::Port, &one_left, &asks);
         let top: Vec<(bool, u32)> = (u32::MAX - 200..=u32::MAX).map(|value| (true, value)).collect();
         agrees(
-            Kind::Pair,
+            RewriterKind::Pair,
             Chosen::Address,
             &top,
             &[(u32::MAX - 300, 300), (u32::MAX - 100, 100), (u32::MAX, 0)],

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use graph::class::{Handlers, NOT_TAKEN_OVER, action, both, mandatory, read};
 use graph::clock::SECOND_NS;
-use graph::signal::Kind;
+use graph::signal::SignalKind;
 use graph::value::{Bandwidth, Span};
 use graph::{Class, Cx, Element, Notice, Ran, Refused, Signal, Signals, TaskId, TimerId};
 use memory::{Batch, Packet};
@@ -220,9 +220,9 @@ impl Element for Delay {
         }
     }
 
-    fn notice(&self, kind: Kind, _: usize) -> Notice {
+    fn notice(&self, kind: SignalKind, _: usize) -> Notice {
         match (&self.ready, kind) {
-            (Some(ready), Kind::Packets) => Notice::Signal(ready.clone()),
+            (Some(ready), SignalKind::Packets) => Notice::Signal(ready.clone()),
             _ => Notice::Continue,
         }
     }

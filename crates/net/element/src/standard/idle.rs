@@ -1,6 +1,6 @@
 //! `Idle`: never sends, drops what it gets.
 
-use graph::signal::Kind;
+use graph::signal::SignalKind;
 use graph::{Class, Cx, Element, Next, Notice};
 use memory::Batch;
 use port::Reason;
@@ -30,7 +30,7 @@ impl Element for Idle {
         Next::Done
     }
 
-    fn notice(&self, _: Kind, _: usize) -> Notice {
+    fn notice(&self, _: SignalKind, _: usize) -> Notice {
         Notice::Never
     }
 

@@ -2,7 +2,7 @@
 
 use graph::class::{Handlers, both, keyword, positional, read, write};
 use graph::lang::args;
-use graph::signal::Kind;
+use graph::signal::SignalKind;
 use graph::value::{Bytes, Raw};
 use graph::{Class, Cx, Element, LONGEST, Notice, Ran, Refused, Signal, Signals, TaskId, TimerId};
 use memory::{Batch, Packet};
@@ -329,10 +329,7 @@ impl Element for InfiniteSource {
         Ok(())
     }
 
-    fn notice(&self, kind: Kind, _: usize) -> Notice {
-        match kind {
-            Kind::Packets => Notice::Signal(self.packets.clone()),
-            Kind::Room => Notice::Continue,
-        }
+    fn notice(&self, kind: SignalKind, _: usize) -> Notice {
+        self.packets.of_packets(kind)
     }
 }

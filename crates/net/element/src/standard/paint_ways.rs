@@ -7,7 +7,7 @@ use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 
 use crate::kernels::each;
-use graph::annotation::{PAINT, PacketAnnotations, Place};
+use graph::annotation::{AnnotationOffset, PAINT, PacketAnnotations};
 use port::Reason;
 
 /// By the rest.
@@ -21,7 +21,7 @@ pub static ROUND_ROBIN: Class = Class {
     example: "PaintRR",
     see: &["PaintSwitch", "ExactPaintSwitch", "RoundRobinSwitch"],
     make: |_, conf| {
-        let at = conf.keyword("ANNO")?.unwrap_or(Place::<1>(PAINT));
+        let at = conf.keyword("ANNO")?.unwrap_or(AnnotationOffset::<1>(PAINT));
         conf.complete()?;
         Ok(Each::boxed(PaintRr(at)))
     },
@@ -43,7 +43,7 @@ pub static EXACT: Class = Class {
     see: &["PaintSwitch", "PaintRR"],
     kernel: Kernel::Inside(each!(ExactPaintSwitch)),
     make: |_, conf| {
-        let (mut at, mut outputs, mut table) = (Place::<1>(PAINT), 0u16, [u16::MAX; 256]);
+        let (mut at, mut outputs, mut table) = (AnnotationOffset::<1>(PAINT), 0u16, [u16::MAX; 256]);
         let scope = *conf.scope();
         for text in conf.rest() {
             match text.trim().strip_prefix("MAP").map(str::trim) {
@@ -68,7 +68,7 @@ pub static EXACT: Class = Class {
 
 /// A `PaintRR` element; [`ROUND_ROBIN`] says what it does.
 #[derive(Debug, Clone)]
-pub struct PaintRr(Place<1>);
+pub struct PaintRr(AnnotationOffset<1>);
 
 impl PerPacket for PaintRr {
     #[inline]
@@ -84,7 +84,7 @@ impl PerPacket for PaintRr {
 /// An `ExactPaintSwitch` element; [`EXACT`] says what it does.
 #[derive(Debug, Clone)]
 pub struct ExactPaintSwitch {
-    at: Place<1>,
+    at: AnnotationOffset<1>,
     /// The output of each colour.
     table: std::sync::Arc<[u16]>,
 }

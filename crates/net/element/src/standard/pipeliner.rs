@@ -76,9 +76,9 @@ pub static CLASS: Class = Class {
             setup.warn("useless with one thread: packets pass straight through");
         }
         setup.will_hold(capacity.saturating_mul(setup.threads));
-        let rings = (0..setup.threads).map(|_| Ring::default()).collect();
+        let rings = (0..setup.threads).map(|_| WaitingQueue::default()).collect();
         let (packets, active) = (Signal::new(false), Signal::new(active));
-        let shared = Arc::new(Shared { rings, packets, active, capacity, blocking, verbose });
+        let shared = Arc::new(PipelinerState { rings, packets, active, capacity, blocking, verbose });
         let (count, dropped) = (PerThreadCounter::default(), PerThreadCounter::default());
         let burst = if burst <= 0 { Batch::MAX } else { burst as usize };
         Ok(Box::new(Pipeliner { shared, burst, direct, next: 0, count, dropped, task: None }))
@@ -95,7 +95,7 @@ const COMPLAINTS: u64 = 10;
 /// processor fetches with it.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Ring(Mutex<Waiting>);
+struct WaitingQueue(Mutex<Waiting>);
 
 #[derive(Debug, Default)]
 struct Waiting {
@@ -103,16 +103,16 @@ struct Waiting {
     highest: usize,
 }
 
-impl Ring {
+impl WaitingQueue {
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[derive(Debug)]
-struct Shared {
+struct PipelinerState {
     /// One for each thread.
-    rings: Box<[Ring]>,
+    rings: Box<[WaitingQueue]>,
     /// Raised while there may be packets.
     packets: Signal,
     /// Raised while packets go on.
@@ -125,7 +125,7 @@ struct Shared {
 /// A `Pipeliner` element; [`CLASS`] says what it does.
 #[derive(Debug)]
 pub struct Pipeliner {
-    shared: Arc<Shared>,
+    shared: Arc<PipelinerState>,
     burst: usize,
     direct: bool,
     /// Whose turn it is.
@@ -138,7 +138,7 @@ pub struct Pipeliner {
 
 impl Pipeliner {
     /// Puts as many packets as have room into this thread's ring.
-    fn store(&mut self, ring: &Ring, batch: &mut Batch) {
+    fn store(&mut self, ring: &WaitingQueue, batch: &mut Batch) {
         let mut waiting = ring.lock();
         let room = self.shared.capacity.saturating_sub(waiting.packets.len()).min(batch.len());
         waiting.packets.extend(batch.drain().take(room));
@@ -149,7 +149,7 @@ impl Pipeliner {
 
     /// Packets that have no room.
     #[cold]
-    fn overflow(&mut self, cx: &mut Cx<'_>, ring: &Ring, batch: &mut Batch) {
+    fn overflow(&mut self, cx: &mut Cx<'_>, ring: &WaitingQueue, batch: &mut Batch) {
         let begin = Instant::now();
         while self.shared.blocking && !batch.is_empty() && !cx.has_ended() && begin.elapsed() < WAIT {
             self.shared.packets.raise(cx);

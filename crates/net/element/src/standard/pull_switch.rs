@@ -2,7 +2,7 @@
 //! inputs.
 
 use graph::class::{Handlers, NO_HANDLERS, both, mandatory, positional};
-use graph::signal::Kind;
+use graph::signal::SignalKind;
 use graph::{Class, Conf, Cx, Element, Fault, Next, Notice, Ran, Refused, Setup, Signal, Signals, TaskId};
 use memory::Batch;
 
@@ -133,9 +133,9 @@ impl Element for PullSwitch {
         Ran::IDLE
     }
 
-    fn notice(&self, kind: Kind, _: usize) -> Notice {
+    fn notice(&self, kind: SignalKind, _: usize) -> Notice {
         match (&self.signal, kind) {
-            (Some(signal), Kind::Packets) => Notice::Signal(signal.clone()),
+            (Some(signal), SignalKind::Packets) => Notice::Signal(signal.clone()),
             _ => Notice::Continue,
         }
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use graph::class::{Handlers, NOT_TAKEN_OVER, action, positional, read, setting};
 use graph::element::account::{Account, WaitingIn};
-use graph::signal::Kind;
+use graph::signal::SignalKind;
 use graph::well_known::{CAPACITY, LENGTH};
 use graph::{Class, Conf, Cx, Element, Fault, Next, Notice, Refused, Setup, Signal};
 use memory::{Batch, Packet};
@@ -124,7 +124,7 @@ fn hold(
 ) -> Result<Box<dyn Element>, Fault> {
     conf.complete()?;
     setup.will_hold(capacity);
-    Ok(Box::new(Queue(Arc::new(Shared {
+    Ok(Box::new(Queue(Arc::new(QueueState {
         inner: Mutex::new(Inner { capacity, ..Inner::default() }),
         order,
         packets: Signal::new(false),
@@ -152,7 +152,7 @@ struct Inner {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct QueueState {
     inner: Mutex<Inner>,
     order: Order,
     /// Raised while there are packets.
@@ -166,7 +166,7 @@ struct Shared {
 /// An element of [`CLASS`] or of one of the queues that differ from it by what they drop and what
 /// they tell.
 #[derive(Debug, Clone)]
-pub struct Queue(Arc<Shared>);
+pub struct Queue(Arc<QueueState>);
 
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -271,10 +271,10 @@ impl Element for Queue {
         self.tell(&inner, cx);
     }
 
-    fn notice(&self, kind: Kind, _: usize) -> Notice {
+    fn notice(&self, kind: SignalKind, _: usize) -> Notice {
         let (tells, signal) = match kind {
-            Kind::Packets => (self.0.tells_packets, &self.0.packets),
-            Kind::Room => (self.0.tells_room, &self.0.room),
+            SignalKind::Packets => (self.0.tells_packets, &self.0.packets),
+            SignalKind::Room => (self.0.tells_room, &self.0.room),
         };
         if tells { Notice::Signal(signal.clone()) } else { Notice::Always }
     }

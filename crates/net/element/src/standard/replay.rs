@@ -3,7 +3,7 @@
 
 use graph::class::{Argument, Handlers, NOT_TAKEN_OVER, action, both, keyword, read};
 use graph::element::Account;
-use graph::signal::Kind;
+use graph::signal::SignalKind;
 use graph::value::Span;
 use graph::{Class, Conf, Cx, Element, Fault, Notice, Ran, Setup, Signal, Signals, TaskId, TimerId};
 use memory::annotation::Annotations;
@@ -460,9 +460,9 @@ impl Element for Replay {
         }
     }
 
-    fn notice(&self, kind: Kind, _: usize) -> Notice {
+    fn notice(&self, kind: SignalKind, _: usize) -> Notice {
         match (&self.packets, kind) {
-            (Some(packets), Kind::Packets) => Notice::Signal(packets.clone()),
+            (Some(packets), SignalKind::Packets) => Notice::Signal(packets.clone()),
             _ => Notice::Continue,
         }
     }

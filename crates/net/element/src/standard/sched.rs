@@ -2,7 +2,7 @@
 //! and `StrideSwitch`, whose packet this is.
 
 use graph::class::{Handlers, NOT_TAKEN_OVER, named, positional, read, rest};
-use graph::signal::Kind;
+use graph::signal::SignalKind;
 use graph::{Class, Conf, Cx, Element, Fault, Next, Notice, Refused, Setup, Signal};
 use memory::{Batch, Packet};
 use port::Reason;
@@ -341,10 +341,10 @@ impl Element for DrrSched {
         }
     }
 
-    fn notice(&self, kind: Kind, _: usize) -> Notice {
+    fn notice(&self, kind: SignalKind, _: usize) -> Notice {
         match kind {
-            Kind::Packets => Notice::Both(self.held.clone()),
-            Kind::Room => Notice::Continue,
+            SignalKind::Packets => Notice::Both(self.held.clone()),
+            SignalKind::Room => Notice::Continue,
         }
     }
 

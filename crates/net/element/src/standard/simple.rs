@@ -11,7 +11,7 @@ use memory::Packet;
 
 use super::parsed;
 use crate::kernels::each;
-use graph::annotation::{PacketAnnotations, Place};
+use graph::annotation::{AnnotationOffset, PacketAnnotations};
 use graph::random;
 use port::Reason;
 
@@ -84,7 +84,8 @@ pub static SET_ANNO_BYTE: Class = Class {
     see: &["Paint"],
     kernel: Kernel::Inside(each!(SetAnnoByte)),
     make: |setup, conf| {
-        let (Place(at), value) = (conf.mandatory::<Place<1>>("ANNO")?, conf.mandatory("VALUE")?);
+        let (AnnotationOffset(at), value) =
+            (conf.mandatory::<AnnotationOffset<1>>("ANNO")?, conf.mandatory("VALUE")?);
         conf.complete()?;
         setup.warn("SetAnnoByte(ANNO, VALUE) is obsolete, use Paint(VALUE, ANNO) instead");
         Ok(Each::boxed(SetAnnoByte { at, value }))

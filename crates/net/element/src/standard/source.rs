@@ -4,7 +4,7 @@
 use graph::class::{Handlers, action, both, keyword, mandatory, positional, read};
 use graph::clock::SECOND_NS;
 use graph::lang::args::shift_word;
-use graph::signal::Kind;
+use graph::signal::SignalKind;
 use graph::value::{Bandwidth, Bytes, Raw, Span};
 use graph::{Class, Cx, Element, Fault, LONGEST, Notice, Ran, Refused, Signal, Signals, TaskId, TimerId};
 use memory::{Batch, Packet};
@@ -489,10 +489,7 @@ impl Element for Source {
         self.packets.lower();
     }
 
-    fn notice(&self, kind: Kind, _: usize) -> Notice {
-        match kind {
-            Kind::Packets => Notice::Signal(self.packets.clone()),
-            Kind::Room => Notice::Continue,
-        }
+    fn notice(&self, kind: SignalKind, _: usize) -> Notice {
+        self.packets.of_packets(kind)
     }
 }

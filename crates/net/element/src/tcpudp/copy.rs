@@ -72,7 +72,7 @@ pub struct CopyFlowId {
 }
 
 impl CopyFlowId {
-    fn look(&mut self, packet: &Packet) -> Option<()> {
+    fn learn(&mut self, packet: &Packet) -> Option<()> {
         let ip = ip_header::fixed(packet)?;
         let ports = Ports::of(packet.header(Header::Transport)?)?;
         self.flow.get_or_insert(([ip.src(), ip.dst()], [ports.src(), ports.dst()]));
@@ -94,7 +94,7 @@ impl CopyFlowId {
 
 impl PerPacket for CopyFlowId {
     fn packet(&mut self, _: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Action {
-        let done = if input == 0 { self.look(packet) } else { self.write(packet) };
+        let done = if input == 0 { self.learn(packet) } else { self.write(packet) };
         done.map_or(Action::drop(0), |()| Action::out(input))
     }
 }

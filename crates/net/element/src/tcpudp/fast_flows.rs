@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use graph::class::{Argument, Handlers, Headers, both, keyword, mandatory, positional, read, write};
-use graph::signal::Kind;
+use graph::signal::SignalKind;
 use graph::value::Ethernet;
 use graph::{Class, Conf, Cx, Element, Fault, Notice, Ran, Refused, Setup, Signal, TaskId, TimerId};
 use memory::{Batch, DATA_ROOM};
@@ -307,11 +307,8 @@ impl Element for FastFlows {
         if batch.is_empty() { Ran::IDLE } else { Ran::push(0) }
     }
 
-    fn notice(&self, kind: Kind, _: usize) -> Notice {
-        match kind {
-            Kind::Packets => Notice::Signal(self.packets.clone()),
-            Kind::Room => Notice::Continue,
-        }
+    fn notice(&self, kind: SignalKind, _: usize) -> Notice {
+        self.packets.of_packets(kind)
     }
 
     fn fire(&mut self, cx: &mut Cx<'_>, _: TimerId) {

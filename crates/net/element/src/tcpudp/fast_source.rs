@@ -4,8 +4,8 @@ use std::net::Ipv4Addr;
 
 use graph::class::{Handlers, Headers, Row, both, mandatory, positional, read, write};
 use graph::clock::SECOND_NS;
-use graph::signal::Kind;
-use graph::value::{Ethernet, Names, Scope, Value};
+use graph::signal::SignalKind;
+use graph::value::{Ethernet, Value, parse_alone};
 use graph::{Class, Conf, Cx, Element, Fault, Notice, Refused, Setup, Signal, TimerId};
 use memory::annotation::Header;
 use memory::{Batch, DATA_ROOM, Packet};
@@ -176,11 +176,6 @@ pub(super) struct Pace {
 /// How far behind its rate it may fall and still make up for it.
 const CATCH_UP_NS: i64 = SECOND_NS / 100;
 
-/// What is written to a handler.
-fn parsed<T: Value>(value: &str) -> Result<T, String> {
-    T::parse(value, &Scope { element: "", names: &Names::default() })
-}
-
 impl Pace {
     pub(super) fn new(rate: u64, limit: i64, active: bool) -> Pace {
         Pace { rate, limit, active, count: 0, next_ns: None, ends_ns: [0; 2] }
@@ -237,7 +232,7 @@ impl Pace {
     }
 
     pub(super) fn set_active(&mut self, value: &str) -> Result<(), Refused> {
-        self.active = parsed(value).map_err(|_| "active parameter must be boolean")?;
+        self.active = parse_alone(value).map_err(|_| "active parameter must be boolean")?;
         if self.active {
             (self.count, self.ends_ns) = (0, [0; 2]);
         }
@@ -246,13 +241,13 @@ impl Pace {
     }
 
     pub(super) fn set_rate(&mut self, value: &str) -> Result<(), Refused> {
-        self.rate = parsed::<u32>(value).map_err(|_| "rate parameter must be integer >= 0")?.into();
+        self.rate = parse_alone::<u32>(value).map_err(|_| "rate parameter must be integer >= 0")?.into();
         self.next_ns = None;
         Ok(())
     }
 
     pub(super) fn set_limit(&mut self, value: &str) -> Result<(), Refused> {
-        self.limit = parsed::<i32>(value).map_err(|_| "limit parameter must be integer >= 0")?.into();
+        self.limit = parse_alone::<i32>(value).map_err(|_| "limit parameter must be integer >= 0")?.into();
         self.next_ns = None;
         Ok(())
     }
@@ -325,7 +320,7 @@ impl<A: Address> Element for FastUdpSource<A> {
         Ok(())
     }
 
-    fn notice(&self, _: Kind, _: usize) -> Notice {
+    fn notice(&self, _: SignalKind, _: usize) -> Notice {
         Notice::Signal(self.packets.clone())
     }
 

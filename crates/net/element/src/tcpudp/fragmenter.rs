@@ -11,7 +11,7 @@ use wire::ipv4;
 use wire::tcp::{self, Flags};
 
 use super::checksum;
-use graph::annotation::{PacketAnnotations, Place};
+use graph::annotation::{AnnotationOffset, PacketAnnotations};
 use graph::ip_header;
 use port::Reason;
 
@@ -44,7 +44,7 @@ pub static CLASS: Class = Class {
     live: true,
     make: |_, conf| {
         let mtu: Option<u16> = conf.positional("MTU")?;
-        let place = conf.keyword::<Place<2>>("MTU_ANNO")?.map(|place| place.0);
+        let place = conf.keyword::<AnnotationOffset<2>>("MTU_ANNO")?.map(|place| place.0);
         conf.ignore("SW_CHECKSUM");
         conf.complete()?;
         let mtu = mtu.unwrap_or(if place.is_none() { 1500 } else { 0 });

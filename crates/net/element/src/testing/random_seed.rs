@@ -1,7 +1,7 @@
 //! `RandomSeed`: the same random numbers each time.
 
 use graph::class::{Handlers, both, positional};
-use graph::value::{Names, Scope, Value};
+use graph::value::parse_alone;
 use graph::{Class, Cx, Element, random};
 
 pub static CLASS: Class = Class {
@@ -17,10 +17,9 @@ pub static CLASS: Class = Class {
         "the number; written, where to begin anew, or nothing",
         |seed| seed.seed.map_or(String::new(), |seed| seed.to_string()),
         |element, _, value| {
-            let scope = Scope { element: "", names: &Names::default() };
             element.seed = match value.trim() {
                 "" => None,
-                value => Some(u32::parse(value, &scope)?),
+                value => Some(parse_alone(value)?),
             };
             element.sow();
             Ok(())

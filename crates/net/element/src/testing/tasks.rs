@@ -1,7 +1,7 @@
 //! `NullTask`, `HandlerTask`: tasks that do nothing with packets.
 
 use graph::class::{Handlers, action, both, keyword, mandatory, read};
-use graph::value::{Names, Raw, Scope, Value};
+use graph::value::{Raw, Value, parse_alone};
 use graph::{Class, Cx, Element, Fault, Ran, Refused, TaskId};
 use memory::Batch;
 
@@ -83,7 +83,7 @@ pub static HANDLER: Class = Class {
 };
 
 fn parsed<T: Value>(value: &str) -> Result<T, Refused> {
-    T::parse(value, &Scope { element: "", names: &Names::default() }).map_err(Refused::from)
+    parse_alone(value).map_err(Refused::from)
 }
 
 /// A `NullTask` or `HandlerTask` element; [`NULL`] and [`HANDLER`] say what they do.

@@ -11,7 +11,7 @@ use graph::class::{Handlers, SystemUse, ask, keyword, read, write};
 use graph::{Class, Cx, Element, Refused};
 use overlay::{Encapsulator, Match, Prefix, Tunnel};
 use port::Reason;
-use vtep::{At, Config, Desired, Held, Way, describe_target, explain, parse_key, parse_prefix};
+use vtep::{At, Config, Desired, EntryTarget, Held, describe_target, explain, parse_key, parse_prefix};
 use wire::MacAddress;
 
 /// The registry's reasons for which elements drop packets to or from tunnels: those of the table,
@@ -137,8 +137,8 @@ pub(super) struct State {
 #[derive(Debug, Clone, Default)]
 struct Said {
     neighbors: BTreeMap<(u16, IpAddr), Option<MacAddress>>,
-    entries: BTreeMap<(u32, u128), Option<Way>>,
-    prefixes: BTreeMap<(u32, Prefix), Option<Way>>,
+    entries: BTreeMap<(u32, u128), Option<EntryTarget>>,
+    prefixes: BTreeMap<(u32, Prefix), Option<EntryTarget>>,
 }
 
 impl Said {
@@ -253,7 +253,7 @@ impl State {
 
     /// Puts an entry into the table, or takes it away, and remembers that a handler said so;
     /// whether there was one.
-    fn say(&mut self, at: At, way: Option<Way>) -> Result<bool, String> {
+    fn say(&mut self, at: At, way: Option<EntryTarget>) -> Result<bool, String> {
         let was_there = self.held.set_entry(at, way.clone(), 0).map_err(|error| error.to_string())?;
         self.held.table.publish();
         if way.is_some() || was_there {
@@ -272,7 +272,7 @@ impl State {
         let at = self.place(network, key)?;
         let remote: IpAddr = remote.parse().map_err(|_| format!("{remote} is no IP address"))?;
         let tunnel = Tunnel { remote, ..self.like(network)? };
-        self.say(at, Some(Way::Tunnel(tunnel)))?;
+        self.say(at, Some(EntryTarget::Tunnel(tunnel)))?;
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! `WifiEncap`, `WifiDecap`: Ethernet frames as data frames of Wi-Fi.
 
 use graph::class::{Handlers, both, keyword, mandatory, positional};
-use graph::value::{Ethernet, Names, Scope, Value};
+use graph::value::{Ethernet, Value, parse_alone};
 use graph::{Action, Class, Cx, Each, PerPacket, Refused};
 use memory::Packet;
 use memory::annotation::Header;
@@ -86,7 +86,7 @@ const NO_MODE: usize = 2;
 const UNREADABLE: usize = 2;
 
 fn parsed<T: Value>(value: &str, wrong: &str) -> Result<T, Refused> {
-    T::parse(value, &Scope { element: "", names: &Names::default() }).map_err(|_| wrong.into())
+    parse_alone(value).map_err(|_| wrong.into())
 }
 
 /// A `WifiEncap` element; [`ENCAP`] says what it does.

@@ -14,7 +14,7 @@ fn capture(packets: u32) -> Vec<u8> {
     file
 }
 
-/// A long stretch of a file that is passed over does not stop the router for as long.
+/// A long part of a file that is passed over does not stop the router for as long.
 #[test]
 fn who_passes_over_a_file_lets_others_go_on() {
     const PACKETS: u32 = 50_000;

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::element::value::Kind;
+use crate::element::value::NameKind;
 
 /// What is known of an interface; the first address of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -20,14 +20,16 @@ pub struct InterfaceAddresses {
 
 impl InterfaceAddresses {
     /// An address of a kind, as text.
-    pub(crate) fn of_kind(&self, kind: Kind) -> Option<String> {
+    pub(crate) fn of_kind(&self, kind: NameKind) -> Option<String> {
         match kind {
-            Kind::Ipv4 => self.ipv4.map(|(address, _)| address.to_string()),
-            Kind::Ipv4Prefix => self.ipv4.map(|(address, bits)| format!("{address}/{bits}")),
-            Kind::Ipv6 => self.ipv6.map(|(address, _)| address.to_string()),
-            Kind::Ipv6Prefix => self.ipv6.map(|(address, bits)| format!("{address}/{bits}")),
-            Kind::Ethernet => self.ethernet.map(|bytes| crate::element::value::Ethernet(bytes).to_string()),
-            Kind::Number(_) => None,
+            NameKind::Ipv4 => self.ipv4.map(|(address, _)| address.to_string()),
+            NameKind::Ipv4Prefix => self.ipv4.map(|(address, bits)| format!("{address}/{bits}")),
+            NameKind::Ipv6 => self.ipv6.map(|(address, _)| address.to_string()),
+            NameKind::Ipv6Prefix => self.ipv6.map(|(address, bits)| format!("{address}/{bits}")),
+            NameKind::Ethernet => {
+                self.ethernet.map(|bytes| crate::element::value::Ethernet(bytes).to_string())
+            }
+            NameKind::Number(_) => None,
         }
     }
 }

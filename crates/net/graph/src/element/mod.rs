@@ -31,7 +31,7 @@ use std::any::Any;
 use memory::Batch;
 
 use crate::run::cx::Cx;
-use crate::run::signal::{Kind, Notice};
+use crate::run::signal::{Notice, SignalKind};
 
 pub use account::Account;
 pub use class::{Class, Registry};
@@ -187,7 +187,7 @@ pub trait Element: Any + Send {
 
     /// What the element tells those who wait for packets at its output, or for
     /// room at its input.
-    fn notice(&self, kind: Kind, port: usize) -> Notice {
+    fn notice(&self, kind: SignalKind, port: usize) -> Notice {
         Notice::Continue
     }
 

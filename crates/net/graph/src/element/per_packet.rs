@@ -6,7 +6,7 @@ use memory::{Batch, Packet};
 
 use crate::element::{Element, Next, Refused};
 use crate::run::cx::Cx;
-use crate::run::signal::{Kind, Notice};
+use crate::run::signal::{Notice, SignalKind};
 
 /// Where one packet goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +86,7 @@ pub trait PerPacket: Send + 'static {
 
     /// What the element tells those who wait for packets or for room, as [`Element::notice`] does.
     #[allow(unused_variables)]
-    fn notice(&self, kind: Kind, port: usize) -> Notice {
+    fn notice(&self, kind: SignalKind, port: usize) -> Notice {
         Notice::Continue
     }
 
@@ -227,7 +227,7 @@ impl<K: PerPacket> Element for Each<K> {
         Next::Done
     }
 
-    fn notice(&self, kind: Kind, port: usize) -> Notice {
+    fn notice(&self, kind: SignalKind, port: usize) -> Notice {
         self.0.notice(kind, port)
     }
 

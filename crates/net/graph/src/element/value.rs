@@ -13,7 +13,7 @@ use crate::lang::args;
 /// machine's interfaces, and those of the router's ports.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
-    known: HashMap<(Kind, String), Declared>,
+    known: HashMap<(NameKind, String), Declared>,
     interfaces: Option<Arc<MachineInterfaces>>,
     /// The ports that names mean: those of elements, and ports as they are written.
     ports: HashMap<String, String>,
@@ -34,7 +34,7 @@ const UNKNOWN: Ethernet = Ethernet([2, 0, 0, 0, 0, 0]);
 
 /// What a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum NameKind {
     /// An IPv4 address.
     Ipv4,
     /// An IPv4 prefix.
@@ -57,14 +57,14 @@ impl Names {
 
     /// Says that `name`, in full with the compound it is declared in, stands for
     /// `value`.
-    pub fn declare(&mut self, kind: Kind, name: String, value: String) {
+    pub fn declare(&mut self, kind: NameKind, name: String, value: String) {
         self.known.insert((kind, name), Declared { value, awaited: vec![] });
     }
 
     /// As [`declare`](Self::declare), by an element that was made before these ports were open.
-    pub(crate) fn declare_before(&mut self, awaited: &[String], kind: Kind, name: String, value: String) {
+    pub(crate) fn declare_before(&mut self, awaited: &[String], kind: NameKind, name: String, value: String) {
         // Nothing but a port's Ethernet address waits for it.
-        let awaited = if kind == Kind::Ethernet { awaited.to_vec() } else { vec![] };
+        let awaited = if kind == NameKind::Ethernet { awaited.to_vec() } else { vec![] };
         self.known.insert((kind, name), Declared { value, awaited });
     }
 
@@ -92,18 +92,18 @@ impl Names {
 
     /// An address of the port that a name means. An Ethernet address of one that is not open
     /// is told afterwards ([`take_awaited`](Self::take_awaited)).
-    fn of_port(&self, kind: Kind, name: &str) -> Option<String> {
+    fn of_port(&self, kind: NameKind, name: &str) -> Option<String> {
         let port = self.ports.get(name)?;
         let interfaces = &self.interfaces.as_ref()?.0;
         // A number of DPDK's is an address to nobody.
         let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
-        if kind != Kind::Ethernet && is_number {
+        if kind != NameKind::Ethernet && is_number {
             return None;
         }
         if let Some(address) = interfaces.addresses(port).and_then(|known| known.of_kind(kind)) {
             return Some(address);
         }
-        let known = (kind == Kind::Ethernet).then(|| interfaces.port(port))?;
+        let known = (kind == NameKind::Ethernet).then(|| interfaces.port(port))?;
         if known.is_none() {
             self.wait_for(std::slice::from_ref(port));
         }
@@ -122,7 +122,7 @@ pub struct Scope<'a> {
 
 impl Scope<'_> {
     /// What `name` was declared to stand for.
-    pub fn lookup(&self, kind: Kind, name: &str) -> Option<&str> {
+    pub fn lookup(&self, kind: NameKind, name: &str) -> Option<&str> {
         enclosing(self.element).find_map(|prefix| {
             let full = format!("{prefix}{name}");
             let declared = self.names.known.get(&(kind, full))?;
@@ -134,7 +134,7 @@ impl Scope<'_> {
     }
 
     /// What `name` stands for: as it was declared, or as an interface or a port has it.
-    fn find(&self, kind: Kind, name: &str) -> Option<Cow<'_, str>> {
+    fn find(&self, kind: NameKind, name: &str) -> Option<Cow<'_, str>> {
         let of_interface = || self.names.interfaces.as_ref()?.0.addresses(name)?.of_kind(kind);
         let of_port = || {
             enclosing(self.element).find_map(|prefix| self.names.of_port(kind, &format!("{prefix}{name}")))
@@ -147,9 +147,9 @@ impl Scope<'_> {
     /// `name:gw`.
     fn suffixed(&self, text: &str) -> Option<Ipv4Addr> {
         let (name, suffix) = text.rsplit_once(':')?;
-        let prefix = || said::<Prefix4>(&self.find(Kind::Ipv4Prefix, name)?).ok();
+        let prefix = || parse_alone::<Prefix4>(&self.find(NameKind::Ipv4Prefix, name)?).ok();
         match suffix.to_ascii_lowercase().as_str() {
-            "ip" | "ip4" => self.find(Kind::Ipv4, name)?.parse().ok(),
+            "ip" | "ip4" => self.find(NameKind::Ipv4, name)?.parse().ok(),
             "bcast" => {
                 prefix().map(|prefix| Ipv4Addr::from_bits(prefix.address.to_bits() | !prefix.mask.to_bits()))
             }
@@ -158,9 +158,9 @@ impl Scope<'_> {
                 let first = |prefix: Prefix4| {
                     Ipv4Addr::from_bits(prefix.address.to_bits() & prefix.mask.to_bits() | 1)
                 };
-                let declared = || said(self.lookup(Kind::Ipv4Prefix, name)?).ok().map(first);
+                let declared = || parse_alone(self.lookup(NameKind::Ipv4Prefix, name)?).ok().map(first);
                 let known = || self.names.interfaces.as_ref()?.0.gateway(name);
-                let own = self.lookup(Kind::Ipv4, text).and_then(|known| known.parse().ok());
+                let own = self.lookup(NameKind::Ipv4, text).and_then(|known| known.parse().ok());
                 own.or_else(declared).or_else(known).or_else(|| prefix().map(first))
             }
             _ => None,
@@ -184,10 +184,13 @@ pub trait Value: Sized {
     fn parse(text: &str, scope: &Scope<'_>) -> Result<Self, String>;
 }
 
-/// Reads what a name was declared to stand for: an address, and no name again, though
-/// a name may be written as an address is.
-fn said<T: Value>(value: &str) -> Result<T, String> {
-    T::parse(value, &Scope { element: "", names: &Names::default() })
+/// Reads a value where no names are known: what is written to a handler, and what a name was
+/// declared to stand for, which is no name again, though a name may be written as an address is.
+///
+/// # Errors
+/// What was expected.
+pub fn parse_alone<T: Value>(text: &str) -> Result<T, String> {
+    T::parse(text, &Scope { element: "", names: &Names::default() })
 }
 
 /// A name without one of these suffixes, which say what of it is meant.
@@ -294,7 +297,7 @@ impl Value for Raw {
 impl Value for Ipv4Addr {
     fn parse(text: &str, scope: &Scope<'_>) -> Result<Ipv4Addr, String> {
         let text = text.trim();
-        let known = || scope.find(Kind::Ipv4, text).and_then(|known| known.parse().ok());
+        let known = || scope.find(NameKind::Ipv4, text).and_then(|known| known.parse().ok());
         let found = text.parse().ok().or_else(known).or_else(|| scope.suffixed(text));
         found.ok_or_else(|| "expected IP address".into())
     }
@@ -305,7 +308,7 @@ impl Value for Ipv6Addr {
         let text = text.trim();
         let known = || {
             let name = without_suffix(text, &["ip6"]);
-            scope.find(Kind::Ipv6, name).and_then(|known| known.parse().ok())
+            scope.find(NameKind::Ipv6, name).and_then(|known| known.parse().ok())
         };
         text.parse().ok().or_else(known).ok_or_else(|| "expected IPv6 address".into())
     }
@@ -351,8 +354,10 @@ impl Value for Prefix4 {
                 return Ok(Prefix4 { address, mask: Ipv4Addr::BROADCAST });
             }
             let name = without_suffix(text, &["net", "ipnet", "ip4net"]);
-            let known = scope.lookup(Kind::Ipv4Prefix, text).map(Cow::Borrowed);
-            return said(&known.or_else(|| scope.find(Kind::Ipv4Prefix, name)).ok_or_else(expected)?);
+            let known = scope.lookup(NameKind::Ipv4Prefix, text).map(Cow::Borrowed);
+            return parse_alone(
+                &known.or_else(|| scope.find(NameKind::Ipv4Prefix, name)).ok_or_else(expected)?,
+            );
         };
         // Bytes that are left out are zero: 10/8.
         let given = address.split('.').count();
@@ -381,11 +386,11 @@ impl Value for Prefix6 {
         let expected = || "expected IPv6 address or prefix".to_string();
         let text = text.trim();
         let of_net = without_suffix(text, &["ip6net"]);
-        if let Some(known) = scope.lookup(Kind::Ipv6Prefix, of_net) {
-            return said(known);
+        if let Some(known) = scope.lookup(NameKind::Ipv6Prefix, of_net) {
+            return parse_alone(known);
         }
-        if let Some(known) = scope.find(Kind::Ipv6Prefix, of_net).filter(|_| of_net != text) {
-            return said(&known);
+        if let Some(known) = scope.find(NameKind::Ipv6Prefix, of_net).filter(|_| of_net != text) {
+            return parse_alone(&known);
         }
         let (address, length) = text.split_once('/').unwrap_or((text, "128"));
         let length = length.parse().ok().filter(|n| *n <= 128).ok_or_else(expected)?;
@@ -402,9 +407,9 @@ impl Value for Ethernet {
         let text = text.trim();
         // The name of a port that has commas stands in quotes.
         let name = without_suffix(text.trim_matches('"'), &["eth", "ether", "ethernet"]);
-        let known = scope.lookup(Kind::Ethernet, text).map(Cow::Borrowed);
-        if let Some(known) = known.or_else(|| scope.find(Kind::Ethernet, name)) {
-            return said(&known);
+        let known = scope.lookup(NameKind::Ethernet, text).map(Cow::Borrowed);
+        if let Some(known) = known.or_else(|| scope.find(NameKind::Ethernet, name)) {
+            return parse_alone(&known);
         }
         let mut bytes = [0; 6];
         let mut parts = text.split([':', '-']);

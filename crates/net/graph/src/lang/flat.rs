@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use super::args;
-use super::place::{Place, Sources};
+use super::place::{SourceLocation, Sources};
 use super::problem::Problem;
 
 /// A flattened configuration.
@@ -39,9 +39,9 @@ pub struct Declared {
     /// space still in it; [`args::split`] takes it apart.
     pub config: String,
     /// Where it is declared; inside a compound class, if that is where it comes from.
-    pub place: Place,
+    pub place: SourceLocation,
     /// Where its configuration string begins, when it has one.
-    pub config_place: Option<Place>,
+    pub config_place: Option<SourceLocation>,
     /// The compound element it is part of: an index into [`Flat::compounds`].
     pub within: Option<usize>,
 }
@@ -54,7 +54,7 @@ pub struct Connection {
     /// The input port.
     pub to: (usize, usize),
     /// Where it is written; where a connection was made of several, one of them.
-    pub place: Place,
+    pub place: SourceLocation,
 }
 
 /// One requirement: `require(package foo)` has kind `package` and value `foo`.
@@ -65,7 +65,7 @@ pub struct Requirement {
     /// The package's name; empty for `compact_config`.
     pub value: String,
     /// Where it is required.
-    pub place: Place,
+    pub place: SourceLocation,
 }
 
 /// A compound element that was expanded.
@@ -76,7 +76,7 @@ pub struct Compound {
     /// Its class, empty for an anonymous one.
     pub class: Arc<str>,
     /// Where the element is declared.
-    pub place: Place,
+    pub place: SourceLocation,
     /// The compound element that it is itself part of.
     pub within: Option<usize>,
 }
@@ -100,7 +100,7 @@ impl Flat {
     /// Where an element's argument is written: the one [`args::split`] gives at this
     /// index. The element's own place where that cannot be said, its configuration
     /// string not being in any source as it is, because variables were replaced.
-    pub fn argument_place(&self, element: usize, argument: usize) -> Option<Place> {
+    pub fn argument_place(&self, element: usize, argument: usize) -> Option<SourceLocation> {
         let element = self.elements.get(element)?;
         let found = element.config_place.as_ref().and_then(|place| {
             let written = self.sources.rest(place)?.strip_prefix(element.config.as_str())?;

@@ -11,12 +11,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::args;
-use super::place::{Place, Source, Sources};
+use super::place::{Source, SourceLocation, Sources};
 use super::problem::{Problem, Problems};
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TokenKind {
     /// The name of an element, a class or a compound port.
     Name,
     /// A variable, `$name`.
@@ -49,11 +49,11 @@ pub enum Kind {
 #[derive(Clone, Debug)]
 pub struct Token<'a> {
     /// What it is.
-    pub kind: Kind,
+    pub kind: TokenKind,
     /// Its text; a variable's without the dollar sign.
     pub text: &'a str,
     /// Where it begins.
-    pub place: Place,
+    pub place: SourceLocation,
 }
 
 /// A configuration string.
@@ -62,9 +62,9 @@ pub struct Config<'a> {
     /// Its text, with everything that was between the parentheses.
     pub text: Cow<'a, str>,
     /// Where it begins.
-    pub place: Place,
+    pub place: SourceLocation,
     /// Where it ends.
-    pub end: Place,
+    pub end: SourceLocation,
 }
 
 /// A source's text made ready: UTF-8, with what was not remembered.
@@ -90,8 +90,8 @@ impl Text {
     }
 
     /// Where the text begins.
-    pub fn start(&self) -> Place {
-        Place { file: self.name.clone(), line: 1, column: 1, source: self.source, offset: 0 }
+    pub fn start(&self) -> SourceLocation {
+        SourceLocation { file: self.name.clone(), line: 1, column: 1, source: self.source, offset: 0 }
     }
 }
 
@@ -150,7 +150,7 @@ impl<'a> Lexer<'a> {
         !self.problems.is_empty()
     }
 
-    /// The next token; at the end always [`Kind::End`].
+    /// The next token; at the end always [`TokenKind::End`].
     pub fn token(&mut self) -> Token<'a> {
         self.skip_blank();
         let start = self.at;
@@ -158,9 +158,9 @@ impl<'a> Lexer<'a> {
         let (kind, len) = self.classify();
         self.at = start + len;
         let mut text = &self.text[start..self.at];
-        if kind == Kind::Variable {
+        if kind == TokenKind::Variable {
             text = &text[1..];
-        } else if let Kind::Char(char::REPLACEMENT_CHARACTER) = kind {
+        } else if let TokenKind::Char(char::REPLACEMENT_CHARACTER) = kind {
             self.check_broken(start, self.at);
         }
         Token { kind, text, place }
@@ -206,20 +206,20 @@ impl<'a> Lexer<'a> {
     }
 
     /// The kind and length of the token here.
-    fn classify(&self) -> (Kind, usize) {
+    fn classify(&self) -> (TokenKind, usize) {
         let rest = &self.text[self.at..];
         let bytes = rest.as_bytes();
         let kind = match bytes {
-            [] => return (Kind::End, 0),
+            [] => return (TokenKind::End, 0),
             [first, ..] if args::is_name_byte(*first) => {
                 let len = name_len(bytes);
                 return (keyword(&rest[..len]), len);
             }
-            [b'-', b'>', ..] => Some(Kind::Arrow),
-            [b'=', b'>', ..] => Some(Kind::DoubleArrow),
-            [b':', b':', ..] => Some(Kind::Colons),
-            [b'|', b'|', ..] => Some(Kind::Bars),
-            [b'.', b'.', b'.', ..] => return (Kind::Dots, 3),
+            [b'-', b'>', ..] => Some(TokenKind::Arrow),
+            [b'=', b'>', ..] => Some(TokenKind::DoubleArrow),
+            [b':', b':', ..] => Some(TokenKind::Colons),
+            [b'|', b'|', ..] => Some(TokenKind::Bars),
+            [b'.', b'.', b'.', ..] => return (TokenKind::Dots, 3),
             _ => None,
         };
         if let Some(kind) = kind {
@@ -228,11 +228,11 @@ impl<'a> Lexer<'a> {
         if bytes[0] == b'$' {
             let len = bytes[1..].iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
             if len > 0 {
-                return (Kind::Variable, 1 + len);
+                return (TokenKind::Variable, 1 + len);
             }
         }
         let first = rest.chars().next().unwrap_or(char::REPLACEMENT_CHARACTER);
-        (Kind::Char(first), first.len_utf8())
+        (TokenKind::Char(first), first.len_utf8())
     }
 
     /// Past white space, comments and line directives.
@@ -311,14 +311,14 @@ impl<'a> Lexer<'a> {
     }
 
     /// The place of an offset at or after the last one asked for, in this line.
-    fn place(&mut self, offset: usize) -> Place {
+    fn place(&mut self, offset: usize) -> SourceLocation {
         let (from, column) = self.counted;
         if offset > from {
             let chars = self.text.as_bytes()[from..offset].iter().filter(|&&b| b & 0xC0 != 0x80).count();
             self.counted = (offset, column + chars as u32);
         }
         let (file, source) = (self.file.clone(), self.source);
-        Place { file, line: self.line, column: self.counted.1, source, offset: offset as u32 }
+        SourceLocation { file, line: self.line, column: self.counted.1, source, offset: offset as u32 }
     }
 
     /// Complains of the first byte that is no UTF-8 from `start` to `end`, comments
@@ -363,16 +363,16 @@ fn name_len(bytes: &[u8]) -> usize {
     }
 }
 
-fn keyword(name: &str) -> Kind {
+fn keyword(name: &str) -> TokenKind {
     // The shortest has six letters.
     if name.len() < 6 {
-        return Kind::Name;
+        return TokenKind::Name;
     }
     match name {
-        "elementclass" => Kind::ElementClass,
-        "require" => Kind::Require,
-        "provide" => Kind::Provide,
-        "define" => Kind::Define,
-        _ => Kind::Name,
+        "elementclass" => TokenKind::ElementClass,
+        "require" => TokenKind::Require,
+        "provide" => TokenKind::Provide,
+        "define" => TokenKind::Define,
+        _ => TokenKind::Name,
     }
 }

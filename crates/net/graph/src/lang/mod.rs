@@ -45,7 +45,7 @@ pub mod tree;
 pub mod variable;
 
 pub use flat::{Compound, Connection, Declared, Flat, Requirement};
-pub use place::{Place, Source, Sources};
+pub use place::{Source, SourceLocation, Sources};
 pub use problem::{Context, Note, Problem, Problems, Severity};
 pub use suggestion::suggestion;
 

@@ -10,8 +10,8 @@ mod ports;
 use smallvec::SmallVec;
 
 use super::args;
-use super::lexer::{Config, Kind, Lexer, Text, Token};
-use super::place::Place;
+use super::lexer::{Config, Lexer, Text, Token, TokenKind};
+use super::place::SourceLocation;
 use super::problem::{Problem, Problems};
 use super::tree::*;
 
@@ -21,7 +21,7 @@ pub struct Parser<'a> {
     /// Tokens read ahead, the next one last; at most two.
     ahead: Vec<Token<'a>>,
     /// Where the last token taken ended, for "expected".
-    last: Place,
+    last: SourceLocation,
     /// How many braces and parentheses are open.
     depth: usize,
     problems: Vec<Problem>,
@@ -58,7 +58,7 @@ impl<'a> Parser<'a> {
     }
 
     /// How far it has read.
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &SourceLocation {
         &self.last
     }
 
@@ -84,22 +84,25 @@ impl<'a> Parser<'a> {
     fn next(&mut self, within: Within) -> Next<'a> {
         let token = self.take();
         match token.kind {
-            Kind::Name | Kind::Char('[' | '{' | '(') | Kind::Arrow | Kind::DoubleArrow => {
+            TokenKind::Name
+            | TokenKind::Char('[' | '{' | '(')
+            | TokenKind::Arrow
+            | TokenKind::DoubleArrow => {
                 self.untake(token);
                 self.chain(within).map_or(Next::Nothing, |chain| Next::Statement(Statement::Chain(chain)))
             }
-            Kind::ElementClass => self.class_statement(),
-            Kind::Require => self.with_config(Statement::Require),
-            Kind::Define => self.with_config(Statement::Define),
-            Kind::Char(';') => Next::Nothing,
-            Kind::Char('}') | Kind::Bars if within == Within::Compound => Next::Closed(token),
-            Kind::Char('}') | Kind::Bars if within == Within::Group => {
+            TokenKind::ElementClass => self.class_statement(),
+            TokenKind::Require => self.with_config(Statement::Require),
+            TokenKind::Define => self.with_config(Statement::Define),
+            TokenKind::Char(';') => Next::Nothing,
+            TokenKind::Char('}') | TokenKind::Bars if within == Within::Compound => Next::Closed(token),
+            TokenKind::Char('}') | TokenKind::Bars if within == Within::Group => {
                 self.syntax_error(&token, "')' to close the group");
                 self.untake(token.clone());
                 Next::Closed(token)
             }
-            Kind::Char(')') if within == Within::Group => Next::Closed(token),
-            Kind::End => {
+            TokenKind::Char(')') if within == Within::Group => Next::Closed(token),
+            TokenKind::End => {
                 match within {
                     Within::Group => self.expected(')'),
                     Within::Compound => self.expected('}'),
@@ -139,7 +142,7 @@ impl<'a> Parser<'a> {
         debug_assert!(self.ahead.is_empty(), "a configuration string is lexed raw");
         let config = self.lexer.config();
         let closing = self.take();
-        if closing.kind != Kind::Char(')') {
+        if closing.kind != TokenKind::Char(')') {
             let problem = Problem::error(&closing.place, "expected ')'");
             let problem = match unclosed_quote(&config.text) {
                 Some(quote) => {
@@ -166,7 +169,7 @@ impl<'a> Parser<'a> {
             let first = steps.is_empty();
             let Some(items) = self.items(within, first) else { break };
             let implicit = items.iter().any(|i| matches!(i.what, What::Implicit));
-            let goes_on = matches!(self.peek().kind, Kind::Arrow | Kind::DoubleArrow);
+            let goes_on = matches!(self.peek().kind, TokenKind::Arrow | TokenKind::DoubleArrow);
             let next = self.peek().place.clone();
             if implicit && !first && goes_on {
                 self.problem(
@@ -177,7 +180,7 @@ impl<'a> Parser<'a> {
             }
             steps.push(Step { arrow, items, goes_on, place, next });
             let Some(token) = self.arrow() else { break };
-            arrow = Some(if token.kind == Kind::Arrow { Arrow::Single } else { Arrow::Many });
+            arrow = Some(if token.kind == TokenKind::Arrow { Arrow::Single } else { Arrow::Many });
             place = token.place;
         }
         (!steps.is_empty()).then_some(Chain { steps })
@@ -188,22 +191,25 @@ impl<'a> Parser<'a> {
         loop {
             let token = self.take();
             match token.kind {
-                Kind::Char(',') | Kind::Colons => self.syntax_error(&token, "an arrow or ';'"),
-                Kind::Arrow | Kind::DoubleArrow => return Some(token),
-                Kind::Char(';') => return None,
-                Kind::Char('{' | '}' | '[' | ')') | Kind::Name | Kind::Bars | Kind::End => {
+                TokenKind::Char(',') | TokenKind::Colons => self.syntax_error(&token, "an arrow or ';'"),
+                TokenKind::Arrow | TokenKind::DoubleArrow => return Some(token),
+                TokenKind::Char(';') => return None,
+                TokenKind::Char('{' | '}' | '[' | ')')
+                | TokenKind::Name
+                | TokenKind::Bars
+                | TokenKind::End => {
                     self.untake(token);
                     return None;
                 }
-                Kind::ElementClass | Kind::Require | Kind::Provide | Kind::Define => {
+                TokenKind::ElementClass | TokenKind::Require | TokenKind::Provide | TokenKind::Define => {
                     self.untake(token);
                     return None;
                 }
-                Kind::Char(_) => {
+                TokenKind::Char(_) => {
                     self.syntax_error(&token, "an arrow or ';'");
                     return None;
                 }
-                Kind::Variable | Kind::Dots => {
+                TokenKind::Variable | TokenKind::Dots => {
                     self.syntax_error(&token, "an arrow or ';'");
                     self.untake(token);
                     return None;
@@ -220,7 +226,7 @@ impl<'a> Parser<'a> {
                 Some(item) => items.push(item),
                 None => return (!items.is_empty()).then_some(items),
             }
-            if self.peek().kind != Kind::Char(',') {
+            if self.peek().kind != TokenKind::Char(',') {
                 return Some(items);
             }
             self.take();
@@ -232,13 +238,13 @@ impl<'a> Parser<'a> {
         let token = self.take();
         let place = token.place.clone();
         let what = match token.kind {
-            Kind::Name => What::Name(token.text),
-            Kind::Char('{') => What::Compound(Box::new(self.compound(&place))),
-            Kind::Char('(') => What::Group(Box::new(self.group(&place))),
+            TokenKind::Name => What::Name(token.text),
+            TokenKind::Char('{') => What::Compound(Box::new(self.compound(&place))),
+            TokenKind::Char('(') => What::Group(Box::new(self.group(&place))),
             _ => return self.no_item(within, first, alone, inputs, token),
         };
         let class = self.class_use();
-        let config = (self.peek().kind == Kind::Char('(')).then(|| {
+        let config = (self.peek().kind == TokenKind::Char('(')).then(|| {
             self.take();
             self.config()
         });
@@ -260,9 +266,9 @@ impl<'a> Parser<'a> {
         let stands = ports.is_some() || alone;
         let implicit = nested
             && match token.kind {
-                Kind::Arrow | Kind::DoubleArrow => first && stands,
-                Kind::Char(',') => ports.is_some(),
-                Kind::Colons => false,
+                TokenKind::Arrow | TokenKind::DoubleArrow => first && stands,
+                TokenKind::Char(',') => ports.is_some(),
+                TokenKind::Colons => false,
                 _ => !first && stands,
             };
         let place = token.place.clone();
@@ -273,8 +279,8 @@ impl<'a> Parser<'a> {
             return Some(Item { inputs, what: What::Implicit, class: None, config: None, outputs, place });
         }
         // What ends the statement is left to end it, what else cannot stand here is not.
-        let ends = matches!(token.kind, Kind::Char('}' | ')' | ';') | Kind::Bars | Kind::End);
-        let starts = matches!(token.kind, Kind::ElementClass | Kind::Require | Kind::Define);
+        let ends = matches!(token.kind, TokenKind::Char('}' | ')' | ';') | TokenKind::Bars | TokenKind::End);
+        let starts = matches!(token.kind, TokenKind::ElementClass | TokenKind::Require | TokenKind::Define);
         let empty = alone && nested && first;
         if ports.is_some() {
             self.problem(&place, "stranded port ignored", "an element beside its ports");
@@ -292,14 +298,14 @@ impl<'a> Parser<'a> {
 
     /// `:: Class` or `:: { ... }`, if it follows.
     fn class_use(&mut self) -> Option<ClassUse<'a>> {
-        if self.peek().kind != Kind::Colons {
+        if self.peek().kind != TokenKind::Colons {
             return None;
         }
         self.take();
         let token = self.take();
         Some(match token.kind {
-            Kind::Name => ClassUse::Name(token.text, token.place),
-            Kind::Char('{') => ClassUse::Compound(Box::new(self.compound(&token.place))),
+            TokenKind::Name => ClassUse::Name(token.text, token.place),
+            TokenKind::Char('{') => ClassUse::Compound(Box::new(self.compound(&token.place))),
             _ => {
                 self.problem(&token.place, "missing element type in declaration", "a class after '::'");
                 self.untake(token);
@@ -329,7 +335,7 @@ impl<'a> Parser<'a> {
     }
 
     fn expect(&mut self, what: char) -> Option<Token<'a>> {
-        if self.peek().kind == Kind::Char(what) {
+        if self.peek().kind == TokenKind::Char(what) {
             return Some(self.take());
         }
         self.expected(what);
@@ -342,19 +348,19 @@ impl<'a> Parser<'a> {
     }
 
     fn syntax_error(&mut self, token: &Token<'a>, expected: &str) {
-        if let Kind::Char(char::REPLACEMENT_CHARACTER) = token.kind {
+        if let TokenKind::Char(char::REPLACEMENT_CHARACTER) = token.kind {
             // The lexer may have complained of it already; once is enough.
             if self.lexer.complained() {
                 return;
             }
         }
-        let dollar = if token.kind == Kind::Variable { "$" } else { "" };
+        let dollar = if token.kind == TokenKind::Variable { "$" } else { "" };
         let text: String = token.text.escape_debug().collect();
-        let text = if token.kind == Kind::Char('\'') { "'".into() } else { text };
+        let text = if token.kind == TokenKind::Char('\'') { "'".into() } else { text };
         self.problem(&token.place, &format!("syntax error near '{dollar}{text}'"), expected);
     }
 
-    fn problem(&mut self, place: &Place, message: &str, expected: &str) {
+    fn problem(&mut self, place: &SourceLocation, message: &str, expected: &str) {
         self.push(Problem::error(place, message).expected(expected));
     }
 

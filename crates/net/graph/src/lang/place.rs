@@ -1,6 +1,6 @@
 //! Where a thing stands in a configuration.
 //!
-//! A [`Place`] is what Click calls a landmark, with a column: the file and line as
+//! A [`SourceLocation`] is what Click calls a landmark, with a column: the file and line as
 //! line directives (`# 100 "file"`) say them. It also remembers where the text
 //! really is, so that [`Sources`] can show the line however it is called.
 
@@ -29,7 +29,7 @@ impl Source {
 }
 
 /// A place in a source.
-pub struct Place {
+pub struct SourceLocation {
     /// The file, as line directives say it.
     pub file: Arc<str>,
     /// The line from 1, as line directives say it; 0 where there is none.
@@ -42,14 +42,14 @@ pub struct Place {
     pub(crate) offset: u32,
 }
 
-impl Clone for Place {
-    fn clone(&self) -> Place {
-        Place { file: self.file.clone(), ..*self }
+impl Clone for SourceLocation {
+    fn clone(&self) -> SourceLocation {
+        SourceLocation { file: self.file.clone(), ..*self }
     }
 
     /// Counts no more and no fewer holders of the file's name where it is the same: a parser
     /// does this for each token.
-    fn clone_from(&mut self, source: &Place) {
+    fn clone_from(&mut self, source: &SourceLocation) {
         if !Arc::ptr_eq(&self.file, &source.file) {
             self.file.clone_from(&source.file);
         }
@@ -58,10 +58,10 @@ impl Clone for Place {
     }
 }
 
-impl Place {
+impl SourceLocation {
     /// A place that is in no source: the command line, say.
-    pub fn nowhere(file: &str) -> Place {
-        Place { file: file.into(), line: 0, column: 0, source: u32::MAX, offset: 0 }
+    pub fn nowhere(file: &str) -> SourceLocation {
+        SourceLocation { file: file.into(), line: 0, column: 0, source: u32::MAX, offset: 0 }
     }
 
     /// `file:line`, as Click prints it: without a line only the file, and no second
@@ -75,9 +75,9 @@ impl Place {
     }
 }
 
-impl Place {
+impl SourceLocation {
     /// The place behind a text that begins here, if no line directive is in it.
-    pub(crate) fn after(&self, text: &str) -> Place {
+    pub(crate) fn after(&self, text: &str) -> SourceLocation {
         let mut place = self.clone();
         place.offset += text.len() as u32;
         let ends = text.matches('\n').count() + text.matches('\r').count() - text.matches("\r\n").count();
@@ -89,29 +89,29 @@ impl Place {
 }
 
 /// Writes the place as `file:line:column`.
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.landmark())?;
         if self.line != 0 && self.column != 0 { write!(f, ":{}", self.column) } else { Ok(()) }
     }
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
 /// Places are equal that are called the same.
-impl PartialEq for Place {
-    fn eq(&self, other: &Place) -> bool {
+impl PartialEq for SourceLocation {
+    fn eq(&self, other: &SourceLocation) -> bool {
         (self.line, self.column) == (other.line, other.column) && self.file == other.file
     }
 }
 
-impl Eq for Place {}
+impl Eq for SourceLocation {}
 
-impl Hash for Place {
+impl Hash for SourceLocation {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.file, self.line, self.column).hash(state);
     }
@@ -131,13 +131,13 @@ impl Sources {
     }
 
     /// The text from a place on.
-    pub(crate) fn rest(&self, place: &Place) -> Option<&str> {
+    pub(crate) fn rest(&self, place: &SourceLocation) -> Option<&str> {
         self.texts.get(place.source as usize)?.get(place.offset as usize..)
     }
 
     /// The line a place is in, without its end, and where in it the place is, in
     /// bytes; none for a place in no source.
-    pub fn line(&self, place: &Place) -> Option<(&str, usize)> {
+    pub fn line(&self, place: &SourceLocation) -> Option<(&str, usize)> {
         let text = self.texts.get(place.source as usize)?;
         let offset = (place.offset as usize).min(text.len());
         let start = text.get(..offset)?.rfind(['\n', '\r']).map_or(0, |at| at + 1);

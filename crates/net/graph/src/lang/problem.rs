@@ -7,7 +7,7 @@
 
 use std::fmt::{self, Write};
 
-use super::place::{Place, Sources};
+use super::place::{SourceLocation, Sources};
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,7 +34,7 @@ impl fmt::Display for Severity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// What it is about; none for the problem's own place.
-    pub place: Option<Place>,
+    pub place: Option<SourceLocation>,
     /// What is wrong, in words.
     pub message: String,
     /// Whether Click says it too, so that it belongs in [`Problem::compat`].
@@ -56,9 +56,9 @@ pub struct Problem {
     /// How bad it is.
     pub severity: Severity,
     /// Where it is.
-    pub place: Place,
+    pub place: SourceLocation,
     /// Where Click says it is, if that is elsewhere: it mostly means how far it has read.
-    pub compat_place: Option<Place>,
+    pub compat_place: Option<SourceLocation>,
     /// The element it is about, where Click prints a line of its own for that.
     pub context: Option<Context>,
     /// What it is, in Click's words where it has some.
@@ -75,7 +75,7 @@ pub struct Problem {
 
 impl Problem {
     /// A problem of a severity.
-    pub fn new(severity: Severity, place: &Place, message: impl Into<String>) -> Problem {
+    pub fn new(severity: Severity, place: &SourceLocation, message: impl Into<String>) -> Problem {
         let (place, message) = (place.clone(), message.into());
         Problem {
             severity,
@@ -91,12 +91,12 @@ impl Problem {
     }
 
     /// An error, with which the configuration cannot run.
-    pub fn error(place: &Place, message: impl Into<String>) -> Problem {
+    pub fn error(place: &SourceLocation, message: impl Into<String>) -> Problem {
         Problem::new(Severity::Error, place, message)
     }
 
     /// A warning, with which the configuration runs all the same.
-    pub fn warning(place: &Place, message: impl Into<String>) -> Problem {
+    pub fn warning(place: &SourceLocation, message: impl Into<String>) -> Problem {
         Problem::new(Severity::Warning, place, message)
     }
 
@@ -113,7 +113,7 @@ impl Problem {
     }
 
     /// Says where Click says it is.
-    pub fn compat_at(mut self, place: &Place) -> Problem {
+    pub fn compat_at(mut self, place: &SourceLocation) -> Problem {
         self.compat_place = Some(place.clone());
         self
     }
@@ -125,13 +125,13 @@ impl Problem {
     }
 
     /// Adds a note of ours.
-    pub fn note(mut self, place: Option<&Place>, message: impl Into<String>) -> Problem {
+    pub fn note(mut self, place: Option<&SourceLocation>, message: impl Into<String>) -> Problem {
         self.notes.push(Note { place: place.cloned(), message: message.into(), classic: false });
         self
     }
 
     /// Adds a note that Click makes too.
-    pub fn classic(mut self, place: Option<&Place>, message: impl Into<String>) -> Problem {
+    pub fn classic(mut self, place: Option<&SourceLocation>, message: impl Into<String>) -> Problem {
         self.notes.push(Note { place: place.cloned(), message: message.into(), classic: true });
         self
     }
@@ -197,7 +197,7 @@ impl Problem {
     }
 }
 
-fn push_compat(out: &mut String, place: &Place, text: &str) {
+fn push_compat(out: &mut String, place: &SourceLocation, text: &str) {
     let landmark = place.landmark();
     let colon = if landmark.is_empty() { "" } else { ": " };
     for line in text.lines() {
@@ -210,7 +210,7 @@ const EXCERPT: usize = 60;
 
 /// The line a place is in with a caret under the place. Tabs become spaces and
 /// control characters dots: a configuration must not drive the terminal.
-fn push_excerpt(out: &mut String, place: &Place, sources: &Sources) {
+fn push_excerpt(out: &mut String, place: &SourceLocation, sources: &Sources) {
     let Some((line, at)) = sources.line(place) else { return };
     let shown = |c: char| match c {
         '\t' => ' ',

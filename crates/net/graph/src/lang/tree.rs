@@ -7,7 +7,7 @@
 use smallvec::SmallVec;
 
 use super::lexer::Config;
-use super::place::Place;
+use super::place::SourceLocation;
 
 /// A statement of a configuration or of a compound element.
 #[derive(Clone, Debug)]
@@ -39,9 +39,9 @@ pub struct Step<'a> {
     /// Whether an arrow follows.
     pub goes_on: bool,
     /// Where it begins, the arrow included.
-    pub place: Place,
+    pub place: SourceLocation,
     /// Where what follows begins.
-    pub next: Place,
+    pub next: SourceLocation,
 }
 
 /// The two arrows.
@@ -67,7 +67,7 @@ pub struct Item<'a> {
     /// The ports after it, `x [1]`.
     pub outputs: Option<Ports>,
     /// Where its name begins.
-    pub place: Place,
+    pub place: SourceLocation,
 }
 
 /// What stands where an element can stand.
@@ -87,7 +87,7 @@ pub enum What<'a> {
 #[derive(Clone, Debug)]
 pub enum ClassUse<'a> {
     /// A class's name.
-    Name(&'a str, Place),
+    Name(&'a str, SourceLocation),
     /// A class on the spot.
     Compound(Box<CompoundClass<'a>>),
     /// Nothing; already complained of.
@@ -100,7 +100,7 @@ pub struct Group<'a> {
     /// What is in it.
     pub body: Vec<Statement<'a>>,
     /// Where it is closed.
-    pub end: Place,
+    pub end: SourceLocation,
 }
 
 /// `[0, 2-4, ]`.
@@ -127,7 +127,7 @@ pub struct ClassStatement<'a> {
     /// What it means.
     pub class: ClassUse<'a>,
     /// Where the name is.
-    pub place: Place,
+    pub place: SourceLocation,
 }
 
 /// `{ ... || ... || ... }`.
@@ -136,7 +136,7 @@ pub struct CompoundClass<'a> {
     /// The overloads, in order.
     pub overloads: Vec<Overload<'a>>,
     /// Where `...` stands, if it does.
-    pub extends: Option<Place>,
+    pub extends: Option<SourceLocation>,
 }
 
 /// One of the bodies of an overloaded compound class.
@@ -147,7 +147,7 @@ pub struct Overload<'a> {
     /// What is in it.
     pub body: Vec<Statement<'a>>,
     /// Where it begins, after the brace or bars.
-    pub place: Place,
+    pub place: SourceLocation,
 }
 
 /// A parameter of a compound class.
@@ -158,5 +158,5 @@ pub struct Formal<'a> {
     /// The variable, without the dollar sign.
     pub variable: &'a str,
     /// Where it is.
-    pub place: Place,
+    pub place: SourceLocation,
 }

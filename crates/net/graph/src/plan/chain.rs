@@ -22,7 +22,7 @@ impl Found {
 }
 
 /// Whether the elements of a class stay outside of programs.
-pub(crate) fn is_outside(planned: &Planned) -> bool {
+pub(crate) fn is_never_fused(planned: &Planned) -> bool {
     planned.kind.kernel.inside().is_some_and(|inside| inside.path.is_empty())
 }
 
@@ -67,7 +67,7 @@ impl Search<'_> {
     fn from(&self, element: usize) -> Option<Found> {
         let mut at = Some((element, self.place(element)?)).filter(|_| !self.is_behind(element));
         while let Some((element, place)) = at
-            && is_outside(&self.plan.elements[element])
+            && is_never_fused(&self.plan.elements[element])
         {
             at = self.next(element, place); // it could not send itself what is too much
         }
@@ -76,7 +76,8 @@ impl Search<'_> {
             elements[place] = Some(element);
             at = self.next(element, place);
         }
-        let members = elements.iter().flatten().filter(|element| !is_outside(&self.plan.elements[**element]));
+        let members =
+            elements.iter().flatten().filter(|element| !is_never_fused(&self.plan.elements[**element]));
         (members.count() > 1).then_some(Found { chain: self.chain, elements })
     }
 }

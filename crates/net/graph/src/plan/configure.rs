@@ -232,12 +232,8 @@ fn make_one(elements: &[Planned], index: usize, flat: &Flat, inputs: Inputs<'_>,
             }
             _ => {}
         }
-        let is_new = |request: &Request| {
-            !results.again || matches!(request, Request::Declare(..) | Request::Select(_))
-        };
-        let requests: Vec<Request> = requests.into_iter().filter(|one| pass == 0 && is_new(one)).collect();
-        for request in requests {
-            ask(elements, index, request, &awaited, results);
+        if pass == 0 {
+            ask_all(elements, index, requests, &awaited, results);
         }
         if !awaited.is_empty() {
             results.awaited.insert(index, awaited);
@@ -245,6 +241,22 @@ fn make_one(elements: &[Planned], index: usize, flat: &Flat, inputs: Inputs<'_>,
         match again {
             Some(argument) => left_out.push(argument),
             None => return,
+        }
+    }
+}
+
+/// Does all that an element asked for; where elements are made again, as far as that was not done
+/// when they were made first.
+fn ask_all(
+    elements: &[Planned],
+    index: usize,
+    requests: Vec<Request>,
+    awaited: &[String],
+    results: &mut Results,
+) {
+    for request in requests {
+        if !results.again || matches!(request, Request::Declare(..) | Request::Select(_)) {
+            ask(elements, index, request, awaited, results);
         }
     }
 }

@@ -23,7 +23,7 @@ use smallvec::SmallVec;
 
 use crate::element::Element;
 use crate::element::class::{Class, SystemNeed};
-use crate::lang::{Flat, Place};
+use crate::lang::{Flat, SourceLocation};
 use crate::plan::chain::Found;
 
 /// The most threads a router has: masks of threads have a bit for each.
@@ -59,7 +59,7 @@ pub struct Planned {
     /// Its configuration as written.
     pub config: String,
     /// Where it is declared.
-    pub place: Place,
+    pub place: SourceLocation,
     /// Whether packets are pulled at each input.
     pub pull_inputs: PullPorts,
     /// Whether packets are pulled from each output.

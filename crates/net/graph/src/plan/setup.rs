@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use crate::element::class::{SystemNeed, SystemUse};
-use crate::element::value::{Kind, enclosing};
+use crate::element::value::{NameKind, enclosing};
 use crate::plan::Planned;
 
 /// Things that elements share with others: tables, states of flows.
@@ -55,7 +55,7 @@ pub struct Setup<'a> {
 /// What an element asks of the router while it is made.
 #[derive(Debug)]
 pub(crate) enum Request {
-    Declare(Kind, String, String),
+    Declare(NameKind, String, String),
     Warn(String),
     Note(String),
     Thread(String, usize),
@@ -71,7 +71,7 @@ pub(crate) enum Request {
 impl Setup<'_> {
     /// Declares a name of an address for the elements of the same compound and of
     /// those within it. Seen by elements of later phases.
-    pub fn declare(&mut self, kind: Kind, name: &str, value: String) {
+    pub fn declare(&mut self, kind: NameKind, name: &str, value: String) {
         let prefix = &self.name[..self.name.rfind('/').map_or(0, |slash| slash + 1)];
         self.requests.push(Request::Declare(kind, format!("{prefix}{name}"), value));
     }

@@ -7,7 +7,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::element::class::{Class, Registry};
 use crate::element::port_code;
-use crate::lang::{Flat, Place, Problem};
+use crate::lang::{Flat, Problem, SourceLocation};
 use crate::plan::Port;
 use crate::plan::{Planned, Wire};
 
@@ -292,7 +292,7 @@ fn conflict(elements: &[Planned], wire: Wire, from: char, flat: &Flat, index: us
         words(other),
         wire.to.port,
     ));
-    problem.compat_at(&Place::nowhere(""))
+    problem.compat_at(&SourceLocation::nowhere(""))
 }
 
 /// Unused ports of one element that are told one by one.

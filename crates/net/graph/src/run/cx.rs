@@ -16,7 +16,7 @@ use crate::element::{Complaint, Element, Refused};
 use crate::plan::Port;
 use crate::run::lane::Lane;
 use crate::run::late::Late;
-use crate::run::signal::{self, Kind, Signal, Signals, Waker};
+use crate::run::signal::{self, Signal, SignalKind, Signals, Waker};
 use crate::run::task::TaskId;
 
 /// Complaints of one call that are kept.
@@ -338,14 +338,14 @@ impl Cx<'_> {
     /// What tells whether there are packets to pull at `input`; `task` is woken when
     /// there are again.
     pub fn upstream(&mut self, input: usize, task: Option<TaskId>) -> Signals {
-        let signals = signal::signals(self.lane, Port { element: self.me, port: input }, Kind::Packets);
+        let signals = signal::signals(self.lane, Port { element: self.me, port: input }, SignalKind::Packets);
         self.listen(signals, task)
     }
 
     /// What tells whether there is room behind `output`; `task` is woken when there
     /// is again.
     pub fn downstream(&mut self, output: usize, task: Option<TaskId>) -> Signals {
-        let signals = signal::signals(self.lane, Port { element: self.me, port: output }, Kind::Room);
+        let signals = signal::signals(self.lane, Port { element: self.me, port: output }, SignalKind::Room);
         self.listen(signals, task)
     }
 

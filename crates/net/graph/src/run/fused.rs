@@ -83,8 +83,8 @@ impl Exit {
 /// The code of a region, with its elements.
 pub trait Program: Send + 'static {
     /// Carries packets that came in at an entry to the region's ends, by
-    /// [`Way::carry`].
-    fn push(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut Way) -> Next;
+    /// [`EntryState::carry`].
+    fn push(&mut self, cx: &mut Cx<'_>, entry: usize, batch: &mut Batch, way: &mut EntryState) -> Next;
 
     /// An element, by its place in [`Region::members`].
     fn member(&mut self, place: usize) -> Option<&mut dyn Element>;
@@ -124,7 +124,7 @@ impl Members {
 
 /// What is kept of packets' way from one entry.
 #[derive(Debug)]
-pub struct Way {
+pub struct EntryState {
     /// How most packets left.
     usual: Exit,
     /// The output by which packets come back to this entry.
@@ -136,9 +136,9 @@ pub struct Way {
     exits: Box<[Exit; Batch::MAX]>,
 }
 
-impl Way {
-    fn new(again: usize) -> Way {
-        Way { usual: Exit::to(0), again, later: None, exits: Box::new([Exit::to(0); Batch::MAX]) }
+impl EntryState {
+    fn new(again: usize) -> EntryState {
+        EntryState { usual: Exit::to(0), again, later: None, exits: Box::new([Exit::to(0); Batch::MAX]) }
     }
 
     /// Takes each packet through `one`. First all find out how they leave, and then they
@@ -309,7 +309,7 @@ struct Fused {
     entries: Box<[(usize, usize)]>,
     emitters: Box<[usize]>,
     fixed: Box<[usize]>,
-    ways: Vec<Way>,
+    ways: Vec<EntryState>,
 }
 
 impl Fused {
@@ -444,7 +444,7 @@ fn fuse(
     });
     let taken = Members(stand_ins.collect());
     let program = make(taken, slots)?;
-    let again = |entry| Way::new(exits.len() + entry);
+    let again = |entry| EntryState::new(exits.len() + entry);
     let ways = (0..entries.len()).map(again).collect();
     Some(Slot {
         element: Some(Box::new(Fused { program, members, entries, emitters, fixed, ways })),

@@ -23,7 +23,7 @@ use crate::run::fused::chain::Placed;
 use crate::run::late::Late;
 use crate::run::locked::Locked;
 use crate::run::output_batches::OutputBatches;
-use crate::run::shared::Shared;
+use crate::run::shared::RouterShared;
 use crate::run::task::Tasks;
 use crate::run::timer::Timers;
 use crate::run::watch::Watches;
@@ -80,7 +80,7 @@ pub struct Lane {
     pub(crate) slots: Vec<Slot>,
     /// The chains of its elements, together or apart.
     pub(crate) chains: Vec<Placed>,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<RouterShared>,
     pub(crate) buffers: Buffers,
     pub(crate) tasks: Tasks,
     pub(crate) timers: Timers,
@@ -100,7 +100,7 @@ pub struct Lane {
 }
 
 impl Lane {
-    pub(crate) fn new(id: usize, slots: Vec<Slot>, shared: Arc<Shared>, buffers: Buffers) -> Lane {
+    pub(crate) fn new(id: usize, slots: Vec<Slot>, shared: Arc<RouterShared>, buffers: Buffers) -> Lane {
         Lane {
             id,
             slots,

@@ -12,7 +12,7 @@ use memory::Batch;
 use crate::element::{Element, Next, Ran};
 use crate::plan::{Instances, MAX_THREADS, Planned};
 use crate::run::cx::Cx;
-use crate::run::signal::{Kind, Notice};
+use crate::run::signal::{Notice, SignalKind};
 use crate::run::task::TaskId;
 use crate::run::timer::TimerId;
 use crate::run::watch::WatchId;
@@ -99,7 +99,7 @@ impl Element for Locked {
         self.lock().ready(cx, watch);
     }
 
-    fn notice(&self, kind: Kind, port: usize) -> Notice {
+    fn notice(&self, kind: SignalKind, port: usize) -> Notice {
         self.lock().notice(kind, port)
     }
 

@@ -5,7 +5,7 @@ use crate::run::lane::Lane;
 /// Tasks that run before anything else is looked at.
 const TASKS_A_ROUND: usize = 128;
 /// Rounds between two looks at watched files while tasks go on.
-const ROUNDS_A_LOOK: u32 = 16;
+const ROUNDS_PER_POLL: u32 = 16;
 /// How often those who want to go on are asked when the router is to stop.
 const STEPS: usize = 1000;
 /// How much later a timer fires whose element is at work when it is due.
@@ -35,8 +35,8 @@ impl Lane {
             round = round.wrapping_add(1);
             if !self.tasks.any() && !self.has_deferred() {
                 self.rest();
-            } else if round.is_multiple_of(ROUNDS_A_LOOK) && self.watches.any() {
-                self.look_around(Some(0));
+            } else if round.is_multiple_of(ROUNDS_PER_POLL) && self.watches.any() {
+                self.poll_events(Some(0));
             }
         }
         // Who asks something now waits for no answer; who did already gets one.
@@ -75,7 +75,7 @@ impl Lane {
 
     /// Looks at watched files, and waits for them, timers and messages if there is
     /// nothing else to do.
-    fn look_around(&mut self, timeout_ns: Option<i64>) {
+    fn poll_events(&mut self, timeout_ns: Option<i64>) {
         let happened = self.watches.wait(&self.shared.mailboxes[self.id].wakeup, timeout_ns);
         if self.shared.clock.jumps() {
             self.shared.simulation.work(self.id);
@@ -114,9 +114,9 @@ impl Lane {
         match timeout {
             // More were due than fire in one round, or they are set anew each time.
             Some(..=0) if !self.watches.any() => {}
-            Some(..=0) => self.look_around(Some(0)),
+            Some(..=0) => self.poll_events(Some(0)),
             _ if clock.jumps() => self.rest_until_all_do(first, timeout.filter(|_| !clock.is_simulated())),
-            _ => self.look_around(timeout),
+            _ => self.poll_events(timeout),
         }
     }
 
@@ -126,7 +126,7 @@ impl Lane {
         let shared = self.shared.clone();
         let goes_on = shared.simulation.rest(self.id, first, &shared.clock, &shared.mailboxes);
         if !goes_on || self.watches.any() {
-            self.look_around(if goes_on { Some(0) } else { timeout });
+            self.poll_events(if goes_on { Some(0) } else { timeout });
         }
     }
 

@@ -8,7 +8,7 @@ use runtime::{OnPanic, cores};
 
 use crate::element::class::Registry;
 use crate::element::{Account, Element, Refused, port_code};
-use crate::lang::{Flat, Place, Problem};
+use crate::lang::{Flat, Problem, SourceLocation};
 use crate::plan::buffers;
 use crate::plan::configure::{
     Configured, Inputs, Results, awaiting, configure, in_phases, is_wrong, make_awaiting,
@@ -22,12 +22,12 @@ use crate::run::lane::{Lane, Pulled, Slot};
 use crate::run::locked::{Copies, replicate};
 use crate::run::mailbox::Mailbox;
 use crate::run::options::{Options, Prepare};
-use crate::run::shared::{Parts, Shared};
+use crate::run::shared::{Parts, RouterShared};
 
 /// A router, ready to run.
 pub struct Router {
     pub(crate) lanes: Vec<Lane>,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<RouterShared>,
     pub(super) cores: Vec<usize>,
     begun: bool,
     warnings: Vec<Problem>,
@@ -76,7 +76,7 @@ impl Router {
             dma: options.dma.clone(),
             thorough: options.thorough,
         };
-        let shared = Arc::new(Shared::new(plan, parts));
+        let shared = Arc::new(RouterShared::new(plan, parts));
         let (cores, mut lanes) = (options.cores, vec![]);
         for id in 0..threads {
             let limit = options.buffers.unwrap_or_else(|| buffers::limit(shared.plan.held(id), threads));
@@ -166,7 +166,7 @@ impl Router {
         });
     }
 
-    /// Runs until enough elements want to stop, or [`Shared::end`] is called. A lane that
+    /// Runs until enough elements want to stop, or [`RouterShared::end`] is called. A lane that
     /// panics ends the others.
     ///
     /// # Panics
@@ -213,7 +213,7 @@ impl Router {
     }
 
     /// What all threads share: to end the router from elsewhere.
-    pub fn shared(&self) -> Arc<Shared> {
+    pub fn shared(&self) -> Arc<RouterShared> {
         self.shared.clone()
     }
 
@@ -352,7 +352,7 @@ fn open(
     results: &mut Results,
 ) -> Result<(), Vec<Problem>> {
     if let Some(prepare) = prepare {
-        let failed = |message: String| vec![Problem::error(&Place::nowhere("ports"), message)];
+        let failed = |message: String| vec![Problem::error(&SourceLocation::nowhere("ports"), message)];
         prepare(elements).map_err(failed)?;
     }
     make_awaiting(elements, flat, inputs, results);
@@ -408,7 +408,7 @@ fn slot(plan: &Plan, index: usize, element: Option<Box<dyn Element>>) -> Slot {
 }
 
 fn system(plan: &Plan, message: &str) -> Problem {
-    let place = plan.elements.first().map_or_else(|| Place::nowhere("router"), |e| e.place.clone());
+    let place = plan.elements.first().map_or_else(|| SourceLocation::nowhere("router"), |e| e.place.clone());
     Problem::error(&place, message)
 }
 

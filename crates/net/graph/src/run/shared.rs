@@ -27,7 +27,7 @@ pub enum Console {
     Memory(Arc<Mutex<String>>),
 }
 
-/// What a [`Shared`] is made of beside its plan.
+/// What a [`RouterShared`] is made of beside its plan.
 pub(crate) struct Parts {
     pub(crate) clock: Arc<Clock>,
     pub(crate) mailboxes: Vec<Arc<Mailbox>>,
@@ -43,7 +43,7 @@ pub(crate) struct Parts {
 }
 
 /// What all lanes share.
-pub struct Shared {
+pub struct RouterShared {
     /// What is known of the router.
     pub plan: Plan,
     pub(crate) clock: Arc<Clock>,
@@ -103,8 +103,8 @@ pub type PortSeries = Arc<dyn Fn() -> String + Send + Sync>;
 /// from the one whose name stands in front.
 pub const CONTINUED: &str = "@@continued";
 
-impl Shared {
-    pub(crate) fn new(plan: Plan, options: Parts) -> Shared {
+impl RouterShared {
+    pub(crate) fn new(plan: Plan, options: Parts) -> RouterShared {
         let Parts {
             clock,
             mailboxes,
@@ -118,7 +118,7 @@ impl Shared {
             dma,
             thorough,
         } = options;
-        Shared {
+        RouterShared {
             plan,
             clock,
             simulation: Simulation::new(mailboxes.len()),

@@ -17,7 +17,7 @@ use crate::run::task::TaskId;
 
 /// What a signal is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum SignalKind {
     /// There are packets to pull.
     Packets,
     /// There is room to push.
@@ -67,6 +67,15 @@ impl Signal {
         // Relaxed: a count, which orders nothing else.
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         Signal(Arc::new(Core { number, raised: AtomicBool::new(raised), ..Core::default() }))
+    }
+
+    /// What an element answers that gives packets by itself and raises this signal while it has any:
+    /// to who pulls, the signal; who pushes asks those beyond the element.
+    pub fn of_packets(&self, kind: SignalKind) -> Notice {
+        match kind {
+            SignalKind::Packets => Notice::Signal(self.clone()),
+            SignalKind::Room => Notice::Continue,
+        }
     }
 
     /// Its number: signals that were made later have higher ones.
@@ -175,7 +184,7 @@ impl Signals {
 }
 
 /// What tells whether there are packets behind an input, or room behind an output.
-pub(crate) fn signals(lane: &Lane, port: Port, kind: Kind) -> Signals {
+pub(crate) fn signals(lane: &Lane, port: Port, kind: SignalKind) -> Signals {
     let mut search = Search { lane, kind, seen: HashSet::new(), found: Signals::default() };
     search.beyond(port);
     search.found
@@ -183,7 +192,7 @@ pub(crate) fn signals(lane: &Lane, port: Port, kind: Kind) -> Signals {
 
 struct Search<'a> {
     lane: &'a Lane,
-    kind: Kind,
+    kind: SignalKind,
     seen: HashSet<Port>,
     found: Signals,
 }
@@ -195,8 +204,8 @@ impl Search<'_> {
         while let Some(port) = ports.pop() {
             let plan = &self.lane.shared.plan;
             let (packets, others): (_, Vec<Port>) = match self.kind {
-                Kind::Packets => (true, plan.before(port).collect()),
-                Kind::Room => (false, plan.beyond(port).collect()),
+                SignalKind::Packets => (true, plan.before(port).collect()),
+                SignalKind::Room => (false, plan.beyond(port).collect()),
             };
             for other in others {
                 if self.seen.insert(other) {

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use graph::lang::lexer::{Kind, Lexer, Text};
+use graph::lang::lexer::{Lexer, Text, TokenKind};
 use graph::lang::{self, Flat, Limits, Options, Problems, Source, Sources};
 use proptest::prelude::*;
 
@@ -169,18 +169,18 @@ fn respaced(text: &str, between: &str) -> String {
     loop {
         let token = lexer.token();
         match token.kind {
-            Kind::End => return out,
-            Kind::Variable => _ = write!(out, "${}", token.text),
+            TokenKind::End => return out,
+            TokenKind::Variable => _ = write!(out, "${}", token.text),
             // After a name it is a configuration string, elsewhere a group.
-            Kind::Char('(') if name => {
+            TokenKind::Char('(') if name => {
                 let config = lexer.config().text.into_owned();
                 let _ = write!(out, "({config})");
                 lexer.token();
             }
             _ => out += token.text,
         }
-        name =
-            matches!(token.kind, Kind::Name | Kind::Define | Kind::Require) || token.kind == Kind::Char('}');
+        name = matches!(token.kind, TokenKind::Name | TokenKind::Define | TokenKind::Require)
+            || token.kind == TokenKind::Char('}');
         out += between;
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use graph::value::{Ethernet, Kind, Names, Prefix4, Prefix6, Scope, Value};
+use graph::value::{Ethernet, NameKind, Names, Prefix4, Prefix6, Scope, Value};
 
 /// A name stands for an address, and is not looked up again: one that stands for itself
 /// has no end otherwise.
@@ -10,12 +10,12 @@ use graph::value::{Ethernet, Kind, Names, Prefix4, Prefix6, Scope, Value};
 fn a_name_that_is_written_as_its_address_is_found() {
     let mut names = Names::default();
     for (kind, name, value) in [
-        (Kind::Ethernet, "00-01-02-03-04-05", "00-01-02-03-04-05"),
-        (Kind::Ethernet, "a", "b"),
-        (Kind::Ethernet, "b", "a"),
-        (Kind::Ipv6Prefix, "::/0", "::/0"),
-        (Kind::Ipv4Prefix, "net", "net"),
-        (Kind::Ipv4Prefix, "home", "10.1.2.3/255.255.0.0"),
+        (NameKind::Ethernet, "00-01-02-03-04-05", "00-01-02-03-04-05"),
+        (NameKind::Ethernet, "a", "b"),
+        (NameKind::Ethernet, "b", "a"),
+        (NameKind::Ipv6Prefix, "::/0", "::/0"),
+        (NameKind::Ipv4Prefix, "net", "net"),
+        (NameKind::Ipv4Prefix, "home", "10.1.2.3/255.255.0.0"),
     ] {
         names.declare(kind, name.to_string(), value.to_string());
     }

@@ -287,7 +287,7 @@ impl Client {
 
     fn end_measurement(&mut self, stack: &mut Stack, io: &mut Io) {
         self.seconds = (io.now_ns - self.began_ns) as f64 / 1e9;
-        self.streams.iter_mut().for_each(|stream| stream.look(stack));
+        self.streams.iter_mut().for_each(|stream| stream.sample(stack));
         (self.step, self.until_ns, self.omits_until_ns) = (Step::Ended, io.now_ns + STEP_NS, None);
         if let Some(control) = self.control {
             let _ = stack.write(control, &[State::TestEnd as u8], io);

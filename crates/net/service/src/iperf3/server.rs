@@ -302,7 +302,7 @@ impl Server {
         let Some(test) = &mut self.test else { return false };
         (test.step, test.ended_ns, test.omits_until_ns) = (Step::Results, io.now_ns, None);
         test.until_ns = io.now_ns + STEP_NS;
-        test.streams.iter_mut().for_each(|stream| stream.look(stack));
+        test.streams.iter_mut().for_each(|stream| stream.sample(stack));
         self.datagrams.set_counting(false);
         say(test.control, State::ExchangeResults, stack, io)
     }

@@ -46,7 +46,7 @@ impl Stream {
     }
 
     /// Looks how many segments were sent again, while the connection is there.
-    pub fn look(&mut self, stack: &Stack) {
+    pub fn sample(&mut self, stack: &Stack) {
         if let Some(info) = stack.info(self.id) {
             self.resent[1] = info.resent.into();
         }
@@ -54,7 +54,7 @@ impl Stream {
 
     /// Counts from here on.
     pub fn restart(&mut self, stack: &Stack) {
-        self.look(stack);
+        self.sample(stack);
         (self.bytes, self.resent[0]) = (0, self.resent[1]);
     }
 

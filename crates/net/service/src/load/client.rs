@@ -24,7 +24,7 @@ const TELL_NS: i64 = 1_000_000_000;
 /// Requests that have arrived and wait for a connection, at most.
 const MAX_WAITING: usize = 1 << 20;
 /// How often it is looked whether others are ready for a step, in nanoseconds.
-const LOOK_NS: i64 = 1_000_000;
+const POLL_INTERVAL_NS: i64 = 1_000_000;
 
 /// What a load is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,7 +93,7 @@ pub struct Load<W: Workload> {
     tell_ns: i64,
     /// The steps that it was ready for, and when it is looked again whether others are.
     ready: usize,
-    look_ns: i64,
+    poll_ns: i64,
     scratch: Vec<u8>,
     live: Arc<Live>,
     stop: Arc<AtomicBool>,
@@ -119,7 +119,7 @@ impl<W: Workload> Load<W> {
             recent: histogram(),
             tell_ns: 0,
             ready: 0,
-            look_ns: 0,
+            poll_ns: 0,
             scratch: Vec::new(),
             live: live.clone(),
             stop: stop.clone(),
@@ -399,7 +399,7 @@ impl<W: Workload> Service for Load<W> {
                 Some(until_ns.min(self.next_ns.ceil() as i64))
             }
             Phase::Running(_, until_ns) => Some(until_ns),
-            Phase::Waiting(_) => Some(self.look_ns),
+            Phase::Waiting(_) => Some(self.poll_ns),
             Phase::Over => None,
             _ => Some(self.since_ns + LIMIT_NS),
         }

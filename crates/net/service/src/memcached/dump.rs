@@ -9,13 +9,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::flags::push_key;
 use super::slots::Item;
 use super::store::NEVER_S;
-use super::{Memcached, Session, Shared, State};
+use super::{Memcached, Session, SharedCache, State};
 use crate::output::Output;
 use crate::text::push_number;
 
 /// How often slots are looked at in a turn: where no items are there to be told, no answer that is
 /// full would end it.
-const LOOKS: usize = 32;
+const MAX_SLOTS: usize = 32;
 
 /// What is told of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct Dump {
 
 /// The only list of a cache: another may begin when this is dropped.
 #[derive(Debug)]
-struct Only(Arc<Shared>);
+struct Only(Arc<SharedCache>);
 
 impl Drop for Only {
     fn drop(&mut self) {
@@ -50,7 +50,7 @@ impl Drop for Only {
 
 impl Dump {
     /// A list from the beginning; `None` while another is being sent.
-    pub fn begin(form: Form, shared: &Arc<Shared>) -> Option<Dump> {
+    pub fn begin(form: Form, shared: &Arc<SharedCache>) -> Option<Dump> {
         let is_listed = shared.is_listed.swap(true, Relaxed);
         (!is_listed).then(|| Dump { form, shard: 0, at: 0, _only: Only(shared.clone()) })
     }
@@ -64,7 +64,7 @@ impl Memcached {
         let (store, lines) = (&self.shared.store, &mut self.scratch);
         let mut looks = 0;
         while dump.shard < store.shards() && dump.form != Form::Cachedump(0) {
-            if looks == LOOKS {
+            if looks == MAX_SLOTS {
                 return;
             }
             looks += 1;

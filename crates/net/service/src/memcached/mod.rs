@@ -31,8 +31,8 @@ use dump::Dump;
 use fetch::Keys;
 pub use frames::Frames;
 use storage::Value;
+use store::{KeyHash, Pin, Shard};
 pub use store::{Limits, Store};
-use store::{Pin, Place, Shard};
 
 /// The longest line of a request but one that asks for many keys.
 const MAX_LINE: usize = 2048;
@@ -56,7 +56,7 @@ fn add(to: &AtomicU64, count: u64) {
 
 /// A cache and those who serve it.
 #[derive(Debug)]
-struct Shared {
+struct SharedCache {
     store: Store,
     traffic: Vec<Traffic>,
     started_s: i64,
@@ -67,7 +67,7 @@ struct Shared {
 /// One thread's server of a cache.
 #[derive(Debug)]
 pub struct Memcached {
-    shared: Arc<Shared>,
+    shared: Arc<SharedCache>,
     thread: usize,
     /// Unix time at the zero of the clock.
     zero_s: i64,
@@ -125,7 +125,7 @@ impl Memcached {
     pub fn servers(limits: Limits, started_s: i64) -> Vec<Memcached> {
         let traffic = (0..limits.threads).map(|_| Traffic::default()).collect();
         let (store, is_listed) = (Store::new(limits), AtomicBool::new(false));
-        let shared = Arc::new(Shared { store, traffic, started_s, is_listed });
+        let shared = Arc::new(SharedCache { store, traffic, started_s, is_listed });
         let server = |thread| Memcached {
             shared: shared.clone(),
             thread,
@@ -225,7 +225,7 @@ impl Memcached {
 /// limit of its own.
 fn send_value(
     shard: &mut Shard,
-    (place, at): (Place, u32),
+    (place, at): (KeyHash, u32),
     end: &'static [u8],
     session: &mut Session,
     output: &mut impl Output,

@@ -56,7 +56,7 @@ pub struct Store {
 
 /// Where a key belongs.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct KeyHash {
     /// The number of the shard.
     pub shard: u32,
     /// The hash by which its table knows the key.
@@ -88,11 +88,11 @@ impl Store {
 
     /// The place of a key, and its shard.
     #[inline]
-    pub fn shard(&self, key: &[u8]) -> (MutexGuard<'_, Shard>, Place) {
+    pub fn shard(&self, key: &[u8]) -> (MutexGuard<'_, Shard>, KeyHash) {
         let hash = self.random.hash_one(key);
         // The shard's number comes of bits that its table does not look at.
         let shard = ((hash >> 32) as usize) % self.shards.len();
-        (lock(&self.shards[shard]), Place { shard: shard as u32, hash: hash as u32 })
+        (lock(&self.shards[shard]), KeyHash { shard: shard as u32, hash: hash as u32 })
     }
 
     /// Makes room in a shard for so many bytes of a value that is on its way.
@@ -404,7 +404,7 @@ impl Shard {
     /// Keeps an item that was found for an answer, until it is unpinned. `None` when such items
     /// take a quarter of the memory already: clients that take their answers slowly would leave
     /// no room for others.
-    pub fn pin(&mut self, place: Place, at: u32) -> Option<Pin> {
+    pub fn pin(&mut self, place: KeyHash, at: u32) -> Option<Pin> {
         let item = self.slots.get(at)?;
         let more = if item.pin == NONE { item.size() } else { 0 };
         if more > 0 && self.pinned > 0 && self.pinned + more > self.pinned_limit {

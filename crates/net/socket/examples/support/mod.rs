@@ -29,7 +29,7 @@ const THEIRS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 pub const LIMIT: Duration = Duration::from_secs(60);
 
 /// A port for an application, and who is at its other end.
-pub struct Place {
+pub struct ExamplePort {
     /// The address of the application's host.
     pub own: IpAddr,
     bits: u8,
@@ -43,18 +43,18 @@ pub struct Place {
     _stepper: Option<Stepper>,
 }
 
-impl Place {
+impl ExamplePort {
     /// Two models of the 82599 with a wire between them, without arguments; else a port such as
     /// `tap:ixora0` and an address on it such as `10.9.9.2/24`.
-    pub fn open() -> Result<Place> {
+    pub fn open() -> Result<ExamplePort> {
         let dma = Dma::new(memory::Options { backing: Backing::Memfd, numa_node: None });
         let options = port::Options { max_frame: 1514, ..port::Options::default() };
         let mut arguments = std::env::args().skip(1);
-        let Some(name) = arguments.next() else { return Place::on_models(dma, options) };
+        let Some(name) = arguments.next() else { return ExamplePort::on_models(dma, options) };
         let address = arguments.next().ok_or("write an address behind the port: 10.9.9.2/24")?;
         let (own, bits) = address.split_once('/').ok_or("write the bits of the prefix: 10.9.9.2/24")?;
         let port = name.parse::<Name>()?.find(&Arc::default())?.open(&dma, &options)?;
-        Ok(Place {
+        Ok(ExamplePort {
             own: own.parse()?,
             bits: bits.parse()?,
             arguments: arguments.collect(),
@@ -66,7 +66,7 @@ impl Place {
         })
     }
 
-    fn on_models(dma: Dma, options: port::Options) -> Result<Place> {
+    fn on_models(dma: Dma, options: port::Options) -> Result<ExamplePort> {
         let model = Model::named("82599")?;
         let plug = |n| -> Result<Plug> { Ok(Plug { spec: "pair".parse()?, mac: testbed::ixgbe::mac(n) }) };
         let plugs = [plug(0)?, plug(1)?];
@@ -85,7 +85,7 @@ impl Place {
         let (ours, theirs) = (open()?, open()?);
         let (network, engine) = socket::network(&[THEIRS], Limits::default())?;
         let peer = Node::start(theirs, &options, &dma, &Setup::at(THEIRS, 24), Box::new(engine))?;
-        Ok(Place {
+        Ok(ExamplePort {
             own: OURS,
             bits: 24,
             arguments: Vec::new(),

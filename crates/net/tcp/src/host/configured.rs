@@ -6,7 +6,7 @@ use port::Counter;
 use wire::ethernet::{self, EtherType};
 use wire::{Flow, MacAddress, dhcp, icmpv6, udp};
 
-use super::{Host, look};
+use super::{Host, check_header};
 use crate::configuration::{Assigned, Configuration, Network, Sources};
 use crate::rate::Rate;
 
@@ -132,7 +132,7 @@ impl Host {
         {
             let ip = packet.get(flow.l3_offset()..flow.l4_offset()).unwrap_or_default();
             let datagram = packet.get(flow.l4_offset()..flow.end).unwrap_or_default();
-            let is_sound = is_ours && packet.next().is_none() && look(ip, &packet).0;
+            let is_sound = is_ours && packet.next().is_none() && check_header(ip, &packet).0;
             match udp::Datagram::new_checked(datagram) {
                 Ok(datagram) if is_sound && datagram.verify_checksum(flow.addresses) => {
                     configured.shared.receive(datagram.payload(), now_ns);

@@ -15,7 +15,7 @@ use crate::ahead::Arrival;
 use crate::connection::Io;
 use crate::elsewhere::Elsewhere;
 use crate::event::Kept;
-use crate::groups::Shared;
+use crate::groups::HostShared;
 use crate::mailbox::{Mail, Mailbox, SEGMENTS};
 use crate::moved::Moved;
 
@@ -25,7 +25,7 @@ const EACH_TURN: u32 = 256;
 /// A core of [`Groups`](crate::Groups), for the host on it.
 pub struct Core {
     index: u16,
-    shared: Arc<Shared>,
+    shared: Arc<HostShared>,
     /// What the stack is to know of it.
     elsewhere: Option<Box<Elsewhere>>,
     /// The place of the connection that is looked at next, while groups are given away.
@@ -55,7 +55,7 @@ impl fmt::Debug for Core {
 }
 
 impl Core {
-    pub(crate) fn new(index: u16, shared: Arc<Shared>, table: FlowTable, ring: usize) -> Core {
+    pub(crate) fn new(index: u16, shared: Arc<HostShared>, table: FlowTable, ring: usize) -> Core {
         Core {
             index,
             shared,

@@ -21,9 +21,9 @@ pub struct Frames {
 
 /// A ring that a host receives from, or sends by.
 #[derive(Clone, Default)]
-pub struct Ring(Arc<Mutex<Frames>>);
+pub struct FrameRing(Arc<Mutex<Frames>>);
 
-impl Ring {
+impl FrameRing {
     pub fn held(&self) -> MutexGuard<'_, Frames> {
         self.0.lock().unwrap()
     }
@@ -40,7 +40,7 @@ impl Ring {
     }
 }
 
-impl RxQueue for Ring {
+impl RxQueue for FrameRing {
     fn recv(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
         let mut held = self.held();
         if let Some(frame) = held.flood.clone() {
@@ -66,7 +66,7 @@ impl RxQueue for Ring {
     }
 }
 
-impl TxQueue for Ring {
+impl TxQueue for FrameRing {
     fn send(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
         let count = batch.len();
         while let Some(packet) = batch.pop_front() {

@@ -14,7 +14,7 @@ use super::read::{Problem, Read, Table, flag, number, parsed, text, word};
 use super::tunnel::{self, Options};
 use super::underlay::device;
 use super::{Reading, usual};
-use crate::desired::{End, EndKey, Way};
+use crate::desired::{End, EndKey, EntryTarget};
 
 const KEYS: &[&str] = &[
     "number",
@@ -122,9 +122,9 @@ impl Reading<'_> {
         let mut network = usual(layer);
         match table.get("key", |value| key_kind(value, layer))? {
             None => {}
-            Some(Kind::Exact(extractor)) => network.extractor = extractor,
-            Some(Kind::LongestPrefix) if layer == Layer::Ip => network = Network::routed(),
-            Some(Kind::LongestPrefix) => {
+            Some(MatchKind::Exact(extractor)) => network.extractor = extractor,
+            Some(MatchKind::LongestPrefix) if layer == Layer::Ip => network = Network::routed(),
+            Some(MatchKind::LongestPrefix) => {
                 let cause = "prefixes are of IP packets' destinations";
                 return Err(Problem::new(table.span_of("key"), cause, "write layer = \"ip\""));
             }
@@ -184,8 +184,8 @@ impl Reading<'_> {
     fn entry(&mut self, value: &Value<'_>, basis: &Basis) -> Read<()> {
         let table = Table::new(value, "an entry", &[ENTRY_KEYS, tunnel::KEYS])?;
         let way = match self.several(&table, basis)? {
-            Some(several) => Way::Several(several),
-            None => Way::Tunnel(self.tunnel(&table, basis)?),
+            Some(several) => EntryTarget::Several(several),
+            None => EntryTarget::Tunnel(self.tunnel(&table, basis)?),
         };
         if basis.network.matching == Match::LongestPrefix {
             let prefix = table.need("key", "\"10.1.0.0/16\"", destination)?;
@@ -210,10 +210,10 @@ impl Reading<'_> {
     }
 
     /// Notes where packets come out that the far ends of an entry send.
-    fn ends(&mut self, way: &Way, basis: &Basis, span: Span) -> Read<()> {
+    fn ends(&mut self, way: &EntryTarget, basis: &Basis, span: Span) -> Read<()> {
         let all: Vec<&Tunnel> = match way {
-            Way::Tunnel(tunnel) => vec![tunnel],
-            Way::Several(several) => several.members.iter().map(|member| &member.tunnel).collect(),
+            EntryTarget::Tunnel(tunnel) => vec![tunnel],
+            EntryTarget::Several(several) => several.members.iter().map(|member| &member.tunnel).collect(),
         };
         all.into_iter().try_for_each(|tunnel| self.end(tunnel, basis.options.identifier, basis, span))
     }
@@ -297,7 +297,7 @@ fn protocol(value: &Value<'_>) -> Read<&'static Protocol> {
 
 /// How entries are found.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum MatchKind {
     /// By bits at a place in packets.
     Exact(Extractor),
     /// By the longest prefix of their destinations.
@@ -305,20 +305,20 @@ enum Kind {
 }
 
 /// What packets are known by.
-fn key_kind(value: &Value<'_>, layer: Layer) -> Read<Kind> {
+fn key_kind(value: &Value<'_>, layer: Layer) -> Read<MatchKind> {
     if value.as_table().is_some() {
         let table = Table::new(value, "a key", &[KEY_KEYS])?;
         let offset = table.need("offset", "0", |value| number(value, 0, 255))?;
         let bits = table.need("bits", "48", |value| number(value, 1, 128))?;
         let too_many = || Problem::new(value.span, "a key has at most 128 bits", "write fewer bits");
-        return Extractor::new(offset, bits).map(Kind::Exact).ok_or_else(too_many);
+        return Extractor::new(offset, bits).map(MatchKind::Exact).ok_or_else(too_many);
     }
     let none = Network::point_to_point(layer).extractor;
     let kinds = [
-        ("mac", Kind::Exact(usual(Layer::Ethernet).extractor)),
-        ("none", Kind::Exact(none)),
-        ("service", Kind::Exact(usual(Layer::Service).extractor)),
-        (LONGEST_PREFIX, Kind::LongestPrefix),
+        ("mac", MatchKind::Exact(usual(Layer::Ethernet).extractor)),
+        ("none", MatchKind::Exact(none)),
+        ("service", MatchKind::Exact(usual(Layer::Service).extractor)),
+        (LONGEST_PREFIX, MatchKind::LongestPrefix),
     ];
     word(value, &kinds)
 }

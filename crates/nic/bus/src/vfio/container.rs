@@ -1,5 +1,5 @@
 //! The IOMMU address space that all VFIO devices of the process share, and the
-//! groups in it. Facts from `linux/vfio.h`.
+//! groups in it. Sources: `linux/vfio.h`.
 //!
 //! Because it is shared, a range that several devices map is mapped once and
 //! counted.

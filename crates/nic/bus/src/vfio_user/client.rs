@@ -26,9 +26,9 @@ use vfio_bindings::bindings::vfio::{
 
 use super::dma::Ranges;
 use super::message::{self, Access, Command, Encoder, Malformed, Region, flags};
-use super::transport::{Fault, Received, WaitLimit, dial, receive, send};
+use super::transport::{Received, TransportFault, WaitLimit, dial, receive, send};
 use crate::peer::{self, Descriptor, Stream};
-use crate::{Addressing, Backend, BarLayout, BarMapping, DmaRange, Error, Kind, Mapping, Result, Trust};
+use crate::{Addressing, Backend, BarKind, BarLayout, BarMapping, DmaRange, Error, Mapping, Result, Trust};
 use crate::{LONGEST_SOCKET_PATH, seal, sigbus};
 
 /// How long a request may take unless said otherwise.
@@ -63,7 +63,7 @@ pub struct Client {
 #[derive(Debug)]
 struct ClientBar {
     size: u64,
-    kind: Kind,
+    kind: BarKind,
     mapped: Vec<BarMapping>,
 }
 
@@ -118,7 +118,7 @@ impl Client {
             fault: OnceLock::new(),
         };
         client.negotiate()?;
-        client.look()?;
+        client.read_device_info()?;
         client.stop = None;
         Ok(client)
     }
@@ -148,7 +148,7 @@ impl Client {
     }
 
     /// Learns what the device is made of.
-    fn look(&mut self) -> Result<()> {
+    fn read_device_info(&mut self) -> Result<()> {
         let reply = self.ask(Command::DeviceInfo, &[], |body| body.u32(16).u32(0).u32(0).u32(0))?;
         let info = message::decode_device_info(&reply.body).map_err(|malformed| self.malformed(malformed))?;
         if info.flags & VFIO_DEVICE_FLAGS_PCI == 0 {
@@ -179,7 +179,7 @@ impl Client {
         }
         let mut register = [0; 4];
         self.read_config(0x10 + 4 * index as u16, &mut register)?;
-        let kind = if register[0] & 1 != 0 { Kind::Io } else { Kind::Memory };
+        let kind = if register[0] & 1 != 0 { BarKind::Io } else { BarKind::Memory };
         let mut mapped = Vec::new();
         if let (Some(file), true) = (file, region.flags & VFIO_REGION_INFO_FLAG_MMAP != 0) {
             mapped = self.map_areas(&region, file)?;
@@ -319,15 +319,15 @@ impl Client {
         self.fail(Error::Malformed { peer: self.peer.clone(), malformed })
     }
 
-    fn failed(&self, command: Command, fault: Fault) -> Error {
+    fn failed(&self, command: Command, fault: TransportFault) -> Error {
         let (peer, command, after) = (self.peer.clone(), command.name(), self.limit);
         self.fail(match fault {
-            Fault::HungUp => Error::HungUp { peer },
-            Fault::TimedOut => Error::TimedOut { peer, command, after },
-            Fault::Stopped => Error::Os { doing: format!("{peer}: {command}"), errno: Errno::INTR },
-            Fault::Malformed(malformed) => Error::Malformed { peer, malformed },
-            Fault::MemoryLost => Error::memory_lost(peer),
-            Fault::Os(errno) => Error::Os { doing: format!("{peer}: {command}"), errno },
+            TransportFault::HungUp => Error::HungUp { peer },
+            TransportFault::TimedOut => Error::TimedOut { peer, command, after },
+            TransportFault::Stopped => Error::Os { doing: format!("{peer}: {command}"), errno: Errno::INTR },
+            TransportFault::Malformed(malformed) => Error::Malformed { peer, malformed },
+            TransportFault::MemoryLost => Error::memory_lost(peer),
+            TransportFault::Os(errno) => Error::Os { doing: format!("{peer}: {command}"), errno },
         })
     }
 

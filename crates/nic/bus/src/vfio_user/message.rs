@@ -1,5 +1,5 @@
 //! The messages of vfio-user 0.1, both directions, over byte slices: a header
-//! of 16 bytes and a body that mostly repeats `linux/vfio.h`. Facts from the
+//! of 16 bytes and a body that mostly repeats `linux/vfio.h`. Sources: the
 //! vfio-user specification and libvfio-user's `vfio-user.h`.
 //!
 //! No I/O. Nothing here trusts a length, a count or an offset: whatever the

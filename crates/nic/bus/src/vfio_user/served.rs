@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use crate::Kind;
+use crate::BarKind;
 
 /// A BAR as a served device describes it.
 #[derive(Debug)]
@@ -14,14 +14,14 @@ pub struct RegionInfo {
     /// Size in bytes.
     pub size: u64,
     /// Memory or I/O ports.
-    pub kind: Kind,
+    pub kind: BarKind,
     /// The file behind the mapped areas, and the areas; none: all is trapped.
-    pub shared: Option<Shared>,
+    pub shared: Option<SharedPages>,
 }
 
 /// The pages of a BAR that the client may map.
 #[derive(Debug)]
-pub struct Shared {
+pub struct SharedPages {
     /// The file (a memfd); BAR offset 0 is `fd_offset` of the file.
     pub fd: OwnedFd,
     /// Where the BAR begins in the file.

@@ -16,11 +16,11 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-pub use super::served::{DmaAccess, RegionInfo, Served, Shared};
+pub use super::served::{DmaAccess, RegionInfo, Served, SharedPages};
 
 use super::message::{Command, Encoder, HEADER, Malformed, decode_header};
 use super::session::Session;
-use super::transport::{Fault, Received, WaitLimit, dial, receive, send};
+use super::transport::{Received, TransportFault, WaitLimit, dial, receive, send};
 use crate::peer::{self, Stream};
 use crate::{Error, LONGEST_SOCKET_PATH, Result};
 
@@ -69,7 +69,7 @@ impl Server {
             }
             match wait.wait_once(&mut [PollFd::new(&self.listener, peer::awaited())]) {
                 Ok(_) => {}
-                Err(Fault::Stopped) => return Ok(()),
+                Err(TransportFault::Stopped) => return Ok(()),
                 Err(fault) => return Err(error(&self.name(), fault)),
             }
         };
@@ -189,7 +189,7 @@ fn refuse(stream: &UnixStream) -> bool {
             let _ = send(stream, &Encoder::error(&message.header, Errno::BUSY), &[], now);
             true
         }
-        Err(fault) => fault != Fault::TimedOut,
+        Err(fault) => fault != TransportFault::TimedOut,
     }
 }
 
@@ -201,22 +201,22 @@ pub fn serve_stream(stream: &UnixStream, device: &mut dyn Served, stop: &AtomicB
     finish("client", outcome, device)
 }
 
-fn finish(name: &str, outcome: Fault, device: &mut dyn Served) -> Result<()> {
+fn finish(name: &str, outcome: TransportFault, device: &mut dyn Served) -> Result<()> {
     device.disconnected();
     match outcome {
-        Fault::HungUp | Fault::Stopped => Ok(()),
+        TransportFault::HungUp | TransportFault::Stopped => Ok(()),
         fault => Err(error(name, fault)),
     }
 }
 
-fn error(name: &str, fault: Fault) -> Error {
+fn error(name: &str, fault: TransportFault) -> Error {
     let peer = name.to_owned();
     match fault {
-        Fault::HungUp | Fault::Stopped => Error::HungUp { peer },
-        Fault::TimedOut => Error::TimedOut { peer, command: "a message", after: TIME_LIMIT },
-        Fault::Malformed(malformed) => Error::Malformed { peer, malformed },
-        Fault::MemoryLost => Error::memory_lost(peer),
-        Fault::Os(errno) => Error::Os { doing: format!("serving {peer}"), errno },
+        TransportFault::HungUp | TransportFault::Stopped => Error::HungUp { peer },
+        TransportFault::TimedOut => Error::TimedOut { peer, command: "a message", after: TIME_LIMIT },
+        TransportFault::Malformed(malformed) => Error::Malformed { peer, malformed },
+        TransportFault::MemoryLost => Error::memory_lost(peer),
+        TransportFault::Os(errno) => Error::Os { doing: format!("serving {peer}"), errno },
     }
 }
 
@@ -226,7 +226,7 @@ fn converse(
     device: &mut dyn Served,
     wait: WaitLimit<'_>,
     mut server: Option<&mut Server>,
-) -> Fault {
+) -> TransportFault {
     let mut session = Session::new(device);
     loop {
         // Whoever connects has something to say; later it may be silent.
@@ -242,7 +242,7 @@ fn converse(
         // Whoever cannot agree on a version has nothing more to say.
         match outcome {
             Ok(()) if session.negotiated() => {}
-            Ok(()) => return Fault::HungUp,
+            Ok(()) => return TransportFault::HungUp,
             Err(fault) => return fault,
         }
     }
@@ -250,10 +250,13 @@ fn converse(
 
 type Reply<'a> = Option<(Vec<u8>, Option<std::os::fd::BorrowedFd<'a>>)>;
 
-fn step<'a>(session: &'a mut Session<'_>, message: Received) -> std::result::Result<Reply<'a>, Fault> {
+fn step<'a>(
+    session: &'a mut Session<'_>,
+    message: Received,
+) -> std::result::Result<Reply<'a>, TransportFault> {
     if message.header.is_reply() {
         // We asked nothing; guessing what it answers would lose step.
-        return Err(Fault::Malformed(super::message::Malformed::Command(message.header.command)));
+        return Err(TransportFault::Malformed(super::message::Malformed::Command(message.header.command)));
     }
     let fds = if message.too_many_fds { Err(Errno::INVAL) } else { Ok(message.fds) };
     Ok(session.answer(&message.header, &message.body, fds))
@@ -265,10 +268,10 @@ fn wait_for_message(
     mut server: Option<&mut Server>,
     session: &Session<'_>,
     idle: WaitLimit<'_>,
-) -> std::result::Result<(), Fault> {
+) -> std::result::Result<(), TransportFault> {
     loop {
         if session.is_memory_lost() {
-            return Err(Fault::MemoryLost);
+            return Err(TransportFault::MemoryLost);
         }
         let mut fds = vec![PollFd::new(stream, PollFlags::IN | PollFlags::PRI)];
         if let Some(server) = server.as_deref() {
@@ -280,7 +283,7 @@ fn wait_for_message(
         }
         // Reading passes such a byte over and then waits for the next, which may never come.
         if fds[0].revents().contains(PollFlags::PRI) {
-            return Err(Fault::Malformed(Malformed::OutOfBand));
+            return Err(TransportFault::Malformed(Malformed::OutOfBand));
         }
         if !fds[0].revents().is_empty() {
             return Ok(()); // first: a client that hung up makes room

@@ -28,7 +28,7 @@ pub(crate) const STOP_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Why no message came or went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum TransportFault {
     /// The peer closed its end.
     HungUp,
     /// The limit passed.
@@ -58,15 +58,15 @@ impl WaitLimit<'_> {
     }
 
     /// How long the next poll may wait.
-    fn slice(&self) -> Result<Timespec, Fault> {
+    fn slice(&self) -> Result<Timespec, TransportFault> {
         if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
-            return Err(Fault::Stopped);
+            return Err(TransportFault::Stopped);
         }
         let mut slice = if self.stop.is_some() { STOP_INTERVAL } else { Duration::from_secs(3600) };
         if let Some(deadline) = self.deadline {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(Fault::TimedOut);
+                return Err(TransportFault::TimedOut);
             }
             slice = slice.min(left);
         }
@@ -74,19 +74,19 @@ impl WaitLimit<'_> {
     }
 
     /// Waits until one of `fds` has an event.
-    pub(crate) fn wait(&self, fds: &mut [PollFd<'_>]) -> Result<(), Fault> {
+    pub(crate) fn wait(&self, fds: &mut [PollFd<'_>]) -> Result<(), TransportFault> {
         while !self.wait_once(fds)? {}
         Ok(())
     }
 
     /// Waits for an event for a while; whether one came. With `stop`, a while is
     /// [`STOP_INTERVAL`].
-    pub(crate) fn wait_once(&self, fds: &mut [PollFd<'_>]) -> Result<bool, Fault> {
+    pub(crate) fn wait_once(&self, fds: &mut [PollFd<'_>]) -> Result<bool, TransportFault> {
         let slice = self.slice()?;
         match poll(fds, Some(&slice)) {
             Ok(0) | Err(Errno::INTR) => Ok(false),
             Ok(_) => Ok(true),
-            Err(errno) => Err(Fault::Os(errno)),
+            Err(errno) => Err(TransportFault::Os(errno)),
         }
     }
 }
@@ -133,7 +133,11 @@ pub(crate) struct Received {
 
 /// Reads one message. `idle` bounds the wait for its first byte; once that is
 /// here the rest has to follow within `limit`, or by the end of `idle`.
-pub(crate) fn receive(stream: &UnixStream, idle: WaitLimit<'_>, limit: Duration) -> Result<Received, Fault> {
+pub(crate) fn receive(
+    stream: &UnixStream,
+    idle: WaitLimit<'_>,
+    limit: Duration,
+) -> Result<Received, TransportFault> {
     idle.slice()?; // also where the peer never lets us wait
     let mut message = Received::default();
     let mut bytes = [0; HEADER];
@@ -141,7 +145,7 @@ pub(crate) fn receive(stream: &UnixStream, idle: WaitLimit<'_>, limit: Duration)
     let deadline = idle.deadline.unwrap_or_else(|| Instant::now() + limit);
     let wait = WaitLimit { deadline: Some(deadline), ..idle };
     read_all(stream, &mut bytes[first..], wait, &mut message)?;
-    message.header = decode_header(&bytes).map_err(Fault::Malformed)?;
+    message.header = decode_header(&bytes).map_err(TransportFault::Malformed)?;
     let mut body = vec![0; message.header.body_len()];
     read_all(stream, &mut body, wait, &mut message)?;
     message.body = body;
@@ -153,7 +157,7 @@ pub(crate) fn read_all(
     mut data: &mut [u8],
     wait: WaitLimit<'_>,
     message: &mut Received,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     while !data.is_empty() {
         let count = read_some(stream, data, wait, message)?;
         data = &mut data[count..];
@@ -167,7 +171,7 @@ fn read_some(
     data: &mut [u8],
     wait: WaitLimit<'_>,
     message: &mut Received,
-) -> Result<usize, Fault> {
+) -> Result<usize, TransportFault> {
     loop {
         let got = match peer::receive_some(stream, data, RecvFlags::empty(), &mut message.fds) {
             Ok(got) => got,
@@ -176,12 +180,12 @@ fn read_some(
                 continue;
             }
             Err(Errno::INTR) => continue,
-            Err(Errno::CONNRESET) => return Err(Fault::HungUp),
-            Err(errno) => return Err(Fault::Os(errno)),
+            Err(Errno::CONNRESET) => return Err(TransportFault::HungUp),
+            Err(errno) => return Err(TransportFault::Os(errno)),
         };
         message.too_many_fds |= message.fds.len() > MAX_FDS;
         message.fds.truncate(MAX_FDS);
-        return if got == 0 { Err(Fault::HungUp) } else { Ok(got) };
+        return if got == 0 { Err(TransportFault::HungUp) } else { Ok(got) };
     }
 }
 
@@ -191,13 +195,13 @@ pub(crate) fn send(
     mut bytes: &[u8],
     fds: &[BorrowedFd<'_>],
     wait: WaitLimit<'_>,
-) -> Result<(), Fault> {
+) -> Result<(), TransportFault> {
     let mut fds = fds;
     while !bytes.is_empty() {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
-            return Err(Fault::Malformed(Malformed::Fds));
+            return Err(TransportFault::Malformed(Malformed::Fds));
         }
         match sendmsg(stream, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)
         {
@@ -207,8 +211,8 @@ pub(crate) fn send(
             }
             Err(Errno::AGAIN) => wait.wait(&mut [PollFd::new(stream, PollFlags::OUT)])?,
             Err(Errno::INTR) => {}
-            Err(Errno::PIPE | Errno::CONNRESET) => return Err(Fault::HungUp),
-            Err(errno) => return Err(Fault::Os(errno)),
+            Err(Errno::PIPE | Errno::CONNRESET) => return Err(TransportFault::HungUp),
+            Err(errno) => return Err(TransportFault::Os(errno)),
         }
     }
     Ok(())

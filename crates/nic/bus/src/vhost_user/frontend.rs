@@ -19,7 +19,7 @@ use rustix::io::Errno;
 
 use super::memory::{MAX_REGIONS, Table};
 use super::message::{F_PROTOCOL_FEATURES, Message, NO_FD, Request, protocol};
-use super::{Listener, Ring};
+use super::{Listener, VhostRing};
 use crate::peer::{self, Stream};
 use crate::vfio_user::transport::dial;
 use crate::{Error, LONGEST_SOCKET_PATH, Result, Trust};
@@ -276,7 +276,7 @@ impl Frontend {
     pub fn start_ring(
         &self,
         index: u8,
-        ring: &Ring,
+        ring: &VhostRing,
         kick: BorrowedFd<'_>,
         vector: Option<u16>,
     ) -> Result<()> {
@@ -364,7 +364,7 @@ pub fn feed(bytes: &[u8]) {
     let _ = frontend.set_status(1);
     let _ = frontend.status();
     let _ = frontend.config(0, &mut [0; 24]);
-    let ring = Ring { size: 1, descriptors: 0, driver: 0, device: 0, base: 0 };
+    let ring = VhostRing { size: 1, descriptors: 0, driver: 0, device: 0, base: 0 };
     let _ = frontend.start_ring(0, &ring, frontend.error.as_fd(), None);
     let _ = frontend.enable_ring(0, true);
     let _ = frontend.stop_ring(0);

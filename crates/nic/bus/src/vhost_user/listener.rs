@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags};
 
 use crate::peer::{self, Stream};
 use crate::vfio_user::server::listen;
-use crate::vfio_user::transport::{Fault, WaitLimit};
+use crate::vfio_user::transport::{TransportFault, WaitLimit};
 use crate::{Error, Result};
 
 /// A socket; its file goes away when this is dropped.
@@ -79,7 +79,7 @@ impl Listener {
             }
             match wait.wait_once(&mut [PollFd::new(&self.socket, self.awaited())]) {
                 Ok(_) => {}
-                Err(Fault::Os(errno)) => {
+                Err(TransportFault::Os(errno)) => {
                     return Err(Error::os(format!("waiting on {}", self.path.display()), errno));
                 }
                 Err(_) => return Ok(None),

@@ -14,10 +14,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use bus::Kind;
+use bus::BarKind;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
-use bus::vfio_user::server::{DmaAccess, RegionInfo, Served, Server, Shared};
+use bus::vfio_user::server::{DmaAccess, RegionInfo, Served, Server, SharedPages};
 
 pub const PAGE: usize = 4096;
 
@@ -84,10 +84,10 @@ impl Served for Toy {
     fn regions(&self) -> Vec<RegionInfo> {
         let fd = self.shared.try_clone().unwrap();
         let page = PAGE as u64;
-        let shared = Some(Shared { fd, fd_offset: 0, areas: vec![(page, page)] });
+        let shared = Some(SharedPages { fd, fd_offset: 0, areas: vec![(page, page)] });
         vec![
-            RegionInfo { bar: 0, size: 2 * page, kind: Kind::Memory, shared },
-            RegionInfo { bar: 2, size: 16, kind: Kind::Io, shared: None },
+            RegionInfo { bar: 0, size: 2 * page, kind: BarKind::Memory, shared },
+            RegionInfo { bar: 2, size: 16, kind: BarKind::Io, shared: None },
         ]
     }
     fn read_bar(&mut self, _bar: usize, offset: u64, data: &mut [u8]) {

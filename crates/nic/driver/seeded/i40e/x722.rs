@@ -16,7 +16,7 @@ pub(super) const BUGS: &[Bug] = &[
         demo: false,
         edits: &[edit(
             "i40e/hash.rs",
-            "if self.kind.hash_by_commands {
+            "if self.generation.hash_by_commands {
             return self.with_hash(opcode::SET_RSS_KEY, owner, &whole);
         }",
             "",
@@ -80,7 +80,7 @@ pub(super) const BUGS: &[Bug] = &[
         demo: false,
         edits: &[edit(
             "i40e/hash.rs",
-            "if self.kind.hash_by_commands {
+            "if self.generation.hash_by_commands {
             return self.with_hash(opcode::SET_RSS_LUT, owner, table);
         }",
             "",
@@ -222,7 +222,7 @@ pub(super) const BUGS: &[Bug] = &[
         demo: false,
         edits: &[edit(
             "i40e/init.rs",
-            "self.kind.receive_by_commands && self.firmware().api >= version::RX_CTL_SINCE",
+            "self.generation.receive_by_commands && self.firmware().api >= version::RX_CTL_SINCE",
             "self.firmware().api >= version::RX_CTL_SINCE",
         )],
     },

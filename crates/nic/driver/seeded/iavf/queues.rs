@@ -275,8 +275,8 @@ pub(super) const BUGS: &[Bug] = &[
         demo: false,
         edits: &[edit(
             "iavf/init.rs",
-            "Classes(kind.hashed())",
-            "Classes(kind.hashed().trailing_zeros().into())",
+            "Classes(generation.hashed())",
+            "Classes(generation.hashed().trailing_zeros().into())",
         )],
     },
     Bug {

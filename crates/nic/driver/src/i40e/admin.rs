@@ -58,11 +58,11 @@ pub(super) const PF: Registers = Registers {
 };
 
 /// A ring of descriptors, two pairs of words each.
-struct Ring(Words<[AtomicU64; 2]>);
+struct AdminRing(Words<[AtomicU64; 2]>);
 
-impl Ring {
-    fn new(region: &Region, at: usize) -> Ring {
-        Ring(Words::new(region, at, 2 * SIZE))
+impl AdminRing {
+    fn new(region: &Region, at: usize) -> AdminRing {
+        AdminRing(Words::new(region, at, 2 * SIZE))
     }
 
     fn put(&self, n: u32, descriptor: &Descriptor) {
@@ -102,8 +102,8 @@ pub(crate) struct AdminQueue {
     device: String,
     /// What is known of the firmware, which errors name.
     pub firmware: Arc<Firmware>,
-    send: Ring,
-    receive: Ring,
+    send: AdminRing,
+    receive: AdminRing,
     buffer: Words<AtomicU32>,
     events: Words<AtomicU32>,
     region: Region,
@@ -126,8 +126,8 @@ impl AdminQueue {
             registers,
             device: device.to_owned(),
             firmware: Arc::default(),
-            send: Ring::new(&region, SEND_AT),
-            receive: Ring::new(&region, RECEIVE_AT),
+            send: AdminRing::new(&region, SEND_AT),
+            receive: AdminRing::new(&region, RECEIVE_AT),
             buffer: Words::new(&region, BUFFER_AT, (BUFFER / 4) as u32),
             events: Words::new(&region, EVENTS_AT, SIZE * WORDS),
             region,

@@ -16,22 +16,22 @@ use super::context::Contexts;
 use super::filter::Filters;
 use super::firmware::Firmware;
 use super::flow::Director;
+use super::generation::Generation;
 use super::host::Inbox;
 use super::info::INFO;
-use super::kind::Kind;
 use super::stats::{Places, Totals};
 use super::{Fault, NAME, layout};
 use crate::intel::{self, ChipInfo, Device, Queues};
 use crate::{Error, Result};
 
 /// After a receive queue tells that it is disabled, until it is, at the latest.
-const RX_SETTLED: Duration = Duration::from_millis(50);
+const RX_DRAINED: Duration = Duration::from_millis(50);
 
 /// The chip, as its port and queues share it. Whoever locks several does so in their order here.
 pub struct Chip {
     device: Device,
     /// The generation that it is of.
-    pub(super) kind: &'static Kind,
+    pub(super) generation: &'static Generation,
     /// What programs filters for flows, from the first one on.
     director: Mutex<Option<Director>>,
     admin: Mutex<Option<AdminQueue>>,
@@ -94,8 +94,14 @@ impl intel::Chip for Chip {
     const INFO: &'static ChipInfo = &INFO;
 
     fn new(device: Device) -> Chip {
-        let kind = Kind::of(device.id);
-        Chip { device, kind, director: Mutex::default(), admin: Mutex::default(), state: Mutex::default() }
+        let generation = Generation::of(device.id);
+        Chip {
+            device,
+            generation,
+            director: Mutex::default(),
+            admin: Mutex::default(),
+            state: Mutex::default(),
+        }
     }
 
     fn set_receiving(&self, on: bool) -> Result<()> {
@@ -212,7 +218,7 @@ impl Queues for Chip {
         let meaning = "the receive queue does not stop: its memory is kept";
         let stopped = self.wait(100, "QRX_ENA", QRX_ENA::at(n), QRX_ENA::QENA_STAT, 0, meaning);
         if stopped.is_ok() {
-            sleep(RX_SETTLED);
+            sleep(RX_DRAINED);
         }
         self.has_released(stopped)
     }
@@ -241,7 +247,7 @@ impl Queues for Chip {
 }
 
 impl Drop for Chip {
-    /// Leaves the device as it was found, quiet and reset, no bus master.
+    /// Leaves the device as it was found, quiesced and reset, no bus master.
     fn drop(&mut self) {
         if self.pci.health().is_err() {
             return;

@@ -336,7 +336,7 @@ impl Chip {
         }
         let set = self.add_director_vsi(queue)?;
         for (class, ports) in FIELDS {
-            let fields = self.kind.addresses(class) | ports;
+            let fields = self.generation.addresses(class) | ports;
             for (half, wanted) in [fields as u32, (fields >> 32) as u32].into_iter().enumerate() {
                 self.set_shared(PRTQF_FD_INSET::at(2 * class as usize + half), wanted)?;
                 self.set_shared(GLQF_FD_MSK::at(2 * class as usize + half), 0)?;

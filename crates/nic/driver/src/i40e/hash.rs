@@ -34,7 +34,7 @@ impl Chip {
         self.set_key(Owner::Function, &rss.key)?;
         let mut classes = 0;
         if options.rx_queues > 1 {
-            classes = self.kind.hashed();
+            classes = self.generation.hashed();
             self.set_insets(if rss.ports { inset::SRC_PORT | inset::DST_PORT } else { 0 })?;
         }
         self.write_receive_register(PFQF_HENA::at(0), classes as u32)?;
@@ -45,7 +45,7 @@ impl Chip {
     pub(super) fn set_key(&self, owner: Owner, key: &[u8]) -> Result<()> {
         let mut whole = [0; hash::KEY];
         whole.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
-        if self.kind.hash_by_commands {
+        if self.generation.hash_by_commands {
             return self.with_hash(opcode::SET_RSS_KEY, owner, &whole);
         }
         for (at, word) in words(&whole) {
@@ -59,7 +59,7 @@ impl Chip {
 
     /// Sets a table, whose entries are queues of the VSI.
     pub(super) fn set_table(&self, owner: Owner, table: &[u8]) -> Result<()> {
-        if self.kind.hash_by_commands {
+        if self.generation.hash_by_commands {
             return self.with_hash(opcode::SET_RSS_LUT, owner, table);
         }
         for (at, word) in words(table) {
@@ -74,7 +74,7 @@ impl Chip {
 
     /// Changes the function's table while packets come. Nothing is changed when the firmware refuses.
     pub(super) fn change_table(&self, change: impl FnOnce(&mut [u8])) -> Result<()> {
-        if self.kind.hash_by_commands {
+        if self.generation.hash_by_commands {
             let command = self.hash_command(opcode::SET_RSS_LUT, Owner::Function);
             return self.with_admin(|admin| {
                 let table = &mut self.state().table;
@@ -141,8 +141,8 @@ impl Chip {
     /// that for which Flow Director takes the class (GLQF_FD_PCTYPES). The latter numbers are among
     /// the former, so that all are set.
     fn set_insets(&self, ports: u64) -> Result<()> {
-        for class in self.kind.with_ports() {
-            let fields = self.kind.addresses(class) | ports;
+        for class in self.generation.with_ports() {
+            let fields = self.generation.addresses(class) | ports;
             for (half, wanted) in [fields as u32, (fields >> 32) as u32].into_iter().enumerate() {
                 self.set_shared(GLQF_HASH_INSET::at(2 * class as usize + half), wanted)?;
             }

@@ -30,7 +30,7 @@ use super::{Fault, I40e, MOST_QUEUES};
 use crate::vf_host::{Hosting, own_address};
 pub use crate::vf_host::{Policy, VfCounters};
 use crate::{Error, Result};
-use bring_up::{SETTLED, Wait};
+use bring_up::{DRAINED, Wait};
 
 /// The first queue of virtual functions: behind the port's own, and the one that programs filters.
 const FIRST_QUEUE: usize = MOST_QUEUES + 1;
@@ -137,7 +137,7 @@ pub struct Host {
     /// What they were told of the link.
     link: Link,
     /// How long the device's queues may take to run empty behind a reset.
-    settle: Duration,
+    drain: Duration,
 }
 
 impl Host {
@@ -160,15 +160,15 @@ impl Host {
     /// [`Error::FewVfs`] and [`Fault::FewQueues`] when the device has not so many; when the firmware
     /// refuses what is to be set up.
     pub fn new(port: &I40e, policies: &[Policy]) -> Result<Host> {
-        Host::with_settle(port, policies, SETTLED)
+        Host::with_drain(port, policies, DRAINED)
     }
 
-    /// The same, of a device whose queues run empty within `settle` when a virtual function is reset: a
+    /// The same, of a device whose queues run empty within `drain` when a virtual function is reset: a
     /// model's are empty at once.
     ///
     /// # Errors
     /// Those of [`Host::new`].
-    pub fn with_settle(port: &I40e, policies: &[Policy], settle: Duration) -> Result<Host> {
+    pub fn with_drain(port: &I40e, policies: &[Policy], drain: Duration) -> Result<Host> {
         let chip = port.chip.clone();
         let (first, vectors) = chip.has_vfs(policies.len())?;
         let mac = port.mac();
@@ -186,7 +186,7 @@ impl Host {
             counters: VfCounters::default(),
         };
         let vfs = policies.iter().enumerate().map(vf).collect();
-        let mut host = Host { chip, _port: None, vfs, bridge, first, vectors, link: Link::DOWN, settle };
+        let mut host = Host { chip, _port: None, vfs, bridge, first, vectors, link: Link::DOWN, drain };
         host.chip.drop_control_frames()?;
         host.link = host.chip.link_by_events();
         host.bring_up_all()?;
@@ -303,7 +303,7 @@ impl Drop for Host {
             self.send(n, op::EVENT, status::SUCCESS, &closing.encode());
             self.begin_reset(n, true);
         }
-        sleep(self.settle);
+        sleep(self.drain);
         (0..self.vfs.len()).for_each(|n| self.take_down(n));
         if let Err(error) = self.chip.close_bridge(self.bridge) {
             tracing::debug!(port = self.chip.name, "{error}");

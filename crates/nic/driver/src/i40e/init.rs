@@ -306,7 +306,7 @@ impl Chip {
 
     /// Whether the firmware has commands for such registers; one that is older has none.
     fn receives_by_commands(&self) -> bool {
-        self.kind.receive_by_commands && self.firmware().api >= version::RX_CTL_SINCE
+        self.generation.receive_by_commands && self.firmware().api >= version::RX_CTL_SINCE
     }
 
     /// Reads a register that packets are hashed and matched by.

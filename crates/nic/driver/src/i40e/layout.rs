@@ -52,7 +52,7 @@ impl RxLayout for RxXl710 {
     const EOP: u64 = rx_high::EOF;
     const ERROR: u64 = rx_high::RXE | rx_high::OVERSIZE;
     const SUSPECT: u64 = rx_high::ERROR_MASK | rx_high::PROGRAM;
-    // Of filters for flows, whose fate their driver learns otherwise.
+    // Of filters for flows, whose outcome their driver learns otherwise.
     const NO_FRAME: u64 = rx_high::PROGRAM;
 
     #[inline(always)]

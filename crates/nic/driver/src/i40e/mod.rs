@@ -5,7 +5,7 @@
 //! of Linux, FreeBSD and DPDK where they agree. The queues, with offloads and scatter, are
 //! [`crate::intel`]'s; here is what differs: the admin queue, contexts of queues in host
 //! memory, filters by commands, counters that do not clear. Virtual functions are served by
-//! [`host`]; what an X722 has in another way is in `kind`. Not here: VMDq, tunnels, RDMA.
+//! [`host`]; what an X722 has in another way is in `generation`. Not here: VMDq, tunnels, RDMA.
 
 pub(crate) mod admin;
 mod context;
@@ -14,12 +14,12 @@ mod fault;
 mod filter;
 mod firmware;
 mod flow;
+pub(crate) mod generation;
 mod hash;
 pub mod host;
 mod info;
 mod init;
 mod interrupt;
-pub(crate) mod kind;
 mod layout;
 mod link;
 mod nvm;

@@ -17,7 +17,7 @@ use super::device::Chip;
 use super::info::RSS_TABLE;
 use super::{Fault, RxQueue, TxQueue};
 use crate::Result;
-use crate::i40e::kind;
+use crate::i40e::generation;
 use crate::intel::Init;
 use crate::intel::interrupt::{Signal, Write};
 use crate::wait::{Late, poll};
@@ -199,8 +199,8 @@ impl Chip {
         self.ask(op::CONFIG_RSS_LUT, &Rss { vsi, bytes: table }.encode())?;
         // Packets that an XL710 has in one class are in several of an X722, whose host says so.
         let more = resources.capabilities & capability::RSS_PCTYPE_V2 != 0;
-        let kind = if more { &kind::X722 } else { &kind::XL710 };
-        self.ask(op::SET_RSS_HENA, &Classes(kind.hashed()).encode()).map(|_| ())
+        let generation = if more { &generation::X722 } else { &generation::XL710 };
+        self.ask(op::SET_RSS_HENA, &Classes(generation.hashed()).encode()).map(|_| ())
     }
 
     /// Whether tags are taken out of received frames, and VLANs chosen.

@@ -3,7 +3,7 @@
 
 use regs::igb as r;
 
-use crate::intel::ring_registers::counters::Place::{One, Pair, Sum};
+use crate::intel::ring_registers::counters::CounterRegisters::{One, Pair, Sum};
 use crate::intel::ring_registers::counters::counters;
 
 counters! {

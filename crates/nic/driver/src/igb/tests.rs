@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bus::{Addressing, Backend, BarLayout, DmaRange, Kind, Pci};
+use bus::{Addressing, Backend, BarKind, BarLayout, DmaRange, Pci};
 use memory::Dma;
 use regs::igb::*;
 
@@ -17,7 +17,7 @@ use crate::Error;
 
 /// A way in which the device is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum StubFault {
     None,
     StaysInReset,
     NoAddress,
@@ -33,12 +33,12 @@ pub(crate) struct Registers {
     values: Mutex<BTreeMap<u32, u32>>,
     /// Vectors that an eventfd was given for.
     wired: Mutex<Vec<u16>>,
-    fault: Fault,
+    fault: StubFault,
 }
 
 impl Registers {
-    pub(crate) fn new(fault: Fault) -> Arc<Registers> {
-        let address = if fault == Fault::NoAddress { 0 } else { 0x3412_0002 };
+    pub(crate) fn new(fault: StubFault) -> Arc<Registers> {
+        let address = if fault == StubFault::NoAddress { 0 } else { 0x3412_0002 };
         let values = Mutex::new(BTreeMap::from([
             (RAL::at(0), address),
             (RAH::at(0), 0x7856 & if address == 0 { 0 } else { u32::MAX }),
@@ -67,7 +67,7 @@ impl Backend for Registers {
     }
 
     fn read_config(&self, offset: u16, data: &mut [u8]) -> bus::Result<()> {
-        let id: u16 = if self.fault == Fault::OtherDevice { 0x1521 } else { 0x10C9 };
+        let id: u16 = if self.fault == StubFault::OtherDevice { 0x1521 } else { 0x10C9 };
         let header = [&0x8086u16.to_le_bytes()[..], &id.to_le_bytes(), &[0; 60]].concat();
         data.copy_from_slice(&header[usize::from(offset)..][..data.len()]);
         Ok(())
@@ -78,7 +78,7 @@ impl Backend for Registers {
     }
 
     fn bar_layout(&self, _index: usize) -> bus::Result<BarLayout> {
-        Ok(BarLayout { size: BAR0_LEN.into(), kind: Kind::Memory, mapped: Vec::new() })
+        Ok(BarLayout { size: BAR0_LEN.into(), kind: BarKind::Memory, mapped: Vec::new() })
     }
 
     fn read_bar(&self, _index: usize, offset: u32, data: &mut [u8]) -> bus::Result<()> {
@@ -92,14 +92,14 @@ impl Backend for Registers {
     fn write_bar(&self, _index: usize, offset: u32, data: &[u8]) -> bus::Result<()> {
         let value = data.try_into().map_or(0, u32::from_le_bytes);
         let value = match offset {
-            CTRL::AT if self.fault != Fault::StaysInReset => value & !CTRL::RST,
-            MDIC::AT if self.fault != Fault::DeadPhy => value | MDIC::R,
-            SW_FW_SYNC::AT if self.fault == Fault::FirmwareKeepsPhy => return Ok(()),
-            _ if self.fault == Fault::QueueDoesNotStart(offset) => value & !RXDCTL::ENABLE,
+            CTRL::AT if self.fault != StubFault::StaysInReset => value & !CTRL::RST,
+            MDIC::AT if self.fault != StubFault::DeadPhy => value | MDIC::R,
+            SW_FW_SYNC::AT if self.fault == StubFault::FirmwareKeepsPhy => return Ok(()),
+            _ if self.fault == StubFault::QueueDoesNotStart(offset) => value & !RXDCTL::ENABLE,
             _ => value,
         };
         self.put(offset, value);
-        if self.fault == Fault::FirmwareKeepsPhy {
+        if self.fault == StubFault::FirmwareKeepsPhy {
             self.put(SW_FW_SYNC::AT, SW_FW_SYNC::SW_PHY0 << SW_FW_SYNC::FW_SHIFT);
         }
         Ok(())
@@ -138,7 +138,7 @@ fn quick() -> Options {
 }
 
 /// The error of opening a device with a fault.
-fn refused(fault: Fault, options: Options) -> Error {
+fn refused(fault: StubFault, options: Options) -> Error {
     let dma = Dma::new(memory::Options::default());
     let opened = Igb::open(Pci::new(Registers::new(fault)), &dma, options);
     opened.err().expect("it does not open")
@@ -146,7 +146,7 @@ fn refused(fault: Fault, options: Options) -> Error {
 
 #[test]
 fn what_is_programmed() {
-    let registers = Registers::new(Fault::None);
+    let registers = Registers::new(StubFault::None);
     let dma = Dma::new(memory::Options::default());
     let options = Options { rx_queues: 3, max_frame: 9_000, vlan_strip: true, ..quick() };
     let opened = Igb::open(Pci::new(registers.clone()), &dma, options);
@@ -187,7 +187,7 @@ fn what_is_programmed() {
 
 #[test]
 fn every_queue_has_a_vector_of_its_own_or_is_refused() {
-    let registers = Registers::new(Fault::None);
+    let registers = Registers::new(StubFault::None);
     let dma = Dma::new(memory::Options::default());
     let options = Options { interrupts: true, rx_queues: 10, ..quick() };
     let (_port, mut rx, _tx) =
@@ -200,7 +200,7 @@ fn every_queue_has_a_vector_of_its_own_or_is_refused() {
     assert_eq!(registers.get(EIMS::AT), 1 << 9);
     rx[9].disarm();
     assert_eq!(registers.get(EIMC::AT), 1 << 9);
-    let more = refused(Fault::None, Options { rx_queues: 11, ..options });
+    let more = refused(StubFault::None, Options { rx_queues: 11, ..options });
     assert!(matches!(more, Error::Option(OptionError { value: 11, .. })), "{more}");
 }
 
@@ -208,11 +208,11 @@ fn every_queue_has_a_vector_of_its_own_or_is_refused() {
 fn a_wait_that_ends_in_vain_names_its_register() {
     let second = RXDCTL::at(1);
     for (fault, name, at) in [
-        (Fault::StaysInReset, "CTRL", CTRL::AT),
-        (Fault::DeadPhy, "MDIC", MDIC::AT),
-        (Fault::FirmwareKeepsPhy, "SW_FW_SYNC", SW_FW_SYNC::AT),
-        (Fault::QueueDoesNotStart(second), "RXDCTL", second),
-        (Fault::QueueDoesNotStart(TXDCTL::at(0)), "TXDCTL", TXDCTL::at(0)),
+        (StubFault::StaysInReset, "CTRL", CTRL::AT),
+        (StubFault::DeadPhy, "MDIC", MDIC::AT),
+        (StubFault::FirmwareKeepsPhy, "SW_FW_SYNC", SW_FW_SYNC::AT),
+        (StubFault::QueueDoesNotStart(second), "RXDCTL", second),
+        (StubFault::QueueDoesNotStart(TXDCTL::at(0)), "TXDCTL", TXDCTL::at(0)),
     ] {
         match refused(fault, Options { rx_queues: 2, ..quick() }) {
             Error::Timeout { register, offset, .. } => assert_eq!((register, offset), (name, at)),
@@ -223,14 +223,14 @@ fn a_wait_that_ends_in_vain_names_its_register() {
 
 #[test]
 fn what_it_cannot_drive_is_refused() {
-    assert!(matches!(refused(Fault::OtherDevice, quick()), Error::UnknownDevice { id: 0x1521, .. }));
-    assert!(matches!(refused(Fault::NoAddress, quick()), Error::NoMacAddress { .. }));
+    assert!(matches!(refused(StubFault::OtherDevice, quick()), Error::UnknownDevice { id: 0x1521, .. }));
+    assert!(matches!(refused(StubFault::NoAddress, quick()), Error::NoMacAddress { .. }));
     for options in [
         Options { rx_queues: 17, ..quick() },
         Options { tx_queues: 17, ..quick() },
         Options { max_frame: 9_717, ..quick() },
         Options { rx_ring: 100, ..quick() },
     ] {
-        assert!(matches!(refused(Fault::None, options), Error::Option(_)));
+        assert!(matches!(refused(StubFault::None, options), Error::Option(_)));
     }
 }

@@ -20,7 +20,7 @@ use super::layout::RxLayout;
 use super::{RxQueue, TxQueue};
 use crate::Result;
 use crate::i40e::{RxXl710, RxXl710Long, TxXl710};
-use crate::igb::tests::{Fault, Registers};
+use crate::igb::tests::{Registers, StubFault};
 
 /// The lengths in the data descriptor of a tunnel's packet, which the XL710's layout does not
 /// send yet: those of the packet inside, but MACLEN is the outer Ethernet header's.
@@ -171,7 +171,7 @@ impl<R: RxLayout> Chip for Other<R> {
 }
 
 fn chip<R: RxLayout>(dma: &Dma) -> Arc<Other<R>> {
-    let pci = Pci::new(Registers::new(Fault::None));
+    let pci = Pci::new(Registers::new(StubFault::None));
     let device = Device::attach(pci, dma, &INFO).expect("registers that keep what is written");
     Arc::new(Other::new(device))
 }
@@ -216,7 +216,7 @@ fn frames_come_from_descriptors_of_two_and_of_four_words() {
 
 #[test]
 fn queues_have_the_vectors_that_the_chip_has_for_them() {
-    let registers = Registers::new(Fault::None);
+    let registers = Registers::new(StubFault::None);
     let dma = Dma::new(memory::Options::default());
     let device = Device::attach(Pci::new(registers.clone()), &dma, &INFO).expect("registers");
     let write = |value| Write { register: device.bar.register(0x1C00), value };

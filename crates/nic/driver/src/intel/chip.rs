@@ -193,7 +193,7 @@ pub struct Device {
     losses: Mutex<Vec<(Reason, Arc<Losses>)>>,
     /// What queues had that did not stop: the device may reach it until it is reset.
     retired: Mutex<Vec<Box<dyn Any + Send>>>,
-    is_quiet: AtomicBool,
+    is_quiesced: AtomicBool,
 }
 
 impl Device {
@@ -217,8 +217,8 @@ impl Device {
         }
         let attachment = dma.attach(&pci)?;
         let (dma, losses, retired) = (dma.clone(), Mutex::default(), Mutex::default());
-        let is_quiet = AtomicBool::new(false);
-        Ok(Device { name, id: ids.device, bar, pci, dma, info, attachment, losses, retired, is_quiet })
+        let is_quiesced = AtomicBool::new(false);
+        Ok(Device { name, id: ids.device, bar, pci, dma, info, attachment, losses, retired, is_quiesced })
     }
 
     /// Keeps memory of a queue that did not stop: for good, unless the device is reset in the end.
@@ -228,7 +228,7 @@ impl Device {
 
     /// The device was reset after its last queue: it reaches no memory any more.
     pub fn was_reset(&self) {
-        self.is_quiet.store(true, Relaxed);
+        self.is_quiesced.store(true, Relaxed);
     }
 
     /// A counter of what a queue drops.
@@ -338,7 +338,7 @@ impl Drop for Device {
     fn drop(&mut self) {
         let retired = mem::take(self.retired.get_mut().unwrap_or_else(PoisonError::into_inner));
         // A device that is gone does no DMA.
-        if !retired.is_empty() && !*self.is_quiet.get_mut() && self.pci.health().is_ok() {
+        if !retired.is_empty() && !*self.is_quiesced.get_mut() && self.pci.health().is_ok() {
             tracing::error!(port = self.name, "memory of queues that did not stop is kept for good");
             mem::forget(retired);
         }

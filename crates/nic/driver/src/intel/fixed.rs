@@ -25,7 +25,7 @@ use regs::ixgbe::descriptor::{rx_legacy, tx_legacy};
 use super::chip::ChipInfo;
 use super::port::Init;
 use super::scatter::scatters;
-use crate::{Result, prefetch::prefetch_write, ring::Ring};
+use crate::{Result, prefetch::prefetch_write, ring::DescriptorRing};
 pub use queue::{FixedRx, FixedTx};
 
 /// The bytes of a buffer: a frame is in the first of them, and behind it what earlier frames left.
@@ -36,11 +36,11 @@ type Slot = [AtomicU64; 2];
 
 /// The bits that tell a whole good frame of 1 to [`DATA_ROOM`] bytes from all else that a device
 /// may write back (7.1.5), once one was subtracted from the length; and what they are then.
-const FATE: u64 =
+const WRITE_BACK_MASK: u64 =
     rx_legacy::DD | rx_legacy::EOP | rx_legacy::RXE | rx_legacy::LENGTH_MASK & !(DATA_ROOM as u64 - 1);
 const WHOLE: u64 = rx_legacy::DD | rx_legacy::EOP;
 const _: () = assert!(DATA_ROOM.is_power_of_two());
-/// No descriptor has [`FATE`] like this: while the rest of a long frame comes.
+/// No descriptor has [`WRITE_BACK_MASK`] like this: while the rest of a long frame comes.
 const REST: u64 = u64::MAX;
 
 /// A descriptor that sends its bytes (7.2.3.2.2). One of no bytes sends nothing.
@@ -85,13 +85,13 @@ pub(super) fn checked(options: Options, info: &ChipInfo) -> Result<Options> {
 /// is dropped; what is under way is sent before.
 pub struct FixedRing<const N: usize> {
     /// The first is the receive ring, too.
-    rings: [Ring<Slot>; N],
+    rings: [DescriptorRing<Slot>; N],
     buffers: Box<[Buffer]>,
     /// The slot to be received from next, and sent from: free-running.
     next: u32,
     /// One past the last slot that the device may receive into, free-running.
     given: u32,
-    /// What a slot with a whole frame has of [`FATE`].
+    /// What a slot with a whole frame has of [`WRITE_BACK_MASK`].
     whole: u64,
     /// So often a report is asked for, in slots: a power of two.
     period: u32,
@@ -205,7 +205,7 @@ impl<const N: usize> FixedRing<N> {
         for (slot, buffer) in slots.iter().zip(buffers) {
             let word = slot[1].load(Relaxed);
             // From no bytes at all it borrows, and the length's upper bits are ones.
-            let commands = if word.wrapping_sub(1) & FATE == whole {
+            let commands = if word.wrapping_sub(1) & WRITE_BACK_MASK == whole {
                 order::after_ready(); // all that the device wrote before the done bit
                 let len = (word & rx_legacy::LENGTH_MASK) as usize;
                 // SAFETY: otherwise the bits would not be those of a whole frame.

@@ -11,7 +11,7 @@ use port::{Options, Reason, RxStats};
 
 use super::layout::RxLayout;
 use super::{chip::Chip, chip::Queues, interrupt::Signal, scatter::Scatter};
-use crate::{Result, ring::Ring};
+use crate::{Result, ring::DescriptorRing};
 
 /// Buffers are given to the device this many at a time: one doorbell, and the
 /// refill loop is long enough to pay.
@@ -22,7 +22,7 @@ type Special = (Packet, [u64; 2]);
 
 /// A receive queue. Stops receiving when dropped.
 pub struct RxQueue<L: RxLayout> {
-    pub(crate) ring: Ring<L::Descriptor>,
+    pub(crate) ring: DescriptorRing<L::Descriptor>,
     /// The descriptor the device fills next, free-running.
     next: u32,
     /// One past the last descriptor the device may fill, free-running.
@@ -42,7 +42,7 @@ impl<L: RxLayout> RxQueue<L> {
     /// Prepares queue `index` of a device; its chip starts it. The ring is filled by
     /// the first `recv`, from the caller's pool.
     pub(crate) fn new(device: &Arc<impl Chip>, index: usize, options: &Options) -> Result<RxQueue<L>> {
-        let ring = Ring::new(&device.dma, options.rx_ring)?;
+        let ring = DescriptorRing::new(&device.dma, options.rx_ring)?;
         Ok(RxQueue {
             next: 0,
             filled: 0,
@@ -129,7 +129,7 @@ impl<L: RxLayout> RxQueue<L> {
 impl<L: RxLayout> Drop for RxQueue<L> {
     fn drop(&mut self) {
         tracing::debug!("receive queue {}: taken back from the device", self.index);
-        // The device must be quiet before its buffers go back to their pool.
+        // The device must be quiesced before its buffers go back to their pool.
         if !self.owner.disable_rx(self.index) {
             self.owner.device().retire(self.ring.take_memory());
         }

@@ -14,14 +14,14 @@ use memory::{Batch, Packet, Pool};
 use port::{Options, TxStats};
 
 use super::{chip::Chip, chip::Queues, layout::TxLayout, offload::Special, writeback::Head};
-use crate::{Result, ring::Ring};
+use crate::{Result, ring::DescriptorRing};
 
 /// A report is asked for at the end of each call, and this often within one.
 const REPORT_EVERY: u32 = 32;
 
 /// A transmit queue. Stops transmitting when dropped.
 pub struct TxQueue<L: TxLayout> {
-    pub(crate) ring: Ring<[AtomicU64; 2]>,
+    pub(crate) ring: DescriptorRing<[AtomicU64; 2]>,
     /// The first descriptor that is not free, free-running.
     clean: u32,
     /// The next descriptor to fill, free-running.
@@ -41,7 +41,7 @@ pub struct TxQueue<L: TxLayout> {
 impl<L: TxLayout> TxQueue<L> {
     /// Prepares queue `index` of a device; its chip starts it.
     pub(crate) fn new(device: &Arc<impl Chip>, index: usize, options: &Options) -> Result<TxQueue<L>> {
-        let ring = Ring::new(&device.dma, options.tx_ring)?;
+        let ring = DescriptorRing::new(&device.dma, options.tx_ring)?;
         Ok(TxQueue {
             clean: 0,
             next: 0,
@@ -131,7 +131,7 @@ impl<L: TxLayout> TxQueue<L> {
 impl<L: TxLayout> Drop for TxQueue<L> {
     fn drop(&mut self) {
         tracing::debug!("transmit queue {}: taken back from the device", self.index);
-        // The device must be quiet before its buffers go back to their pools.
+        // The device must be quiesced before its buffers go back to their pools.
         if !self.owner.disable_tx(self.index) {
             let device = self.owner.device();
             device.retire(self.ring.take_memory());

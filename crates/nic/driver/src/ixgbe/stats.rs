@@ -3,7 +3,7 @@
 
 use regs::ixgbe as r;
 
-use crate::intel::ring_registers::counters::Place::{One, Pair, Queue, Sum};
+use crate::intel::ring_registers::counters::CounterRegisters::{One, Pair, Queue, Sum};
 use crate::intel::ring_registers::counters::counters;
 
 counters! {

@@ -10,7 +10,7 @@ use regs::virtio::control::OK;
 
 use super::fault::Fault;
 use super::packed::Packed;
-use super::ring::{Part, Ring};
+use super::ring::{Part, Virtqueue};
 use super::split::Split;
 use super::transport::Doorbell;
 use crate::Result;
@@ -139,13 +139,13 @@ impl Control {
     }
 }
 
-fn put(ring: &mut impl Ring, parts: &[Part]) -> bool {
+fn put(ring: &mut impl Virtqueue, parts: &[Part]) -> bool {
     ring.put_parts(parts);
     ring.publish()
 }
 
 /// Whether the command came back.
-fn taken(ring: &mut impl Ring) -> bool {
+fn taken(ring: &mut impl Virtqueue) -> bool {
     ring.refresh_used();
     ring.pop().is_some()
 }

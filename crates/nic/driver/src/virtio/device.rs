@@ -11,7 +11,7 @@ use regs::virtio::feature::net;
 use regs::virtio::net::config as field;
 
 use super::queue::{RxQueue, TxQueue};
-use super::shared::{Shared, TABLE};
+use super::shared::{TABLE, VirtioShared};
 use super::stats::QueueCounters;
 use super::{NAME, features};
 use crate::Result;
@@ -31,7 +31,7 @@ pub(super) const ADDRESSES: usize = 64;
 /// A virtio network device, with the queues nobody has taken yet. The device is
 /// reset when it and all queues are dropped.
 pub struct Virtio {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<VirtioShared>,
     pub(super) mac: [u8; 6],
     /// Further addresses that are received.
     pub(super) addresses: Vec<[u8; 6]>,

@@ -21,9 +21,9 @@ use super::features::{self, Context, frame_bytes};
 use super::interrupt::Signal;
 use super::packed::Packed;
 use super::queue::{RxKind, RxQueue, TxKind, TxQueue};
-use super::ring::{Ring, Shape};
+use super::ring::{Shape, Virtqueue};
 use super::rx::{Layout, Rx};
-use super::shared::Shared;
+use super::shared::VirtioShared;
 use super::split::Split;
 use super::transport::{Areas, Doorbell, Legacy, Modern, READY, Transport};
 use super::tx::{Abilities, MAX_PARTS, Tx};
@@ -74,7 +74,7 @@ impl Virtio {
     }
 
     /// Resets the device and brings it up again with the same options, after it
-    /// asked for a reset or lied. The old queues' buffers go back to their pools;
+    /// asked for a reset or misbehaved. The old queues' buffers go back to their pools;
     /// what the port counted it goes on counting.
     ///
     /// # Errors
@@ -102,7 +102,8 @@ impl Virtio {
         transport.set_status(status::ACKNOWLEDGE | status::DRIVER)?;
         let Agreed { offered, features, mtu } = agree(&**transport, &options)?;
         let attachment = dma.attach(transport.pci())?;
-        let shared = Arc::new(Shared::new(transport.clone(), dma, attachment, [offered, features], mtu));
+        let shared =
+            Arc::new(VirtioShared::new(transport.clone(), dma, attachment, [offered, features], mtu));
         tracing::debug!(port = shared.name, "features: {}", features::names(features));
         let plan = Plan::new(&**transport, features, &options)?;
         let rx = (0..plan.pairs).map(|n| plan.rx(&shared, n, &options)).collect::<Result<Vec<_>>>()?;
@@ -232,7 +233,7 @@ impl Plan {
     /// How a queue is made whose buffers have up to `parts` parts, if possible,
     /// and `needed` in any case: no buffer may have more than the queue has
     /// entries, in a table or not (2.7.5.3.1, 2.8.19).
-    fn shape(&self, shared: &Shared, queue: u16, size: u16, needed: u16, parts: u16) -> Result<Shape> {
+    fn shape(&self, shared: &VirtioShared, queue: u16, size: u16, needed: u16, parts: u16) -> Result<Shape> {
         if size < needed {
             let device = shared.name.clone();
             return Err(Fault::QueueTooSmall { device, queue, size, needed }.into());
@@ -248,7 +249,7 @@ impl Plan {
     }
 
     /// The entries of a queue: as many as wanted if the device has them.
-    fn size(&self, shared: &Shared, queue: u16, wanted: usize) -> Result<u16> {
+    fn size(&self, shared: &VirtioShared, queue: u16, wanted: usize) -> Result<u16> {
         let transport = &*shared.transport;
         let size = transport.queue_size(queue);
         let fits = if self.has(RING_PACKED) { size > 0 } else { size.is_power_of_two() };
@@ -261,9 +262,9 @@ impl Plan {
     }
 
     /// Makes a ring and hands it to the device.
-    fn start<R: Ring>(
+    fn start<R: Virtqueue>(
         &self,
-        shared: &Shared,
+        shared: &VirtioShared,
         queue: u16,
         shape: Shape,
         vector: Option<u16>,
@@ -284,7 +285,7 @@ impl Plan {
         }
     }
 
-    fn control(&self, shared: &Shared) -> Result<Option<Control>> {
+    fn control(&self, shared: &VirtioShared) -> Result<Option<Control>> {
         if !self.has(net::CTRL_VQ) {
             return Ok(None);
         }
@@ -306,14 +307,19 @@ impl Plan {
         Control::new(&shared.dma, ring, doorbell, queue, joined).map(Some)
     }
 
-    fn rx(&self, shared: &Arc<Shared>, pair: u16, options: &Options) -> Result<RxQueue> {
+    fn rx(&self, shared: &Arc<VirtioShared>, pair: u16, options: &Options) -> Result<RxQueue> {
         Ok(RxQueue(match self.has(RING_PACKED) {
             true => RxKind::Packed(self.rx_over::<Packed>(shared, pair, options)?),
             false => RxKind::Split(self.rx_over::<Split>(shared, pair, options)?),
         }))
     }
 
-    fn rx_over<R: Ring>(&self, shared: &Arc<Shared>, pair: u16, options: &Options) -> Result<Rx<R>> {
+    fn rx_over<R: Virtqueue>(
+        &self,
+        shared: &Arc<VirtioShared>,
+        pair: u16,
+        options: &Options,
+    ) -> Result<Rx<R>> {
         let queue = rx_queue(pair);
         // With MRG_RXBUF legacy devices, too, want one descriptor (5.1.6.3.1).
         let joined = features::any_layout(self.features) || self.has(net::MRG_RXBUF);
@@ -341,14 +347,19 @@ impl Plan {
         Ok(rx)
     }
 
-    fn tx(&self, shared: &Arc<Shared>, pair: u16, options: &Options) -> Result<TxQueue> {
+    fn tx(&self, shared: &Arc<VirtioShared>, pair: u16, options: &Options) -> Result<TxQueue> {
         Ok(TxQueue(match self.has(RING_PACKED) {
             true => TxKind::Packed(self.tx_over::<Packed>(shared, pair, options)?),
             false => TxKind::Split(self.tx_over::<Split>(shared, pair, options)?),
         }))
     }
 
-    fn tx_over<R: Ring>(&self, shared: &Arc<Shared>, pair: u16, options: &Options) -> Result<Tx<R>> {
+    fn tx_over<R: Virtqueue>(
+        &self,
+        shared: &Arc<VirtioShared>,
+        pair: u16,
+        options: &Options,
+    ) -> Result<Tx<R>> {
         let queue = tx_queue(pair);
         // Without tables each slot owns as many descriptors as its packet may
         // need: a header apart, and the frame's buffers.

@@ -19,7 +19,7 @@ use memory::{Dma, Region};
 use regs::virtio::packed::{self, descriptor, event};
 use regs::virtio::split::needs_event;
 
-use super::ring::{Ids, Part, Ring, RingViolation, Shape, Used};
+use super::ring::{Ids, Part, RingViolation, Shape, Used, Virtqueue};
 use super::tables::Tables;
 use crate::Result;
 use crate::words::Words;
@@ -109,7 +109,7 @@ impl Packed {
     }
 }
 
-impl Ring for Packed {
+impl Virtqueue for Packed {
     fn new(dma: &Dma, shape: Shape) -> Result<Packed> {
         let size = shape.size;
         let at_driver = packed::ring_bytes(size).next_multiple_of(LINE);

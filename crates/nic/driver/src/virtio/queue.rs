@@ -7,7 +7,7 @@ use memory::{Batch, Pool};
 use port::{RxStats, TxStats};
 
 use super::packed::Packed;
-use super::ring::Ring as _;
+use super::ring::Virtqueue as _;
 use super::rx::Rx;
 use super::split::Split;
 use super::tx::Tx;

@@ -69,7 +69,7 @@ pub(super) struct Shape {
 }
 
 /// The driver's side of a virtqueue.
-pub(super) trait Ring: Send + Sized {
+pub(super) trait Virtqueue: Send + Sized {
     fn new(dma: &Dma, shape: Shape) -> Result<Self>;
 
     /// Addresses of descriptor, driver and device area.

@@ -9,8 +9,8 @@ use memory::{Batch, DATA_ROOM, HEADROOM, Packet, Pool, Region};
 
 use super::interrupt::Signal;
 use super::merge::{Merge, Outcome};
-use super::ring::{Part, Ring, RingViolation, Used};
-use super::shared::Shared;
+use super::ring::{Part, RingViolation, Used, Virtqueue};
+use super::shared::VirtioShared;
 use super::slots::Slots;
 use super::stats::{self, QueueCounters};
 use super::transport::Doorbell;
@@ -36,7 +36,7 @@ pub(super) struct Layout {
 }
 
 /// A receive queue over one kind of ring.
-pub(super) struct Rx<R: Ring> {
+pub(super) struct Rx<R: Virtqueue> {
     pub(super) ring: R,
     slots: Slots,
     layout: Layout,
@@ -49,12 +49,12 @@ pub(super) struct Rx<R: Ring> {
     /// After a stop: packets that were received before and may be handed out.
     before_stop: Option<u32>,
     counters: Arc<QueueCounters>,
-    shared: Arc<Shared>,
+    shared: Arc<VirtioShared>,
 }
 
-impl<R: Ring> Rx<R> {
+impl<R: Virtqueue> Rx<R> {
     pub(super) fn new(
-        shared: &Arc<Shared>,
+        shared: &Arc<VirtioShared>,
         queue: u16,
         ring: R,
         doorbell: Doorbell,
@@ -288,11 +288,11 @@ impl<R: Ring> Rx<R> {
     }
 }
 
-impl<R: Ring> Drop for Rx<R> {
+impl<R: Virtqueue> Drop for Rx<R> {
     fn drop(&mut self) {
         let shared = self.shared.clone();
-        // The device must be quiet before its buffers go back to their pool.
-        if shared.quiet.load(Relaxed) || shared.transport.stop_queue(self.queue) {
+        // The device must be quiesced before its buffers go back to their pool.
+        if shared.quiesced.load(Relaxed) || shared.transport.stop_queue(self.queue) {
             return;
         }
         shared.retire(Box::new(self.take_memory()));

@@ -27,7 +27,7 @@ pub(super) const TABLE: u16 = 128;
 const HASHES: u32 = hash::IPV4 | hash::TCPV4 | hash::UDPV4 | hash::IPV6 | hash::TCPV6 | hash::UDPV6;
 
 /// What the port and its queues share.
-pub(super) struct Shared {
+pub(super) struct VirtioShared {
     pub(super) name: String,
     pub(super) transport: Arc<dyn Transport>,
     pub(super) dma: Dma,
@@ -42,7 +42,7 @@ pub(super) struct Shared {
     /// Receiving is stopped.
     pub(super) stopped: AtomicBool,
     /// The device was reset for good: it reaches no memory any more.
-    pub(super) quiet: AtomicBool,
+    pub(super) quiesced: AtomicBool,
     pub(super) fault: OnceLock<Fault>,
     /// Rings and packets of queues that were dropped before the device was reset.
     retired: Mutex<Vec<Box<dyn Any + Send>>>,
@@ -51,15 +51,15 @@ pub(super) struct Shared {
     pub(super) config_changes: AtomicU64,
 }
 
-impl Shared {
+impl VirtioShared {
     pub(super) fn new(
         transport: Arc<dyn Transport>,
         dma: &Dma,
         attachment: Attachment,
         [offered, features]: [u64; 2],
         mtu: Option<u16>,
-    ) -> Shared {
-        Shared {
+    ) -> VirtioShared {
+        VirtioShared {
             name: transport.pci().name(),
             generation: AtomicU32::new(transport.generation()),
             transport,
@@ -70,7 +70,7 @@ impl Shared {
             mtu,
             control: Mutex::new(None),
             stopped: AtomicBool::new(false),
-            quiet: AtomicBool::new(false),
+            quiesced: AtomicBool::new(false),
             fault: OnceLock::new(),
             retired: Mutex::default(),
             all_counters: Mutex::default(),
@@ -95,7 +95,7 @@ impl Shared {
 
     /// Keeps memory until the device cannot reach it any more.
     pub(super) fn retire(&self, memory: Box<dyn Any + Send>) {
-        if !self.quiet.load(Relaxed) {
+        if !self.quiesced.load(Relaxed) {
             self.retired.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
         }
     }
@@ -212,14 +212,14 @@ impl Shared {
 
     /// The device reaches no memory any more: frees what was kept for it.
     pub(super) fn release(&self) {
-        self.quiet.store(true, Relaxed);
+        self.quiesced.store(true, Relaxed);
         self.retired.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
-impl Drop for Shared {
+impl Drop for VirtioShared {
     fn drop(&mut self) {
-        if *self.quiet.get_mut() {
+        if *self.quiesced.get_mut() {
             return;
         }
         // A device that is gone does no DMA; any other is left as it was found.

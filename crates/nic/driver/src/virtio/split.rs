@@ -19,7 +19,7 @@ use bus::order;
 use memory::{Dma, Region};
 use regs::virtio::split::{self, available, descriptor, used};
 
-use super::ring::{Ids, Part, Ring, RingViolation, Shape, Used};
+use super::ring::{Ids, Part, RingViolation, Shape, Used, Virtqueue};
 use super::tables::Tables;
 use crate::Result;
 use crate::words::Words;
@@ -87,7 +87,7 @@ impl Split {
     }
 }
 
-impl Ring for Split {
+impl Virtqueue for Split {
     fn new(dma: &Dma, shape: Shape) -> Result<Split> {
         let size = shape.size;
         let shift = Split::shift(&shape);

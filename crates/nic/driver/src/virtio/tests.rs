@@ -13,7 +13,7 @@ use regs::virtio::{packed as p, split as s};
 use super::header::Header;
 use super::merge::{Merge, Outcome};
 use super::packed::Packed;
-use super::ring::{Part, Ring, RingViolation, Shape, Used};
+use super::ring::{Part, RingViolation, Shape, Used, Virtqueue};
 use super::split::Split;
 use crate::words::Words;
 
@@ -115,32 +115,32 @@ impl Device for PackedDevice {
     }
 }
 
-fn pair<R: Ring, D: Device>(in_order: bool) -> (R, D) {
+fn pair<R: Virtqueue, D: Device>(in_order: bool) -> (R, D) {
     let ring = R::new(&dma(), shape(in_order)).unwrap();
     let device = D::over(ring.memory().last().unwrap());
     (ring, device)
 }
 
-fn put<R: Ring>(ring: &mut R, tag: u64) -> u16 {
+fn put<R: Virtqueue>(ring: &mut R, tag: u64) -> u16 {
     let id = ring.ids().next();
     ring.put(Part { address: tag, len: tag as u32 % 1000, write: true });
     id
 }
 
-fn put_some<R: Ring>(ring: &mut R, count: u64) {
+fn put_some<R: Virtqueue>(ring: &mut R, count: u64) {
     for tag in 0..count {
         put(ring, tag);
     }
 }
 
-fn pop<R: Ring>(ring: &mut R) -> Option<Used> {
+fn pop<R: Virtqueue>(ring: &mut R) -> Option<Used> {
     ring.refresh_used();
     ring.pop()
 }
 
 /// Puts and returns buffers as `choices` say, and follows each by its id: none
 /// may be lost, doubled or changed. Returned in order, or any of those out.
-fn follow<R: Ring, D: Device>(in_order: bool, choices: &[(u8, u8)]) {
+fn follow<R: Virtqueue, D: Device>(in_order: bool, choices: &[(u8, u8)]) {
     let (mut ring, mut device) = pair::<R, D>(in_order);
     let (mut with_driver, mut with_device) = (std::collections::BTreeMap::new(), Vec::new());
     let mut tag = 0;
@@ -183,7 +183,7 @@ proptest! {
 
     #[test]
     fn anything_in_the_ring_is_a_buffer_or_a_violation(words in prop::collection::vec(any::<(u16, u32, u16)>(), 1..40)) {
-        fn feed<R: Ring, D: Device>(in_order: bool, words: &[(u16, u32, u16)]) {
+        fn feed<R: Virtqueue, D: Device>(in_order: bool, words: &[(u16, u32, u16)]) {
             let (mut ring, mut device) = pair::<R, D>(in_order);
             let mut out = [false; SIZE as usize];
             for &(id, len, batch) in words {
@@ -219,7 +219,7 @@ fn counters_wrap_around() {
 
 #[test]
 fn one_entry_stands_for_a_batch_in_order() {
-    fn batch<R: Ring, D: Device>() {
+    fn batch<R: Virtqueue, D: Device>() {
         let (mut ring, mut device) = pair::<R, D>(true);
         for lap in 0..40 {
             put_some(&mut ring, 5);
@@ -247,7 +247,7 @@ fn violations_are_named_and_end_the_queue() {
     assert_eq!(pop(&mut ring), None);
     assert_eq!(ring.violation(), Some(RingViolation::Index { index: 4, ahead: 4, outstanding: 3 }));
 
-    fn foreign<R: Ring, D: Device>(in_order: bool) {
+    fn foreign<R: Virtqueue, D: Device>(in_order: bool) {
         let (mut ring, mut device) = pair::<R, D>(in_order);
         put_some(&mut ring, 3);
         ring.publish();
@@ -281,7 +281,7 @@ fn violations_are_named_and_end_the_queue() {
 
 #[test]
 fn only_buffers_of_several_parts_take_a_table() {
-    fn takes_tables<R: Ring>(flags: impl Fn(&Region, u32) -> u64, indirect: u64) {
+    fn takes_tables<R: Virtqueue>(flags: impl Fn(&Region, u32) -> u64, indirect: u64) {
         let mut ring = R::new(&dma(), Shape { parts: 4, indirect: true, ..shape(false) }).unwrap();
         let part = |address| Part { address, len: 10, write: false };
         ring.put_parts(&[part(1)]);

@@ -120,10 +120,10 @@ pub(super) const READY: u8 = status::ACKNOWLEDGE | status::DRIVER | status::DRIV
 /// Tells the device that a queue has buffers for it (2.9: available buffer
 /// notifications).
 #[derive(Debug)]
-pub struct Doorbell(Kind);
+pub struct Doorbell(TransportKind);
 
 #[derive(Debug)]
-enum Kind {
+enum TransportKind {
     /// A 16-bit register takes the queue's number.
     Register { bar: Bar, offset: u32, queue: u16 },
     /// An eventfd that the other process waits for.
@@ -133,22 +133,22 @@ enum Kind {
 impl Doorbell {
     /// A register of 16 bits that takes the queue's number (4.1.5.2).
     pub fn register(bar: Bar, offset: u32, queue: u16) -> Doorbell {
-        Doorbell(Kind::Register { bar, offset, queue })
+        Doorbell(TransportKind::Register { bar, offset, queue })
     }
 
     /// An eventfd, as vhost and vhost-user have it.
     pub fn event(event: OwnedFd) -> Doorbell {
-        Doorbell(Kind::Event(event))
+        Doorbell(TransportKind::Event(event))
     }
 
     /// Notifies the device. The ring was published before.
     #[inline]
     pub fn ring(&self) {
         match &self.0 {
-            Kind::Register { bar, offset, queue } => bar.write16(*offset, *queue),
+            TransportKind::Register { bar, offset, queue } => bar.write16(*offset, *queue),
             // Not a write, which the device's process could let wait. An error is that
             // the device is gone, which `health` tells.
-            Kind::Event(event) => {
+            TransportKind::Event(event) => {
                 let _ = bus::eventfd::signal(event);
             }
         }

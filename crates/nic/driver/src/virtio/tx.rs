@@ -12,8 +12,8 @@ use memory::{Batch, Dma, Packet, Pool, Region};
 use regs::virtio::net::header;
 
 use super::headers::Headers;
-use super::ring::{Part, Ring, RingViolation};
-use super::shared::Shared;
+use super::ring::{Part, RingViolation, Virtqueue};
+use super::shared::VirtioShared;
 use super::slots::Slots;
 use super::stats::{self, QueueCounters};
 use super::transport::Doorbell;
@@ -46,7 +46,7 @@ pub(super) struct Abilities {
 }
 
 /// A transmit queue over one kind of ring.
-pub(super) struct Tx<R: Ring> {
+pub(super) struct Tx<R: Virtqueue> {
     ring: R,
     slots: Slots,
     pub(super) able: Abilities,
@@ -58,12 +58,12 @@ pub(super) struct Tx<R: Ring> {
     pub(super) stats: TxStats,
     queue: u16,
     counters: Arc<QueueCounters>,
-    shared: Arc<Shared>,
+    shared: Arc<VirtioShared>,
 }
 
-impl<R: Ring> Tx<R> {
+impl<R: Virtqueue> Tx<R> {
     pub(super) fn new(
-        shared: &Arc<Shared>,
+        shared: &Arc<VirtioShared>,
         dma: &Dma,
         queue: u16,
         ring: R,
@@ -208,13 +208,13 @@ impl<R: Ring> Tx<R> {
     }
 }
 
-impl<R: Ring> Drop for Tx<R> {
+impl<R: Virtqueue> Drop for Tx<R> {
     fn drop(&mut self) {
         let shared = self.shared.clone();
-        let quiet = shared.quiet.load(Relaxed);
-        self.drain(if quiet { Duration::ZERO } else { DRAIN });
+        let quiesced = shared.quiesced.load(Relaxed);
+        self.drain(if quiesced { Duration::ZERO } else { DRAIN });
         self.count_unsent();
-        if quiet || shared.transport.stop_queue(self.queue) {
+        if quiesced || shared.transport.stop_queue(self.queue) {
             return;
         }
         shared.retire(Box::new(self.take_memory()));

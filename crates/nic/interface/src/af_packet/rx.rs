@@ -25,7 +25,7 @@ const SPACE: usize = 2048;
 /// The oldest a block gets before the kernel hands it over, in ms: the least.
 const RETIRE_MS: u32 = 1;
 /// Frames looked at in one call at most, those that are lost included.
-const LOOKS: usize = 4 * Batch::MAX;
+const MAX_FRAMES: usize = 4 * Batch::MAX;
 
 /// Words of `struct tpacket_block_desc`, as offsets.
 const STATUS: usize = 8;
@@ -205,7 +205,7 @@ impl Rx {
 impl RxQueue for Rx {
     fn recv(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
         let (mut packets, mut bytes) = (0, 0);
-        for _ in 0..LOOKS {
+        for _ in 0..MAX_FRAMES {
             if batch.room() == 0 || self.left == 0 && !self.open() {
                 break;
             }

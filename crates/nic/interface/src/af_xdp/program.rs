@@ -49,15 +49,15 @@ pub(super) struct Attachment {
 
 /// A step that failed.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct StepError {
     step: &'static str,
     source: io::Error,
 }
 
 /// Attaches the program to an interface, for its first `queues` queues: natively
 /// where that can be, and unless `native` says no.
-pub(super) fn attach(interface: u32, queues: usize, native: bool) -> Result<Attachment, Fault> {
-    let fault = |step| move |source| Fault { step, source };
+pub(super) fn attach(interface: u32, queues: usize, native: bool) -> Result<Attachment, StepError> {
+    let fault = |step| move |source| StepError { step, source };
     let map = bpf::socket_map(queues as u32).map_err(fault("making a map of sockets"))?;
     let instructions = instructions(map.as_raw_fd());
     let program = bpf::load(&instructions).map_err(fault("loading the XDP program"))?;
@@ -103,7 +103,7 @@ fn instructions(map: i32) -> [u64; 6] {
     ]
 }
 
-impl Fault {
+impl StepError {
     /// The error, with its cause and its fix where they are known.
     pub(super) fn explain(self, port: &str) -> Error {
         let name = interface_of(port);

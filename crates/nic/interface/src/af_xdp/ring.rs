@@ -20,7 +20,7 @@ pub(super) struct Offsets {
 
 /// Our end of a ring.
 #[derive(Debug)]
-pub(super) struct Ring {
+pub(super) struct XdpRing {
     memory: Mapping,
     offsets: Offsets,
     /// Entries, a power of two, and the bytes of each.
@@ -30,10 +30,10 @@ pub(super) struct Ring {
     next: u32,
 }
 
-impl Ring {
+impl XdpRing {
     /// A fresh ring: both indices at zero.
-    pub(super) fn new(memory: Mapping, offsets: Offsets, size: usize, width: usize) -> Ring {
-        Ring { memory, offsets, size: size as u32, width, next: 0 }
+    pub(super) fn new(memory: Mapping, offsets: Offsets, size: usize, width: usize) -> XdpRing {
+        XdpRing { memory, offsets, size: size as u32, width, next: 0 }
     }
 
     fn theirs(&self) -> u32 {

@@ -16,7 +16,7 @@ use rustix::net::xdp::{
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 use rustix::thread::CapabilitySet;
 
-use super::ring::{Offsets, Ring};
+use super::ring::{Offsets, XdpRing};
 use super::umem::{self, Umem};
 use crate::capabilities::{AF_XDP, granting, lacking};
 use crate::mapping::Mapping;
@@ -49,20 +49,20 @@ impl fmt::Display for Copy {
 /// The receiving half's rings: received packets, and buffers for more.
 #[derive(Debug)]
 pub(super) struct RxRings {
-    pub(super) rx: Ring,
-    pub(super) fill: Ring,
+    pub(super) rx: XdpRing,
+    pub(super) fill: XdpRing,
 }
 
 /// The sending half's rings: packets to send, and those that were sent.
 #[derive(Debug)]
 pub(super) struct TxRings {
-    pub(super) tx: Ring,
-    pub(super) completion: Ring,
+    pub(super) tx: XdpRing,
+    pub(super) completion: XdpRing,
 }
 
 /// A step that failed.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct StepError {
     step: &'static str,
     source: Errno,
 }
@@ -77,8 +77,8 @@ impl XdpSocket {
         memory: &Umem,
         rx_ring: usize,
         tx_ring: usize,
-    ) -> Result<(XdpSocket, RxRings, TxRings), Fault> {
-        let fault = |step| move |source| Fault { step, source };
+    ) -> Result<(XdpSocket, RxRings, TxRings), StepError> {
+        let fault = |step| move |source| StepError { step, source };
         let socket = socket_with(AddressFamily::XDP, SocketType::RAW, SocketFlags::CLOEXEC, None)
             .map_err(fault("opening an AF_XDP socket"))?;
         // The kernel reaches only buffers whose addresses the rings give it, and
@@ -105,7 +105,7 @@ impl XdpSocket {
 
     /// Goes to a queue of an interface, without a copy where that may be and can
     /// be; which it is.
-    pub(super) fn bind(&self, interface: u32, queue: u32, may_be_zero: bool) -> Result<Copy, Fault> {
+    pub(super) fn bind(&self, interface: u32, queue: u32, may_be_zero: bool) -> Result<Copy, StepError> {
         let end = Instant::now() + LEAVING;
         let bind = |flags| {
             let flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP | flags;
@@ -120,7 +120,7 @@ impl XdpSocket {
         // Neither way asked for: the kernel tries both itself; but some drivers
         // refuse what they could have left to it.
         if !may_be_zero || bind(SocketAddrXdpFlags::empty()).is_err() {
-            bind(SocketAddrXdpFlags::XDP_COPY).map_err(|source| Fault { step: BINDING, source })?;
+            bind(SocketAddrXdpFlags::XDP_COPY).map_err(|source| StepError { step: BINDING, source })?;
         }
         let zero = sockopt::xdp_options(&self.0)
             .is_ok_and(|options| options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY));
@@ -156,7 +156,7 @@ fn rings(socket: &OwnedFd, rx_ring: usize, tx_ring: usize) -> rustix::io::Result
         let flags = offsets.flags.ok_or(Errno::NOSYS)? as usize;
         let offsets = Offsets { ours, theirs, flags, entries: offsets.desc as usize };
         let memory = Mapping::map(socket, offsets.entries + size * width, place)?;
-        Ok(Ring::new(memory, offsets, size, width))
+        Ok(XdpRing::new(memory, offsets, size, width))
     };
     let rx = RxRings {
         rx: ring(all.rx, false, rx_ring, DESCRIPTOR, XDP_PGOFF_RX_RING)?,
@@ -169,7 +169,7 @@ fn rings(socket: &OwnedFd, rx_ring: usize, tx_ring: usize) -> rustix::io::Result
     Ok((rx, tx))
 }
 
-impl Fault {
+impl StepError {
     /// Whether the interface does not use the queue.
     pub(super) fn is_no_queue(&self) -> bool {
         self.step == BINDING && self.source == Errno::INVAL

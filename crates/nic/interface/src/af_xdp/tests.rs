@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use memory::{Backing, Batch, Dma, Pool};
 
-use super::ring::{Offsets, Ring};
+use super::ring::{Offsets, XdpRing};
 use super::rx::{Rx, Traits};
 use super::socket::{RxRings, TxRings, XdpSocket};
 use super::tx::Tx;
@@ -27,11 +27,11 @@ fn file() -> OwnedFd {
 }
 
 /// A ring from both sides; they see each other's index as theirs.
-fn ring(width: usize) -> (Ring, Ring) {
+fn ring(width: usize) -> (XdpRing, XdpRing) {
     let file = file();
     let side = |ours, theirs| {
         let offsets = Offsets { ours, theirs, flags: 128, entries: 192 };
-        Ring::new(Mapping::map(&file, 8192, 0).unwrap(), offsets, SIZE, width)
+        XdpRing::new(Mapping::map(&file, 8192, 0).unwrap(), offsets, SIZE, width)
     };
     (side(0, 64), side(64, 0))
 }
@@ -45,8 +45,8 @@ fn memory() -> (Dma, Umem, Pool, Vec<memory::Packet>) {
 struct Receiver {
     rx: Rx,
     /// The kernel's ends.
-    fill: Ring,
-    ring: Ring,
+    fill: XdpRing,
+    ring: XdpRing,
     counters: Arc<RxCounters>,
     pool: Pool,
     _staging: Vec<memory::Packet>,
@@ -206,13 +206,11 @@ fn an_index_that_jumps_is_bounded() {
     let (ours, _) = ring(8);
     let file = file();
     let offsets = Offsets { ours: 0, theirs: 64, flags: 128, entries: 192 };
-    let lying = Ring::new(Mapping::map(&file, 8192, 0).unwrap(), offsets, SIZE, 8);
+    let bad = XdpRing::new(Mapping::map(&file, 8192, 0).unwrap(), offsets, SIZE, 8);
     let kernel = Mapping::map(&file, 8192, 0).unwrap();
     for index in [0, 1, 63, 64, 65, 1 << 31, u32::MAX] {
         kernel.word(64).store(index, Relaxed);
-        assert!(
-            lying.filled() <= SIZE as u32 && lying.waiting() <= SIZE as u32 && lying.room() <= SIZE as u32
-        );
+        assert!(bad.filled() <= SIZE as u32 && bad.waiting() <= SIZE as u32 && bad.room() <= SIZE as u32);
     }
     assert_eq!((ours.filled(), ours.room()), (0, SIZE as u32));
 }

@@ -37,24 +37,24 @@ const TUNATTACHFILTER: Opcode = opcode::write::<libc::sock_fprog>(b'T', 213);
 
 /// What failed, and why.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum AttachError {
     /// The device node could not be opened.
     Device(io::Error),
     /// The interface could not be made or taken.
     Interface(io::Error),
 }
 
-impl<E: Into<io::Error>> From<E> for Fault {
-    fn from(error: E) -> Fault {
-        Fault::Interface(error.into())
+impl<E: Into<io::Error>> From<E> for AttachError {
+    fn from(error: E) -> AttachError {
+        AttachError::Interface(error.into())
     }
 }
 
 /// A queue of the interface `name`, which is made if there is none: `several`
 /// says that it has, or may have, more than one, and `long` that the kernel may give segments
 /// that are to be cut, each frame with a header in front.
-pub(super) fn open(name: &str, several: bool, long: bool) -> Result<OwnedFd, Fault> {
-    let file = device().map_err(|errno| Fault::Device(errno.into()))?;
+pub(super) fn open(name: &str, several: bool, long: bool) -> Result<OwnedFd, AttachError> {
+    let file = device().map_err(|errno| AttachError::Device(errno.into()))?;
     let queues = if several { libc::IFF_MULTI_QUEUE } else { 0 };
     let headers = if long { libc::IFF_VNET_HDR } else { 0 };
     let flags = libc::IFF_TAP | libc::IFF_NO_PI | queues | headers;

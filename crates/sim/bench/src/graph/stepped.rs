@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use driver::ixgbe::Ixgbe;
-use graph::Shared;
+use graph::RouterShared;
 use memory::{Batch, Dma, Pool};
 use port::{Capabilities, Link, Options, Port, PortStats, RxQueue, RxStats, TxQueue, TxStats};
 use testbed::inprocess::{self, Handle};
@@ -46,7 +46,7 @@ pub struct Gauge {
     wanted: u64,
     left: AtomicUsize,
     /// The router that it ends.
-    pub router: OnceLock<Arc<Shared>>,
+    pub router: OnceLock<Arc<RouterShared>>,
     /// The devices, who have to be there when their ports are closed.
     pub devices: OnceLock<Vec<Handle>>,
 }

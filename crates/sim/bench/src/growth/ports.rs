@@ -17,14 +17,14 @@ const LENGTH: usize = 60;
 const STEP: usize = 64;
 
 /// A receive queue, and where its packets go.
-struct Way {
+struct QueuePath {
     rx: Box<dyn RxQueue>,
     tx: Box<dyn TxQueue>,
 }
 
 /// The ports of a thread.
 struct Rig {
-    ways: Vec<Way>,
+    ways: Vec<QueuePath>,
     handles: Vec<Handle>,
     pool: Pool,
     batch: Batch,
@@ -72,7 +72,7 @@ impl Rig {
             }
         }
         tx.rotate_left(if ports > 1 { queues } else { 0 });
-        let ways = rx.into_iter().zip(tx).map(|(rx, tx)| Way { rx, tx }).collect();
+        let ways = rx.into_iter().zip(tx).map(|(rx, tx)| QueuePath { rx, tx }).collect();
         let pool = Pool::new(&dma, 2 * ports * queues * RING + 2 * Batch::MAX)?;
         Ok(Rig { ways, handles, pool, batch: Batch::with_limit(batch), _ports: opened })
     }

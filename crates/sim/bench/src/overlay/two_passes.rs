@@ -254,7 +254,7 @@ fn encapsulate<S: Scheme>(
 ) {
     for (n, (packet, index)) in packets.iter_mut().zip(indices).enumerate() {
         let Some(headers) = fib.hop(*index) else { continue };
-        let inner = look(layer, packet);
+        let inner = inspect(layer, packet);
         put(headers, packet, &inner, n);
     }
 }
@@ -271,7 +271,7 @@ fn in_parts<S: Scheme>(
     let indices = find(fib, &keys(packets));
     let mut known = [Inner::default(); BATCH];
     for (known, packet) in known.iter_mut().zip(packets.iter()) {
-        *known = look(layer, packet);
+        *known = inspect(layer, packet);
     }
     let looked = bus::tsc::now();
     for (n, ((packet, index), inner)) in packets.iter_mut().zip(indices).zip(&known).enumerate() {
@@ -284,7 +284,7 @@ fn in_parts<S: Scheme>(
 
 /// What the outer headers have to know of a packet.
 #[inline(always)]
-fn look(layer: Layer, packet: &[u8]) -> Inner {
+fn inspect(layer: Layer, packet: &[u8]) -> Inner {
     match layer {
         Layer::Ethernet => Inner::of_frame(packet),
         Layer::Ip => Inner::of_packet(packet),

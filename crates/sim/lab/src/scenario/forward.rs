@@ -108,7 +108,7 @@ fn ours(bench: &Bench, name: &str, nic: Nic) -> Result<Outcome> {
     let environment = format!("COUNT={all}\nWAY={way}\nLOG='{}'\n", nic.log);
     vm.files.file("lab/environment", environment.as_bytes());
     let mut running = vm.told().start()?;
-    let Some([calm, more]) = drive(&mut running, &cables) else { return running.wait() };
+    let Some([calm, more]) = send_frames(&mut running, &cables) else { return running.wait() };
     let accounting = Accounting::read(&running.console());
     let mut outcome = running.wait()?;
     whole("there", FRAMES, &calm[0], &mut outcome);
@@ -122,7 +122,7 @@ fn ours(bench: &Bench, name: &str, nic: Nic) -> Result<Outcome> {
 
 /// Frames at a rate without loss, and then too many; nothing when the guest does
 /// not get so far.
-fn drive(running: &mut Running, cables: &[Cable; 2]) -> Option<[[Traffic; 2]; 2]> {
+fn send_frames(running: &mut Running, cables: &[Cable; 2]) -> Option<[[Traffic; 2]; 2]> {
     let go = |running: &mut Running, text| running.says(text).then_some(());
     go(running, "LAB: ready")?;
     let calm = traffic::both(cables, |into, out_of| exchange(into, out_of, FRAMES, WINDOW));

@@ -274,7 +274,7 @@ impl Encap {
             return None;
         };
         let found =
-            network.look(packet).map(|(key, inner)| (self.table.find(tag.network(), key, &inner), inner));
+            network.parse(packet).map(|(key, inner)| (self.table.find(tag.network(), key, &inner), inner));
         let (headers, inner) = match found {
             Some((Some(headers), inner)) => (headers, inner),
             Some((None, _)) if network.drops() => {

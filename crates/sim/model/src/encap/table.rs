@@ -50,7 +50,7 @@ impl Network {
 
     /// A packet's identifier, and what else its headers depend on; `None` of one that ends too
     /// early, or is no IP packet in a network of these.
-    pub(super) fn look(&self, packet: &[u8]) -> Option<(u128, Inner)> {
+    pub(super) fn parse(&self, packet: &[u8]) -> Option<(u128, Inner)> {
         let bytes = packet.get(self.offset.into()..)?.get(..usize::from(self.bits).div_ceil(8))?;
         let all = bytes.iter().fold(0, |key: u128, byte| key << 8 | u128::from(*byte));
         let key = all >> (bytes.len() * 8 - usize::from(self.bits));

@@ -12,7 +12,7 @@ use crate::{Dma, Window};
 
 /// Registers of one of the two queues.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct AdminRegisters {
     base_low: u32,
     base_high: u32,
     len: u32,
@@ -23,7 +23,7 @@ pub(super) struct Place {
 }
 
 /// The send queue.
-pub(super) const SEND: Place = Place {
+pub(super) const SEND: AdminRegisters = AdminRegisters {
     base_low: PF_ATQBAL::AT,
     base_high: PF_ATQBAH::AT,
     len: PF_ATQLEN::AT,
@@ -33,7 +33,7 @@ pub(super) const SEND: Place = Place {
 };
 
 /// The receive queue.
-pub(super) const RECEIVE: Place = Place {
+pub(super) const RECEIVE: AdminRegisters = AdminRegisters {
     base_low: PF_ARQBAL::AT,
     base_high: PF_ARQBAH::AT,
     len: PF_ARQLEN::AT,
@@ -43,7 +43,7 @@ pub(super) const RECEIVE: Place = Place {
 };
 
 /// The send queue of a virtual function's mailbox.
-pub(super) const VF_SEND: Place = Place {
+pub(super) const VF_SEND: AdminRegisters = AdminRegisters {
     base_low: iavf::VF_ATQBAL1::AT,
     base_high: iavf::VF_ATQBAH1::AT,
     len: iavf::VF_ATQLEN1::AT,
@@ -53,7 +53,7 @@ pub(super) const VF_SEND: Place = Place {
 };
 
 /// Its receive queue.
-pub(super) const VF_RECEIVE: Place = Place {
+pub(super) const VF_RECEIVE: AdminRegisters = AdminRegisters {
     base_low: iavf::VF_ARQBAL1::AT,
     base_high: iavf::VF_ARQBAH1::AT,
     len: iavf::VF_ARQLEN1::AT,
@@ -65,7 +65,7 @@ pub(super) const VF_RECEIVE: Place = Place {
 /// A base must be aligned to this.
 const ALIGNMENT: u32 = 64;
 
-impl Place {
+impl AdminRegisters {
     /// How many descriptors the queue has, if it is enabled.
     fn size(self, registers: &impl RegisterFile) -> Option<u32> {
         let len = registers.read(self.len);

@@ -105,6 +105,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         self.act(id, n, offset, value);
     }
 
+    /// Does what a register does when it is written; those that keep the value have it then.
     fn act(&mut self, id: Id, n: usize, offset: u32, value: u32) {
         let interrupts = &mut self.host.counters.interrupts;
         match id {
@@ -148,6 +149,11 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             _ => {}
         }
         self.registers.write(offset, value);
+        self.act_on_written(id, n, offset, value);
+    }
+
+    /// What follows from a value that a register has now.
+    fn act_on_written(&mut self, id: Id, n: usize, offset: u32, value: u32) {
         match id {
             PF_ATQLEN::ID => SEND.check(&self.registers, &mut self.host.counters),
             PF_ARQLEN::ID => RECEIVE.check(&self.registers, &mut self.host.counters),

@@ -107,21 +107,6 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             opcode::SET_RSS_KEY..=opcode::GET_RSS_LUT if self.family == Family::X722 => {
                 return self.hash(command);
             }
-            opcode::GET_VSI | opcode::UPDATE_VSI => return self.vsi(command),
-            opcode::ADD_VSI => return self.add_vsi(command),
-            opcode::ADD_VEB | opcode::GET_VEB_PARAMETERS => return self.veb(command),
-            opcode::QUERY_SWITCHING_COMP_ETS_CONFIG | opcode::QUERY_SWITCHING_COMP_BW_CONFIG => {
-                return self.veb_bandwidth(command);
-            }
-            opcode::DELETE_ELEMENT => return self.delete_element(command),
-            opcode::SEND_MSG_TO_VF => return self.send_to_vf(command),
-            opcode::ADD_MACVLAN | opcode::REMOVE_MACVLAN => return self.filters(command),
-            opcode::SET_VSI_PROMISCUOUS => return self.promiscuous(command),
-            opcode::ADD_CONTROL_PACKET_FILTER => return self.control_packet(command),
-            opcode::CONFIGURE_VSI_BW_LIMIT
-            | opcode::CONFIGURE_VSI_TC_BW
-            | opcode::QUERY_VSI_BW_CONFIG
-            | opcode::QUERY_VSI_ETS_SLA_CONFIG => return self.bandwidth(command),
             opcode::GET_PHY_ABILITIES => return self.answer(command, &self.link.abilities(command)),
             opcode::SET_PHY_CONFIG => self.link.set_phy(command),
             opcode::RESTART_AN => self.link.set_enabled(command.params[0] & link::RESTART_ENABLE != 0),
@@ -132,12 +117,34 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             opcode::SET_LB_MODES if command.param16(0) != 0 => return Err(error::EINVAL),
             opcode::SET_LB_MODES => {}
             opcode::NVM_READ => return self.read_nvm(command),
-            other => {
-                self.host.counters.report(Rule::AdminUnknownCommand, Location::Command(other), 0);
-                return Err(error::ESRCH);
-            }
+            _ => return self.switch_command(command),
         }
         Ok(())
+    }
+
+    /// Commands to the internal switch: its VSIs and bridges, their filters and bandwidth.
+    fn switch_command(&mut self, command: &mut Descriptor) -> Answer {
+        match command.opcode {
+            opcode::GET_VSI | opcode::UPDATE_VSI => self.vsi(command),
+            opcode::ADD_VSI => self.add_vsi(command),
+            opcode::ADD_VEB | opcode::GET_VEB_PARAMETERS => self.veb(command),
+            opcode::QUERY_SWITCHING_COMP_ETS_CONFIG | opcode::QUERY_SWITCHING_COMP_BW_CONFIG => {
+                self.veb_bandwidth(command)
+            }
+            opcode::DELETE_ELEMENT => self.delete_element(command),
+            opcode::SEND_MSG_TO_VF => self.send_to_vf(command),
+            opcode::ADD_MACVLAN | opcode::REMOVE_MACVLAN => self.filters(command),
+            opcode::SET_VSI_PROMISCUOUS => self.promiscuous(command),
+            opcode::ADD_CONTROL_PACKET_FILTER => self.control_packet(command),
+            opcode::CONFIGURE_VSI_BW_LIMIT
+            | opcode::CONFIGURE_VSI_TC_BW
+            | opcode::QUERY_VSI_BW_CONFIG
+            | opcode::QUERY_VSI_ETS_SLA_CONFIG => self.bandwidth(command),
+            other => {
+                self.host.counters.report(Rule::AdminUnknownCommand, Location::Command(other), 0);
+                Err(error::ESRCH)
+            }
+        }
     }
 
     /// An argument makes no sense.

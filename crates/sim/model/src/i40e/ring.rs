@@ -19,7 +19,7 @@ pub(super) enum Awaited {
 
 /// One ring of descriptors, as its context describes it.
 #[derive(Debug)]
-pub(super) struct Ring<W> {
+pub(super) struct ContextRing<W> {
     pub place: Location,
     /// Where its tail is in BAR 0.
     tail_at: u32,
@@ -79,10 +79,10 @@ pub(super) fn check_shape(place: Location, iova: u64, size: u64, counters: &mut 
     fits
 }
 
-impl<W> Ring<W> {
-    pub fn new(place: Location, tail_at: u32) -> Ring<W> {
+impl<W> ContextRing<W> {
+    pub fn new(place: Location, tail_at: u32) -> ContextRing<W> {
         let (enabled, awaited, window) = (false, None, None);
-        Ring {
+        ContextRing {
             place,
             tail_at,
             enabled,
@@ -116,7 +116,7 @@ impl<W> Ring<W> {
 
     /// How the driver has handed it over, while it runs.
     pub fn handed(&self, queue: usize, write_back: Option<u64>) -> Option<HandedRing> {
-        let Ring { iova, size, bytes, head, .. } = *self;
+        let ContextRing { iova, size, bytes, head, .. } = *self;
         self.enabled.then_some(HandedRing { queue, iova, size, bytes, head, write_back })
     }
 

@@ -13,7 +13,7 @@ use super::hmc::{Hmc, Objects};
 use super::host::{Counters, Host};
 use super::lint::{Location, Rule};
 use super::registers::Registers;
-use super::ring::{Ring, Shape};
+use super::ring::{ContextRing, Shape};
 use super::rss::{Rss, packet_type};
 use super::sriov::Sriov;
 use super::statistics::RX;
@@ -51,7 +51,7 @@ pub(super) fn check_sizes(n: u16, buffer: usize, longest: usize, counters: &mut 
 /// A receive queue.
 #[derive(Debug)]
 pub(super) struct RxQueue<W> {
-    pub ring: Ring<W>,
+    pub ring: ContextRing<W>,
     /// Bytes of a buffer.
     buffer: usize,
     /// The longest frame, CRC included.
@@ -72,7 +72,7 @@ pub(super) struct RxQueue<W> {
 impl<W: Window> RxQueue<W> {
     fn new(n: u16, tail: Register) -> RxQueue<W> {
         RxQueue {
-            ring: Ring::new(Location::Rx(n), tail.at(n.into())),
+            ring: ContextRing::new(Location::Rx(n), tail.at(n.into())),
             buffer: 0,
             longest: 0,
             strips_crc: true,

@@ -16,7 +16,7 @@ use super::hmc::{Hmc, Objects};
 use super::host::{Counters, Host};
 use super::lint::{Location, Rule};
 use super::registers::Registers;
-use super::ring::{Awaited, HandedRing, Ring, Shape};
+use super::ring::{Awaited, ContextRing, HandedRing, Shape};
 use super::statistics::TX;
 use crate::{Dma, Pages, Window};
 use packet::{Packet, Taken};
@@ -38,7 +38,7 @@ pub(super) struct Owner<'a> {
 /// A transmit queue.
 #[derive(Debug)]
 pub(super) struct TxQueue<W> {
-    pub ring: Ring<W>,
+    pub ring: ContextRing<W>,
     packet: Packet,
     /// Its driver is taken for malicious.
     stopped: bool,
@@ -57,7 +57,7 @@ pub(super) struct TxQueue<W> {
 impl<W: Window> TxQueue<W> {
     fn new(n: u16, tail: Register) -> TxQueue<W> {
         TxQueue {
-            ring: Ring::new(Location::Tx(n), tail.at(n.into())),
+            ring: ContextRing::new(Location::Tx(n), tail.at(n.into())),
             packet: Packet::default(),
             stopped: false,
             programs: false,
@@ -202,6 +202,13 @@ impl<W: Window> TxQueue<W> {
                 break;
             }
         }
+        self.tell(host, reported, unreported);
+        moved
+    }
+
+    /// Tells the driver of what a step did, by the head and the interrupt: whether a descriptor was
+    /// `reported`, and whether the last packet is `unreported` because no report of it was asked for.
+    fn tell<D: Dma<Window = W>, P>(&mut self, host: &mut Host<D, P>, mut reported: bool, unreported: bool) {
         // A head is written, too, when the queue's interrupt is due and packets were sent for which
         // no report was asked: drivers rely on that.
         if unreported && self.head_at.is_some() && self.cause & QINT_TQCTL::CAUSE_ENA != 0 {
@@ -210,13 +217,12 @@ impl<W: Window> TxQueue<W> {
         }
         // A head is told without a report, too.
         if self.unreported + 1 >= self.ring.size() && self.head_at.is_none() {
-            host.counters.report(Rule::ReportsTooRare, place, self.unreported.into());
+            host.counters.report(Rule::ReportsTooRare, self.ring.place, self.unreported.into());
         }
         if reported && self.cause & QINT_TQCTL::CAUSE_ENA != 0 {
             let index = (self.cause & QINT_TQCTL::ITR_INDX_MASK) >> QINT_TQCTL::ITR_INDX_SHIFT;
             host.counters.interrupts.event((self.cause & QINT_TQCTL::MSIX_INDX_MASK) as usize, index);
         }
-        moved
     }
 
     /// Tells the driver that the descriptor at `at` is done: there, or by the head.

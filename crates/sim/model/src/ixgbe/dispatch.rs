@@ -9,7 +9,7 @@ use regs::ixgbe::*;
 
 use super::link::Effects;
 use super::lint::{Register, Rule};
-use super::queue::Ring;
+use super::queue::RegisterRing;
 use super::registers::{canonical, is_polled};
 use super::sriov::Sriov;
 use super::statistics::Counter;
@@ -21,7 +21,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
     /// Reads four bytes of BAR 0, with all side effects.
     pub fn read(&mut self, offset: u32) -> u32 {
         if offset & 3 != 0 || offset >= BAR0_LEN {
-            self.report_outside(offset, 0);
+            self.report_unknown_offset(offset, 0);
             return u32::MAX;
         }
         let Some((id, n)) = lookup(offset).map(canonical) else {
@@ -40,7 +40,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
     /// Writes four bytes of BAR 0, with all side effects.
     pub fn write(&mut self, offset: u32, value: u32) {
         if offset & 3 != 0 || offset >= BAR0_LEN {
-            return self.report_outside(offset, value);
+            return self.report_unknown_offset(offset, value);
         }
         let Some((id, n)) = lookup(offset).map(canonical) else {
             return self.write_unknown(offset, value);
@@ -56,7 +56,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
 
     /// An access beside all registers.
     #[cold]
-    fn report_outside(&mut self, offset: u32, value: u32) {
+    fn report_unknown_offset(&mut self, offset: u32, value: u32) {
         let rule = if offset & 3 != 0 { Rule::UnalignedAccess } else { Rule::UnknownRegister };
         self.host.counters.report(rule, Register::Unknown(offset), u64::from(value));
     }
@@ -153,7 +153,7 @@ impl<D: Dma, P: Pages> Ixgbe<D, P> {
     }
 
     /// The ring that one of these registers belongs to.
-    fn ring(&mut self, id: Id, n: usize) -> Option<&mut Ring<D::Window>> {
+    fn ring(&mut self, id: Id, n: usize) -> Option<&mut RegisterRing<D::Window>> {
         match id {
             RDH::ID | RDT::ID | RXDCTL::ID => Some(&mut self.rx.queues[n].ring),
             TDH::ID | TDT::ID | TXDCTL::ID => Some(&mut self.tx.queues[n].ring),

@@ -10,7 +10,7 @@ use regs::ixgbe::*;
 
 use super::host::Counters;
 use super::lint::{Register, Rule};
-use super::queue::Ring;
+use super::queue::RegisterRing;
 use super::watch::SETUP_NS;
 use super::{ENABLE, Ixgbe};
 use crate::{Dma, Pages, Window};
@@ -21,7 +21,7 @@ const DCA_RXCTRL_RESET: u32 = DCA_RXCTRL::MUST_CLEAR | 1 << 9 | 1 << 13 | 1 << 1
 
 /// Queue `n` was enabled: its ring should be its own.
 fn check_overlap<'a, W: Window + 'a>(
-    rings: impl Iterator<Item = &'a Ring<W>> + Clone,
+    rings: impl Iterator<Item = &'a RegisterRing<W>> + Clone,
     n: usize,
     counters: &mut Counters,
 ) {

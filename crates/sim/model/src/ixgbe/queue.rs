@@ -76,7 +76,7 @@ impl RingRegisters {
 
 /// One ring of descriptors, as its registers describe it.
 #[derive(Debug)]
-pub(super) struct Ring<W> {
+pub(super) struct RegisterRing<W> {
     pub place: RingRegisters,
     pub enabled: bool,
     window: Option<W>,
@@ -100,9 +100,9 @@ pub(super) struct Ring<W> {
     published: u32,
 }
 
-impl<W: Window> Ring<W> {
-    pub fn new(place: RingRegisters) -> Ring<W> {
-        Ring {
+impl<W: Window> RegisterRing<W> {
+    pub fn new(place: RingRegisters) -> RegisterRing<W> {
+        RegisterRing {
             place,
             enabled: false,
             window: None,
@@ -183,8 +183,8 @@ impl<W: Window> Ring<W> {
     }
 
     /// Whether two enabled rings share memory.
-    pub fn overlaps(&self, other: &Ring<W>) -> bool {
-        let end = |ring: &Ring<W>| ring.iova.saturating_add(ring.bytes.into());
+    pub fn overlaps(&self, other: &RegisterRing<W>) -> bool {
+        let end = |ring: &RegisterRing<W>| ring.iova.saturating_add(ring.bytes.into());
         self.enabled && other.enabled && self.iova < end(other) && other.iova < end(self)
     }
 

@@ -9,7 +9,7 @@ use wire::{ethernet, vlan};
 
 use super::host::{Counters, Host};
 use super::lint::{Register, Rule};
-use super::queue::{FETCH, Ring, RingRegisters};
+use super::queue::{FETCH, RegisterRing, RingRegisters};
 use super::rx::Classified;
 use super::statistics::{RxBurst, RxLoss};
 use super::watch::Watch;
@@ -19,7 +19,7 @@ use crate::{Dma, Pages, Window};
 /// A receive queue.
 #[derive(Debug)]
 pub(super) struct RxQueue<W> {
-    pub ring: Ring<W>,
+    pub ring: RegisterRing<W>,
     /// Buffer addresses of the descriptors fetched.
     addresses: [u64; FETCH],
     /// What to write back into those used up.
@@ -43,7 +43,7 @@ impl<W: Window> RxQueue<W> {
     pub fn new(number: usize) -> RxQueue<W> {
         let place = RingRegisters { tail: RDT::ID, number: number as u16, base: RDBAL::at(number) };
         RxQueue {
-            ring: Ring::new(place),
+            ring: RegisterRing::new(place),
             addresses: [0; FETCH],
             done: [[0; 2]; FETCH],
             written: 0,

@@ -12,7 +12,7 @@ use regs::ixgbe::*;
 use super::host::{Counters, Host};
 use super::lint::Rule;
 use super::packet::{Fields, Packet};
-use super::queue::{FETCH, Ring, RingRegisters};
+use super::queue::{FETCH, RegisterRing, RingRegisters};
 use super::registers::Registers;
 use super::statistics::TxBurst;
 use crate::relay::Limiter;
@@ -166,7 +166,7 @@ impl<D: Dma, P, O: FnMut(&mut Host<D, P>, &[u8])> Sender<'_, D, P, O> {
 /// A transmit queue.
 #[derive(Debug)]
 pub(super) struct TxQueue<W> {
-    pub ring: Ring<W>,
+    pub ring: RegisterRing<W>,
     words: [[u64; 2]; FETCH],
     packet: Packet,
     /// Address for head write-back, if it is on.
@@ -196,7 +196,7 @@ impl<W: Window> TxQueue<W> {
     pub fn new(number: usize) -> TxQueue<W> {
         let place = RingRegisters { tail: TDT::ID, number: number as u16, base: TDBAL::at(number) };
         TxQueue {
-            ring: Ring::new(place),
+            ring: RegisterRing::new(place),
             words: [[0; 2]; FETCH],
             packet: Packet::default(),
             head_at: None,

@@ -3,7 +3,7 @@
 use super::chain::{Breach, Chain};
 use super::host::{Counters, Host};
 use super::lint::{Location, Rule};
-use super::ring::{PACKED_START, Ring, RingAddresses, Rules};
+use super::ring::{PACKED_START, RingAddresses, Rules, VirtqueueRing};
 use crate::{Dma, Window};
 
 /// A virtqueue of the device, whether it is set up or not.
@@ -14,7 +14,7 @@ pub(super) struct Queue<W> {
     place: Option<RingAddresses>,
     /// Where to go on when it is opened.
     base: u32,
-    ring: Option<Ring<W>>,
+    ring: Option<VirtqueueRing<W>>,
     /// A queue that is not enabled takes and gives nothing.
     pub is_enabled: bool,
     /// The driver broke it; a reset mends it.
@@ -78,7 +78,7 @@ impl<W: Window> Queue<W> {
         if let Some(ring) = self.ring.take() {
             self.base = ring.base();
         }
-        self.ring = Ring::open(&host.dma, &place, self.rules, self.base);
+        self.ring = VirtqueueRing::open(&host.dma, &place, self.rules, self.base);
         (self.sleeps, self.is_asleep) = (sleeps, false);
         match &self.ring {
             Some(ring) => ring.want_kick(false),

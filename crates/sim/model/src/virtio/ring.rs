@@ -39,7 +39,7 @@ pub const PACKED_START: u32 = 0x8000_8000;
 
 /// A virtqueue's ring, in one of two layouts.
 #[derive(Debug)]
-pub(super) enum Ring<W> {
+pub(super) enum VirtqueueRing<W> {
     Split(Split<W>),
     Packed(Packed<W>),
 }
@@ -47,24 +47,24 @@ pub(super) enum Ring<W> {
 macro_rules! either {
     ($self:expr, $ring:ident => $call:expr) => {
         match $self {
-            Ring::Split($ring) => $call,
-            Ring::Packed($ring) => $call,
+            VirtqueueRing::Split($ring) => $call,
+            VirtqueueRing::Packed($ring) => $call,
         }
     };
 }
 
-impl<W: Window> Ring<W> {
+impl<W: Window> VirtqueueRing<W> {
     /// `None` when it does not lie in memory that is mapped.
     pub fn open<D: Dma<Window = W>>(
         dma: &D,
         place: &RingAddresses,
         rules: Rules,
         base: u32,
-    ) -> Option<Ring<W>> {
+    ) -> Option<VirtqueueRing<W>> {
         Some(if rules.packed {
-            Ring::Packed(Packed::open(dma, place, rules, base)?)
+            VirtqueueRing::Packed(Packed::open(dma, place, rules, base)?)
         } else {
-            Ring::Split(Split::open(dma, place, rules, base as u16)?)
+            VirtqueueRing::Split(Split::open(dma, place, rules, base as u16)?)
         })
     }
 
@@ -78,8 +78,8 @@ impl<W: Window> Ring<W> {
     #[inline(always)]
     pub fn at_hand(&mut self, wanted: u16) -> Result<u16, Breach> {
         match self {
-            Ring::Split(ring) => Ok(ring.at_hand(wanted)?.min(wanted)),
-            Ring::Packed(ring) => Ok(if ring.has_one() { wanted } else { 0 }),
+            VirtqueueRing::Split(ring) => Ok(ring.at_hand(wanted)?.min(wanted)),
+            VirtqueueRing::Packed(ring) => Ok(if ring.has_one() { wanted } else { 0 }),
         }
     }
 

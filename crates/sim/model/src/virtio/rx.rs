@@ -261,7 +261,7 @@ impl Rx {
         self.gather(target, frame, told)
     }
 
-    /// The long way: buffers in pieces, several for a frame, or useless ones.
+    /// The slow path: buffers in pieces, several for a frame, or useless ones.
     /// The first one is taken already.
     #[cold]
     fn gather<D: Dma>(&mut self, target: &mut Target<'_, D>, frame: &[u8], told: Told) -> Outcome {

@@ -36,7 +36,7 @@ pub(super) trait Layout: Send + 'static {
 
 /// A ring that its driver has handed over.
 #[derive(Debug)]
-pub(super) struct Ring {
+pub(super) struct MinimalRing {
     /// The queue's number.
     pub queue: usize,
     window: Window,
@@ -70,16 +70,16 @@ pub(super) struct Setup {
     pub legacy: bool,
 }
 
-impl Ring {
+impl MinimalRing {
     /// The ring, if it is one: a power of two of descriptors in memory that the device can
     /// reach.
-    fn new(view: &View, setup: Setup) -> Option<Ring> {
+    fn new(view: &View, setup: Setup) -> Option<MinimalRing> {
         let Setup { queue, base, len, bytes, tail_at, head, write_back, legacy } = setup;
         let shift = bytes.is_power_of_two().then_some(bytes.ilog2()).filter(|_| bytes >= DESCRIPTOR)?;
         let count = u32::try_from(len >> shift).ok().filter(|count| count.is_power_of_two())?;
         let window = view.window(base, len)?;
         let (mask, head) = (count - 1, head & (count - 1));
-        Some(Ring { queue, window, mask, shift, tail_at, head, published: head, write_back, legacy })
+        Some(MinimalRing { queue, window, mask, shift, tail_at, head, published: head, write_back, legacy })
     }
 
     /// How many descriptors the driver has handed over.
@@ -105,8 +105,8 @@ impl Ring {
 pub(super) struct Rings<L> {
     view: View,
     pages: BarPages,
-    pub rx: Vec<Ring>,
-    pub tx: Vec<Ring>,
+    pub rx: Vec<MinimalRing>,
+    pub tx: Vec<MinimalRing>,
     frames: Vec<Vec<u8>>,
     /// The frame that is received next.
     next: usize,
@@ -136,14 +136,14 @@ impl<L: Layout> Rings<L> {
     /// Takes a receive ring over, unless its queue has one.
     pub fn add_rx(&mut self, setup: Setup) {
         if !self.rx.iter().any(|ring| ring.queue == setup.queue) {
-            self.rx.extend(Ring::new(&self.view, setup));
+            self.rx.extend(MinimalRing::new(&self.view, setup));
         }
     }
 
     /// Takes a transmit ring over, unless its queue has one.
     pub fn add_tx(&mut self, setup: Setup) {
         if !self.tx.iter().any(|ring| ring.queue == setup.queue) {
-            self.tx.extend(Ring::new(&self.view, setup));
+            self.tx.extend(MinimalRing::new(&self.view, setup));
         }
     }
 

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use bus::vfio_user::client::Client;
-use bus::vhost_user::{Frontend, Ring, SPLIT_START};
+use bus::vhost_user::{Frontend, SPLIT_START, VhostRing};
 use bus::{Backend, Error, Result};
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -62,7 +62,7 @@ pub fn vhost_user(stream: UnixStream, memory: &Guarded, later: &Guarded, timeout
     let event = event()?;
     let ring = |index: u64| {
         let at = SAMPLE_IOVA + 0x1000 * index;
-        Ring { size: 16, descriptors: at, driver: at + 0x400, device: at + 0x800, base: SPLIT_START }
+        VhostRing { size: 16, descriptors: at, driver: at + 0x400, device: at + 0x800, base: SPLIT_START }
     };
     let results = [
         frontend.set_features(FEATURES & frontend.features()),

@@ -33,7 +33,7 @@ const RING_UNIT: u64 = 128;
 
 /// Where shared bytes are mutated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum MutationTarget {
     /// What a device writes to tell that it is done: the second half of descriptors, and
     /// virtio's device area.
     Completion,
@@ -49,10 +49,16 @@ pub enum Place {
     Event,
 }
 
-impl Place {
+impl MutationTarget {
     /// All places, as tests take them one by one.
-    pub const ALL: [Place; 6] =
-        [Place::Completion, Place::Ring, Place::Buffer, Place::Register, Place::Anywhere, Place::Event];
+    pub const ALL: [MutationTarget; 6] = [
+        MutationTarget::Completion,
+        MutationTarget::Ring,
+        MutationTarget::Buffer,
+        MutationTarget::Register,
+        MutationTarget::Anywhere,
+        MutationTarget::Event,
+    ];
 }
 
 /// How a device's rings are found.
@@ -93,7 +99,7 @@ struct Known {
 
 /// Memory and registers as a twin sees them.
 #[derive(Debug)]
-pub struct Shared {
+pub struct TwinMemory {
     rings: Rings,
     memory: Mutex<View>,
     /// The pages of BAR 0 that the server shares, as memory from 0 on.
@@ -175,10 +181,10 @@ fn told_of(register: impl Fn(u32) -> u64, memory: &View) -> Option<Vec<(u64, u64
     Some(rings.filter(|ring| is_there(memory, *ring)).collect())
 }
 
-impl Shared {
+impl TwinMemory {
     /// Nothing is known yet.
-    pub fn new(rings: Rings) -> Shared {
-        Shared { rings, memory: Mutex::default(), pages: Mutex::default(), known: Mutex::default() }
+    pub fn new(rings: Rings) -> TwinMemory {
+        TwinMemory { rings, memory: Mutex::default(), pages: Mutex::default(), known: Mutex::default() }
     }
 
     /// Learns from a message of honest peers.
@@ -338,16 +344,20 @@ impl Shared {
     }
 
     /// Writes one mutation to one of `places`; which, and how, if it found where.
-    pub fn mutation(&self, random: &mut Random, places: &[Place]) -> Option<(Place, Value)> {
+    pub fn mutation(
+        &self,
+        random: &mut Random,
+        places: &[MutationTarget],
+    ) -> Option<(MutationTarget, Value)> {
         let place = places[random.below(places.len() as u64) as usize];
         let values = Value::all(random.below(64) as u8);
         let value = values[random.below(values.len() as u64) as usize];
-        if place == Place::Event {
+        if place == MutationTarget::Event {
             return self.mutation_by_event(random).then_some((place, value));
         }
         let len = [2, 4, 8, 8][random.below(4) as usize];
         let (view, at) = match place {
-            Place::Register => {
+            MutationTarget::Register => {
                 let pages = lock(&self.pages).clone();
                 let (_, bytes) = pages.mapped();
                 (pages, random.below((bytes / 8).max(1)) * 8)
@@ -386,26 +396,26 @@ impl Shared {
     }
 
     /// An address in one of the rings, buffers or all of the memory.
-    fn pick(&self, random: &mut Random, place: Place) -> Option<u64> {
+    fn pick(&self, random: &mut Random, place: MutationTarget) -> Option<u64> {
         let areas = self.areas();
         let one = |random: &mut Random, len: usize| (len > 0).then(|| random.below(len as u64) as usize);
         Some(match place {
-            Place::Buffer => {
+            MutationTarget::Buffer => {
                 let known = lock(&self.known);
                 known.buffers[one(random, known.buffers.len())?] + random.below(BUFFER)
             }
-            Place::Completion => {
+            MutationTarget::Completion => {
                 let ring = areas[one(random, areas.len())?];
                 let (at, len) = if ring[2].0 == 0 || random.below(2) == 0 { ring[0] } else { ring[2] };
                 let inside = random.below(len);
                 // In a table of descriptors the address is the driver's.
                 if (at, len) == ring[0] { at + (inside | 8) } else { at + inside }
             }
-            Place::Ring => {
+            MutationTarget::Ring => {
                 let (at, len) = areas[one(random, areas.len())?][random.below(3) as usize];
                 at + random.below(len.max(1))
             }
-            Place::Anywhere | Place::Register | Place::Event => {
+            MutationTarget::Anywhere | MutationTarget::Register | MutationTarget::Event => {
                 let known = areas[one(random, areas.len())?][0].0;
                 // Chunks begin at multiples of 2 MiB: rings in one, packets in another.
                 (known & !0x1F_FFFF).wrapping_add(random.below(8 << 20))

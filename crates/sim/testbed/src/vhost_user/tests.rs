@@ -1,5 +1,5 @@
 //! The back end against our front end, whose messages are its own, and against
-//! front ends that lie.
+//! front ends that misbehave.
 
 use std::io::{IoSlice, Read, Write};
 use std::os::fd::AsFd;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bus::vhost_user::{Frontend, PACKED_START, Ring};
+use bus::vhost_user::{Frontend, PACKED_START, VhostRing};
 use bus::{Backend, DmaRange, Mapping};
 use model::Chip;
 use model::chip::{RingSetup, Rings};
@@ -166,9 +166,15 @@ fn event() -> std::os::fd::OwnedFd {
     eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap()
 }
 
-fn ring(size: u16) -> Ring {
+fn ring(size: u16) -> VhostRing {
     let descriptors = 0x10_0000;
-    Ring { size, descriptors, driver: descriptors + 0x1000, device: descriptors + 0x2000, base: PACKED_START }
+    VhostRing {
+        size,
+        descriptors,
+        driver: descriptors + 0x1000,
+        device: descriptors + 0x2000,
+        base: PACKED_START,
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::{FrameError, MIN_FRAME, Wire};
 
-use super::capture::{Capture, Recorder, Way};
+use super::capture::{Capture, FrameDirection, Recorder};
 use super::check::{Checker, Ledger};
 use super::datagram::{Datagram, Sent};
 use super::generator::Generator;
@@ -374,7 +374,7 @@ impl Cable {
         }
     }
 
-    fn record(&mut self, way: Way, frame: &[u8]) {
+    fn record(&mut self, way: FrameDirection, frame: &[u8]) {
         if let Some(recorder) = &mut self.recorder {
             recorder.record(way, self.now_ns, frame);
         }
@@ -399,7 +399,7 @@ fn pull_source(source: &mut Source, frame: &mut [u8]) -> Option<usize> {
 impl Wire for Cable {
     fn receive(&mut self, frame: &mut [u8]) -> Option<usize> {
         let len = if self.faults.is_some() { self.pull_faulty(frame)? } else { self.pull(frame)? };
-        self.record(Way::ToHost, &frame[..len]);
+        self.record(FrameDirection::ToHost, &frame[..len]);
         self.to_host.delivered += 1;
         self.to_host.bytes += len as u64;
         Some(len)
@@ -409,7 +409,7 @@ impl Wire for Cable {
     fn transmit(&mut self, frame: &[u8]) {
         self.from_host.offered += 1;
         if self.recorder.is_some() {
-            self.record(Way::FromHost, frame);
+            self.record(FrameDirection::FromHost, frame);
         }
         match &mut self.faults {
             None => self.put(frame),

@@ -100,7 +100,7 @@ impl Capture {
 
 /// Which way a frame went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum FrameDirection {
     ToHost,
     FromHost,
 }
@@ -131,7 +131,7 @@ impl Recorder {
         Ok(Recorder { path, writer, left: limit, epoch_ns: None, error: None, over_limit: 0 })
     }
 
-    pub(super) fn record(&mut self, way: Way, now_ns: u64, frame: &[u8]) {
+    pub(super) fn record(&mut self, way: FrameDirection, now_ns: u64, frame: &[u8]) {
         if self.left == 0 {
             self.over_limit += 1;
             return;
@@ -142,8 +142,8 @@ impl Recorder {
             u64::try_from(today.as_nanos()).unwrap_or(0).saturating_sub(now_ns)
         });
         let direction = match way {
-            Way::ToHost => Direction::Inbound,
-            Way::FromHost => Direction::Outbound,
+            FrameDirection::ToHost => Direction::Inbound,
+            FrameDirection::FromHost => Direction::Outbound,
         };
         let notes = PacketOptions { direction, ..PacketOptions::default() };
         let written = self.writer.write(0, epoch + now_ns, frame, notes);

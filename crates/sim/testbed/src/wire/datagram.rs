@@ -5,7 +5,7 @@
 //!
 //! A socket keeps few datagrams (`net.unix.max_dgram_qlen`). What it refuses waits here, in order,
 //! and the device sends nothing more until all of it is gone, as on a paused link. A peer that
-//! takes nothing for [`PATIENCE_NS`] pauses nobody: frames are lost by name until it takes one.
+//! takes nothing for [`STUCK_AFTER_NS`] pauses nobody: frames are lost by name until it takes one.
 
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -23,7 +23,7 @@ const WAITING_FRAMES: usize = 16 << 10;
 const WAITING_BYTES: u32 = 8 << 20;
 /// How long a peer is waited for that takes nothing: much longer than a busy machine keeps a
 /// process from its processor.
-pub(super) const PATIENCE_NS: u64 = 1_000_000_000;
+pub(super) const STUCK_AFTER_NS: u64 = 1_000_000_000;
 
 /// A socket of datagrams.
 #[derive(Debug)]
@@ -116,7 +116,7 @@ impl Datagram {
         while let Some(frame) = self.waiting.front() {
             let mut sent = self.offer(frame);
             if sent == Sent::Waits {
-                self.is_stuck |= now_ns.saturating_sub(self.refused_ns) >= PATIENCE_NS;
+                self.is_stuck |= now_ns.saturating_sub(self.refused_ns) >= STUCK_AFTER_NS;
                 if !self.is_stuck {
                     return;
                 }

@@ -14,15 +14,15 @@ const QUEUE_BYTES: u32 = 4 << 20;
 const BURST_FRAMES: usize = 64;
 const BURST_BYTES: u32 = 128 << 10;
 
-type Shared = Arc<Mutex<FrameQueue>>;
+type SharedQueue = Arc<Mutex<FrameQueue>>;
 
 /// One of two ends: what it sends is received at the other.
 #[derive(Debug)]
 pub(super) struct PairEnd {
     sent: FrameQueue,
-    to: Shared,
+    to: SharedQueue,
     received: FrameQueue,
-    from: Shared,
+    from: SharedQueue,
     full: u64,
 }
 
@@ -32,7 +32,7 @@ impl PairEnd {
         let queue = || Arc::new(Mutex::new(FrameQueue::new(QUEUE_FRAMES, QUEUE_BYTES)));
         let burst = || FrameQueue::new(BURST_FRAMES, BURST_BYTES);
         let (one, other) = (queue(), queue());
-        let end = |to: &Shared, from: &Shared| PairEnd {
+        let end = |to: &SharedQueue, from: &SharedQueue| PairEnd {
             sent: burst(),
             to: to.clone(),
             received: burst(),
@@ -88,7 +88,7 @@ impl PairEnd {
     }
 }
 
-fn lock(queue: &Shared) -> std::sync::MutexGuard<'_, FrameQueue> {
+fn lock(queue: &SharedQueue) -> std::sync::MutexGuard<'_, FrameQueue> {
     // A queue is consistent whenever its methods return.
     queue.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -28,7 +28,7 @@ use crate::fault;
 pub enum SpecError {
     /// No such kind of wire.
     #[error("`{0}` is no wire: use loop, pair, sink, gen, pcap:FILE, record:FILE, tap:NAME or unix:PATH")]
-    Kind(String),
+    BarKind(String),
     /// An option that the part does not have.
     #[error("{part} has no option `{option}`: it has {has}")]
     Option {
@@ -311,7 +311,7 @@ impl FromStr for Spec {
                 "pair" => fill(&mut both, "pair", bare("pair", rest, EndSpec::Pair)?)?,
                 "tap" => fill(&mut both, "tap", tap(rest)?)?,
                 "unix" => fill(&mut both, "unix", unix(rest)?)?,
-                _ => return Err(SpecError::Kind(part.to_owned())),
+                _ => return Err(SpecError::BarKind(part.to_owned())),
             }
         }
         let end = match (both, source, sink) {

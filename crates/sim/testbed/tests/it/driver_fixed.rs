@@ -61,12 +61,12 @@ impl Rig {
         let mut to = to.iter_mut();
         let to = std::array::from_fn(|_| to.next().unwrap() as &mut dyn port::Port);
         let ring = while_stepping(&self.handles, || join(from, to)).unwrap().unwrap();
-        self.settle();
+        self.step_models();
         ring
     }
 
     /// Lets the models see what was enabled, which they look for now and then.
-    fn settle(&self) {
+    fn step_models(&self) {
         (0..3000).for_each(|_| self.handles.iter().for_each(|handle| _ = handle.step_now()));
     }
 
@@ -75,7 +75,7 @@ impl Rig {
         let Rig { ports, handles, .. } = self;
         let [a, b] = &mut ports[..] else { panic!("two ports") };
         let rings = while_stepping(handles, || [join(a, [b]).unwrap(), join(b, [a]).unwrap()]).unwrap();
-        self.settle();
+        self.step_models();
         rings
     }
 

@@ -1,7 +1,9 @@
-//! A vhost-user front end that lies to our back end with all that it has: memory tables that
+//! A vhost-user front end that misbehaves towards our back end by all that it has: memory tables that
 //! overlap, wrap, are huge or no memory; memory that goes while rings in it run; descriptors
 //! and indices that change while the device reads them. The session ends or goes on as the
 //! protocol has it, what was taken back is not touched, and the next front end is served.
+
+mod front_end;
 
 use std::fs::File;
 use std::io::{IoSlice, Read};
@@ -29,6 +31,7 @@ use testbed::{Idle, vhost_user, virtio};
 use crate::common::alone::alone;
 use crate::common::limit::{Limit, until};
 use crate::common::witness::Witness;
+use front_end::{FrontEnd, Served};
 
 /// Each test has this long.
 const LIMIT: Duration = Duration::from_secs(100);
@@ -83,238 +86,6 @@ fn event() -> OwnedFd {
     eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap()
 }
 
-/// Memory that the front end maps, too: what it writes there the device sees word by word.
-struct Shared {
-    file: File,
-    mapping: Mapping,
-}
-
-impl Shared {
-    fn new(len: u64) -> Shared {
-        let file = file(len);
-        Shared { mapping: Mapping::new(&file, 0, len as usize).unwrap(), file }
-    }
-
-    fn half(&self, at: u64) -> &AtomicU16 {
-        assert!(at.is_multiple_of(2) && at + 2 <= self.mapping.len() as u64);
-        // SAFETY: inside of the mapping and aligned; all accesses to it are atomic.
-        unsafe { AtomicU16::from_ptr(self.mapping.base().add(at as usize).cast()) }
-    }
-
-    fn word(&self, at: u64) -> &AtomicU64 {
-        assert!(at.is_multiple_of(8) && at + 8 <= self.mapping.len() as u64);
-        // SAFETY: as in `half`.
-        unsafe { AtomicU64::from_ptr(self.mapping.base().add(at as usize).cast()) }
-    }
-
-    fn put16(&self, at: u64, value: u16) {
-        self.half(at).store(value.to_le(), Ordering::Release);
-    }
-
-    fn put64(&self, at: u64, value: u64) {
-        self.word(at).store(value.to_le(), Ordering::Release);
-    }
-
-    fn read16(&self, at: u64) -> u16 {
-        u16::from_le(self.half(at).load(Ordering::Acquire))
-    }
-}
-
-/// A model that receives without an end, and throws away what is sent.
-struct Served {
-    serving: Serving,
-    folder: tempfile::TempDir,
-}
-
-impl Served {
-    fn new() -> Served {
-        let folder = tempfile::tempdir().unwrap();
-        let cable = Cable::open(&"gen+sink".parse().unwrap()).unwrap();
-        let device = virtio::open(&virtio::Options::default(), cable);
-        let endpoint = Endpoint { socket: folder.path().join("s"), device };
-        let options = Options { core: None, idle: Idle::Sleep };
-        Served { serving: vhost_user::bind(vec![endpoint]).unwrap().serve(options).unwrap(), folder }
-    }
-
-    fn report(&self) -> EndpointReport {
-        self.serving.report().endpoints.remove(0)
-    }
-
-    /// Waits until the device was stepped so many times more, and does something meanwhile.
-    fn steps(&self, count: u64, mut meanwhile: impl FnMut()) {
-        let end = self.report().device.steps + count;
-        until("steps of the device", || {
-            meanwhile();
-            self.report().device.steps >= end
-        });
-    }
-
-    /// The front end is gone, and nothing of it is left.
-    fn is_free(&self) {
-        until("the back end to be free", || !self.report().attached);
-        assert_eq!(self.report().device.mapped, (0, 0));
-    }
-
-    /// A front end that keeps to the rules is served.
-    fn serves_on(&self) {
-        let mut front = FrontEnd::connect(self, VERSION_1);
-        front.start(SPLIT_START);
-        front.moves(200);
-        drop(front);
-        self.is_free();
-    }
-}
-
-/// A front end that says what it likes, with a receive and a transmit ring.
-struct FrontEnd {
-    stream: UnixStream,
-    is_packed: bool,
-    rings: Shared,
-    buffers: File,
-    /// Of each packed ring: the next descriptor to be offered again, and its wrap counter.
-    next: [(u16, bool); 2],
-    kick: OwnedFd,
-}
-
-impl FrontEnd {
-    /// Agrees on features.
-    fn connect(served: &Served, features: u64) -> FrontEnd {
-        let stream = UnixStream::connect(served.folder.path().join("s")).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        let (rings, buffers) = (Shared::new(RINGS.len), file(BUFFERS.len));
-        let is_packed = features & RING_PACKED != 0;
-        let mut front = FrontEnd { stream, is_packed, rings, buffers, next: [(0, true); 2], kick: event() };
-        for request in [Request::GetFeatures, Request::GetProtocolFeatures] {
-            if request == Request::GetProtocolFeatures {
-                let body = Message::new(Request::SetFeatures).u64(features | F_PROTOCOL_FEATURES);
-                front.say(&body.finish(false), &[]);
-            }
-            front.say(&Message::new(request).finish(false), &[]);
-            front.answer().expect("features");
-        }
-        let wanted = protocol::REPLY_ACK | protocol::CONFIGURE_MEM_SLOTS | protocol::RESET_DEVICE;
-        front.say(&Message::new(Request::SetProtocolFeatures).u64(wanted).finish(false), &[]);
-        front
-    }
-
-    /// Sends bytes and files; a back end that hung up is seen when its answer is read.
-    fn say(&self, bytes: &[u8], files: &[BorrowedFd<'_>]) {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(32))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        assert!(files.is_empty() || control.push(SendAncillaryMessage::ScmRights(files)));
-        let _ = sendmsg(&self.stream, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL);
-    }
-
-    /// The next answer; `None` when the back end hung up.
-    fn answer(&mut self) -> Option<Vec<u8>> {
-        let mut bytes = [0; HEADER];
-        self.stream.read_exact(&mut bytes).ok()?;
-        let mut body = vec![0; Header::decode(&bytes).size as usize];
-        self.stream.read_exact(&mut body).ok()?;
-        Some(body)
-    }
-
-    /// Whether a message is acknowledged, and with success.
-    fn order(&mut self, message: Message, files: &[BorrowedFd<'_>]) -> bool {
-        self.say(&message.finish(true), files);
-        self.answer().is_some_and(|body| body == [0; 8])
-    }
-
-    #[track_caller]
-    fn must(&mut self, message: Message, files: &[BorrowedFd<'_>]) {
-        assert!(self.order(message, files), "an honest message is refused");
-    }
-
-    /// Tells of all memory and starts both rings, as new.
-    fn start(&mut self, base: u32) {
-        let [rings, buffers] = self.files();
-        self.must(RINGS.add(), &[rings.as_fd()]);
-        self.must(BUFFERS.add(), &[buffers.as_fd()]);
-        self.start_rings(base);
-    }
-
-    fn files(&self) -> [File; 2] {
-        [&self.rings.file, &self.buffers].map(|file| file.try_clone().unwrap())
-    }
-
-    /// Sets both rings up and starts them: all buffers are offered.
-    fn start_rings(&mut self, base: u32) {
-        self.rings.file.write_all_at(&vec![0; RINGS.len as usize], 0).unwrap();
-        self.next = [(0, true); 2];
-        for ring in 0..2 {
-            (0..SIZE).for_each(|n| self.describe(ring, n));
-            let (at, index) = (RINGS.user + ring * RING_BYTES, ring as u32);
-            self.must(Message::new(Request::SetVringNum).u32(index).u32(SIZE.into()), &[]);
-            self.must(Message::new(Request::SetVringBase).u32(index).u32(base), &[]);
-            let message = Message::new(Request::SetVringAddr).u32(index).u32(0);
-            self.must(message.u64(at).u64(at + DEVICE).u64(at + DRIVER).u64(0), &[]);
-            let kick = self.kick.try_clone().unwrap();
-            self.must(Message::new(Request::SetVringKick).u64(ring), &[kick.as_fd()]);
-            self.must(Message::new(Request::SetVringEnable).u32(index).u32(1), &[]);
-        }
-        self.offer();
-    }
-
-    fn stop_rings(&mut self) {
-        for index in 0..2 {
-            self.say(&Message::new(Request::GetVringBase).u32(index).u32(0).finish(false), &[]);
-            self.answer().expect("the base of a ring that runs, or broke");
-        }
-    }
-
-    /// Writes descriptor `n` of a ring; a packed one is available with that.
-    fn describe(&mut self, ring: u64, n: u16) {
-        let address = BUFFERS.guest + (ring * u64::from(SIZE) + u64::from(n)) * BUFFER;
-        let (len, write) = if ring == 0 { (BUFFER, split::WRITE) } else { (72, 0) };
-        let at = ring * RING_BYTES + u64::from(n) * 16;
-        self.rings.put64(at, address);
-        let (first, second) = if self.is_packed {
-            let wrap = self.next[ring as usize].1;
-            (n, write | if wrap { packed::AVAIL } else { packed::USED })
-        } else {
-            self.rings.put16(ring * RING_BYTES + DRIVER + available::RING as u64 + u64::from(n) * 2, n);
-            (write, 0)
-        };
-        self.rings.put64(at + 8, u64::from(second) << 48 | u64::from(first) << 32 | len);
-    }
-
-    /// Offers all buffers again that were used; how many that were.
-    fn offer(&mut self) -> usize {
-        let mut count = 0;
-        for ring in 0..2 {
-            let at = ring * RING_BYTES;
-            if !self.is_packed {
-                let index = at + DRIVER + available::INDEX as u64;
-                let offered = self.rings.read16(at + DEVICE + used::INDEX as u64).wrapping_add(SIZE);
-                count += usize::from(offered.wrapping_sub(self.rings.read16(index)));
-                self.rings.put16(index, offered);
-                continue;
-            }
-            for _ in 0..SIZE {
-                let (n, wrap) = self.next[ring as usize];
-                let flags = self.rings.read16(at + u64::from(n) * 16 + packed::FLAGS as u64);
-                if [packed::AVAIL, packed::USED].iter().any(|bit| (flags & bit != 0) != wrap) {
-                    break;
-                }
-                self.next[ring as usize].1 = !wrap;
-                self.describe(ring, n);
-                self.next[ring as usize] = if n + 1 == SIZE { (0, !wrap) } else { (n + 1, wrap) };
-                count += 1;
-            }
-        }
-        count
-    }
-
-    /// Frames move, as many.
-    fn moves(&mut self, count: usize) {
-        let (mut moved, mut limit) = (0, Limit::time("frames in both rings"));
-        while moved < count {
-            limit.check();
-            moved += self.offer();
-        }
-    }
-}
-
 /// Bytes of a file.
 fn bytes(file: &File) -> Vec<u8> {
     let mut bytes = vec![0; file.metadata().unwrap().len() as usize];
@@ -323,25 +94,25 @@ fn bytes(file: &File) -> Vec<u8> {
 }
 
 /// A lie about memory: a message, and the files that come along.
-struct Lie {
+struct BadMessage {
     what: &'static str,
     message: Message,
     files: Vec<OwnedFd>,
 }
 
-fn lie(what: &'static str, message: Message, files: Vec<OwnedFd>) -> Lie {
-    Lie { what, message, files }
+fn bad(what: &'static str, message: Message, files: Vec<OwnedFd>) -> BadMessage {
+    BadMessage { what, message, files }
 }
 
 /// One region more, or changed, with memory that is as long as it says.
-fn one(what: &'static str, region: Region) -> Lie {
+fn one(what: &'static str, region: Region) -> BadMessage {
     let len = region.offset.saturating_add(region.len).min(1 << 45);
-    lie(what, region.add(), vec![file(len.next_multiple_of(0x1000)).into()])
+    bad(what, region.add(), vec![file(len.next_multiple_of(0x1000)).into()])
 }
 
 const FREE: Region = Region { guest: 0x4000_0000, len: 0x2000, user: 0x7200_0000_0000, offset: 0 };
 
-fn regions_that_cannot_be() -> Vec<Lie> {
+fn regions_that_cannot_be() -> Vec<BadMessage> {
     let page = 0x1000;
     vec![
         one("told twice", RINGS),
@@ -356,26 +127,26 @@ fn regions_that_cannot_be() -> Vec<Lie> {
         one("wraps in the front end", Region { user: u64::MAX - 0xFFF, ..FREE }),
         one("has a length that wraps", Region { len: u64::MAX, ..FREE }),
         one("has a length that is no number of pages and wraps", Region { len: u64::MAX - 0xFFF, ..FREE }),
-        lie("lies behind the file's end", Region { offset: page, ..FREE }.add(), vec![file(0x2000).into()]),
-        lie(
+        bad("lies behind the file's end", Region { offset: page, ..FREE }.add(), vec![file(0x2000).into()]),
+        bad(
             "has an offset that wraps",
             Region { offset: u64::MAX - 0xFFF, ..FREE }.add(),
             vec![file(0x2000).into()],
         ),
         one("is 4 TiB, with what there is more than a client may map", Region { len: 4 << 40, ..FREE }),
-        lie("has no file", FREE.add(), Vec::new()),
-        lie("has two files", FREE.add(), vec![file(0x2000).into(), file(0x2000).into()]),
-        lie("goes and is not there", FREE.remove(), Vec::new()),
-        lie("goes in part", Region { len: page, ..RINGS }.remove(), Vec::new()),
-        lie("goes from elsewhere", Region { user: RINGS.user + page, ..RINGS }.remove(), Vec::new()),
-        lie("goes to elsewhere", Region { guest: RINGS.guest + page, ..RINGS }.remove(), Vec::new()),
+        bad("has no file", FREE.add(), Vec::new()),
+        bad("has two files", FREE.add(), vec![file(0x2000).into(), file(0x2000).into()]),
+        bad("goes and is not there", FREE.remove(), Vec::new()),
+        bad("goes in part", Region { len: page, ..RINGS }.remove(), Vec::new()),
+        bad("goes from elsewhere", Region { user: RINGS.user + page, ..RINGS }.remove(), Vec::new()),
+        bad("goes to elsewhere", Region { guest: RINGS.guest + page, ..RINGS }.remove(), Vec::new()),
     ]
 }
 
 /// The same in a table, where it replaces what was told before.
-fn tables_that_cannot_be() -> Vec<Lie> {
+fn tables_that_cannot_be() -> Vec<BadMessage> {
     let two = |what, first: Region, second: Region| {
-        lie(what, table(&[first, second]), vec![file(0x10_0000).into(), file(0x10_0000).into()])
+        bad(what, table(&[first, second]), vec![file(0x10_0000).into(), file(0x10_0000).into()])
     };
     vec![
         two("twice the same", FREE, FREE),
@@ -387,15 +158,15 @@ fn tables_that_cannot_be() -> Vec<Lie> {
         ),
         two("the second wraps", FREE, Region { guest: u64::MAX - 0xFFF, user: RINGS.user, ..FREE }),
         two("the second is nothing", FREE, Region { guest: 0, user: RINGS.user, len: 0, ..FREE }),
-        lie("fewer files than regions", table(&[FREE, RINGS]), vec![file(0x10_0000).into()]),
-        lie("more files than regions", table(&[FREE]), vec![file(0x2000).into(), file(0x2000).into()]),
-        lie("nothing", table(&[]), Vec::new()),
-        lie("more than it says", table(&[FREE]).bytes(&[0; 32]), vec![file(0x2000).into()]),
+        bad("fewer files than regions", table(&[FREE, RINGS]), vec![file(0x10_0000).into()]),
+        bad("more files than regions", table(&[FREE]), vec![file(0x2000).into(), file(0x2000).into()]),
+        bad("nothing", table(&[]), Vec::new()),
+        bad("more than it says", table(&[FREE]).bytes(&[0; 32]), vec![file(0x2000).into()]),
     ]
 }
 
 /// Files that are no memory, or that the front end could take away, or that cannot be written.
-fn files_that_cannot_be() -> Vec<Lie> {
+fn files_that_cannot_be() -> Vec<BadMessage> {
     let sealed = file(0x2000);
     fcntl_add_seals(&sealed, SealFlags::WRITE).unwrap();
     let read_only = file(0x2000);
@@ -415,7 +186,7 @@ fn files_that_cannot_be() -> Vec<Lie> {
         ("a device", File::open("/dev/zero").unwrap().into()),
         ("a folder", File::open("/").unwrap().into()),
     ];
-    files.into_iter().map(|(what, file)| lie(what, FREE.add(), vec![file])).collect()
+    files.into_iter().map(|(what, file)| bad(what, FREE.add(), vec![file])).collect()
 }
 
 #[test]
@@ -424,8 +195,8 @@ fn memory_that_cannot_be_ends_the_session_alone() {
         let served = Served::new();
         served.serves_on();
         let before = Witness::now();
-        for lies in [regions_that_cannot_be(), tables_that_cannot_be(), files_that_cannot_be()] {
-            for Lie { what, message, files } in lies {
+        for messages in [regions_that_cannot_be(), tables_that_cannot_be(), files_that_cannot_be()] {
+            for BadMessage { what, message, files } in messages {
                 println!("{what}");
                 let mut front = FrontEnd::connect(&served, VERSION_1);
                 front.start(SPLIT_START);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::common::alone::alone;
 use crate::common::between::{Between, in_front_of};
 use crate::common::limit::until;
-use bus::vhost_user::{Frontend, Ring, SPLIT_START};
+use bus::vhost_user::{Frontend, SPLIT_START, VhostRing};
 use bus::{Backend, DmaRange, Mapping, Pci, Trust};
 use driver::ixgbe::Ixgbe;
 use memory::{Batch, Dma, Pool};
@@ -158,7 +158,7 @@ fn a_front_end_that_truncates_its_memory_ends_itself_alone() {
         frontend.map_dma(&range).unwrap();
         frontend.set_features(VERSION_1).unwrap();
         let kick = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap();
-        let ring = Ring { size: 4, descriptors: 0, driver: 0x100, device: 0x200, base: SPLIT_START };
+        let ring = VhostRing { size: 4, descriptors: 0, driver: 0x100, device: 0x200, base: SPLIT_START };
         frontend.start_ring(1, &ring, kick.as_fd(), None).unwrap();
         frontend.enable_ring(1, true).unwrap();
         (frontend, file, mapping)
@@ -185,7 +185,7 @@ fn a_front_end_whose_memory_could_go_is_refused_by_name() {
     let range = unsafe { DmaRange::new(mapping.base(), 0x1000, 0, Some((file.as_fd(), 0))) };
     frontend.map_dma(&range).unwrap();
     let kick = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
-    let ring = Ring { size: 4, descriptors: 0, driver: 0x100, device: 0x200, base: SPLIT_START };
+    let ring = VhostRing { size: 4, descriptors: 0, driver: 0x100, device: 0x200, base: SPLIT_START };
     frontend.start_ring(1, &ring, kick.as_fd(), None).unwrap_err();
     until("the fault", || report(&serving, 0).client_faults == 1);
     let fault = report(&serving, 0).last_fault.unwrap();

@@ -1,4 +1,4 @@
-//! Our XL710 driver on devices that lie: firmware that answers late, never, or with garbage, and
+//! Our XL710 driver on devices that misbehave: firmware that answers late, never, or with garbage, and
 //! write-backs likewise. Each ends in an error with a name or in a port that works, and no
 //! buffer is lost.
 

@@ -23,7 +23,7 @@ use testbed::ixgbe;
 use wire::ethernet::EtherType;
 
 /// After a reset has begun, until the device tells its end: Linux's driver waits as long.
-const SETTLED: Duration = Duration::from_millis(10);
+const DRAINED: Duration = Duration::from_millis(10);
 
 #[test]
 fn a_cards_second_port_hosts_its_own_virtual_functions() {
@@ -72,7 +72,7 @@ impl Between for Held {
     fn read_bar(&self, inner: &Pci, index: usize, offset: u32, data: &mut [u8]) -> bus::Result<()> {
         inner.read_bar(index, offset, data)?;
         if (index, offset) == (0, VPGEN_VFRSTAT::at(0)) {
-            let early = self.begun.lock().unwrap().is_none_or(|begun| begun.elapsed() < SETTLED);
+            let early = self.begun.lock().unwrap().is_none_or(|begun| begun.elapsed() < DRAINED);
             self.early.fetch_or(early, Ordering::Relaxed);
             if self.on.load(Ordering::Relaxed) {
                 data.fill(0);

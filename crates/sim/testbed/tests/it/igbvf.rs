@@ -1,6 +1,6 @@
 //! Our driver of virtual functions of the 82576 and of the I350 on a stub of one, whose physical function
 //! the tests play: bring-up, frames both ways, filters, interrupts, resets, and a physical function that is silent,
-//! refuses or lies. QEMU's device is in the lab.
+//! refuses or misbehaves. QEMU's device is in the lab.
 
 use std::marker::PhantomData;
 use std::os::unix::net::UnixStream;
@@ -324,8 +324,8 @@ fn without_a_host_the_error_says_so<C: Card>() {
 }
 
 fn a_physical_function_that_lies_is_named<C: Card>() {
-    type Lie = (fn(&Words) -> Option<Vec<u32>>, fn(&Fault) -> bool);
-    let lies: [Lie; 6] = [
+    type BadAnswer = (fn(&Words) -> Option<Vec<u32>>, fn(&Fault) -> bool);
+    let answers: [BadAnswer; 6] = [
         // Silent; of another message; neither done nor refused.
         (|_| None, |fault| matches!(fault, Fault::NoAnswer { message: "RESET", .. })),
         (|_| Some(vec![0x55 | SUCCESS]), |fault| matches!(fault, Fault::NoAnswer { message: "RESET", .. })),
@@ -354,10 +354,12 @@ fn a_physical_function_that_lies_is_named<C: Card>() {
             |fault| matches!(fault, Fault::Reset { .. }),
         ),
     ];
-    for (n, (lie, named)) in lies.into_iter().enumerate() {
-        let mut bench = Bench::<C>::new(lie);
-        let Err(driver::Error::Vf(fault)) = bench.open(&options()).map(|_| ()) else { panic!("lie {n}") };
-        assert!(named(&fault), "lie {n}: {fault}");
+    for (n, (answer_with, named)) in answers.into_iter().enumerate() {
+        let mut bench = Bench::<C>::new(answer_with);
+        let Err(driver::Error::Vf(fault)) = bench.open(&options()).map(|_| ()) else {
+            panic!("answer_with {n}")
+        };
+        assert!(named(&fault), "answer_with {n}: {fault}");
         assert_eq!(bench.pool.available(), bench.pool.capacity());
     }
 }

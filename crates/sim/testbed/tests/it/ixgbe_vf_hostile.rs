@@ -110,10 +110,10 @@ fn an_address_that_comes_back_is_not_given_to_another() {
     card.finish(Vec::new(), &[]);
 }
 
-/// What opening a virtual function says whose physical one answers by `lie`: the words for a message.
+/// What opening a virtual function says whose physical one answers by `answer_with`: the words for a message.
 fn opened_by(
     asked: Options,
-    lie: impl Fn(u32, &[u32; WORDS]) -> Option<Vec<u32>> + Sync,
+    answer_with: impl Fn(u32, &[u32; WORDS]) -> Option<Vec<u32>> + Sync,
 ) -> Result<(), Error> {
     let (pcis, handles) = models(1);
     let _stepper = spawn(&handles, None, Idle::Yield).unwrap();
@@ -129,7 +129,7 @@ fn opened_by(
                 }
                 pf.write32(PFMBICR::at(0), 1);
                 let words: [u32; WORDS] = std::array::from_fn(|n| pf.read32(PFMBMEM::at(n)));
-                let Some(answer) = lie(words[0] & KIND_MASK, &words) else { continue };
+                let Some(answer) = answer_with(words[0] & KIND_MASK, &words) else { continue };
                 pf.write32(PFMAILBOX::at(0), PFMAILBOX::PFU);
                 answer.iter().enumerate().for_each(|(n, word)| pf.write32(PFMBMEM::at(n), *word));
                 pf.write32(PFMAILBOX::at(0), PFMAILBOX::ACK | PFMAILBOX::STS);
@@ -159,8 +159,8 @@ fn honest(kind: u32) -> Vec<u32> {
 fn a_physical_function_that_lies_is_named() {
     let plain = || options();
     assert!(opened_by(plain(), |kind, _| Some(honest(kind))).is_ok());
-    type Lie = (fn(u32) -> Option<Vec<u32>>, fn(&Fault) -> bool);
-    let lies: [Lie; 6] = [
+    type BadAnswer = (fn(u32) -> Option<Vec<u32>>, fn(&Fault) -> bool);
+    let answers: [BadAnswer; 6] = [
         // Neither done nor refused.
         (|kind| Some(vec![kind]), |fault| matches!(fault, Fault::Nonsense { message: "RESET", .. })),
         // Reset, and there is no address for it, as Linux's ixgbe says it.
@@ -181,9 +181,11 @@ fn a_physical_function_that_lies_is_named() {
             |fault| matches!(fault, Fault::Reset { .. }),
         ),
     ];
-    for (n, (lie, named)) in lies.into_iter().enumerate() {
-        let Err(Error::Vf(fault)) = opened_by(plain(), |kind, _| lie(kind)) else { panic!("lie {n}") };
-        assert!(named(&fault), "lie {n}: {fault}");
+    for (n, (answer_with, named)) in answers.into_iter().enumerate() {
+        let Err(Error::Vf(fault)) = opened_by(plain(), |kind, _| answer_with(kind)) else {
+            panic!("answer_with {n}")
+        };
+        assert!(named(&fault), "answer_with {n}: {fault}");
     }
 }
 

@@ -38,7 +38,7 @@ use port::{Options, Port, RxQueue, TxQueue};
 use regs::virtio::feature;
 use testbed::fault::Random;
 use testbed::serve::{Bound, Endpoint, Options as ServeOptions, Serving};
-use testbed::twin::shared::{Place, Rings, Shared};
+use testbed::twin::shared::{MutationTarget, Rings, TwinMemory};
 use testbed::twin::{self, Mutation, Mutator, Protocol, Say, Told, Twin};
 use testbed::wire::Cable;
 use testbed::{Idle, i40e, ixgbe, vfio_user, vhost_user};
@@ -144,7 +144,7 @@ fn i40e_vf() -> Device {
     let (card, mut vfs) = i40e::open_with_vfs(&i40e::Options::with_mac(ixgbe::mac(0)), cable(), 1).unwrap();
     Model::with_host(card, vfs.remove(0), |pci, dma| {
         let (device, rx, tx) = I40e::open(pci, dma, Options::default()).unwrap().split();
-        let host = pf::host::Host::with_settle(&device, &[Policy::default()], Duration::ZERO).unwrap();
+        let host = pf::host::Host::with_drain(&device, &[Policy::default()], Duration::ZERO).unwrap();
         (Polling::of(host), PfSide { device, rx, tx })
     })
 }
@@ -315,7 +315,7 @@ struct Mutations {
     mutator: Mutator,
     /// Mutations of shared bytes in a round, and where.
     shared: usize,
-    places: Vec<Place>,
+    places: Vec<MutationTarget>,
     random: Random,
     /// Something is received in the end.
     is_honest: bool,
@@ -335,7 +335,7 @@ struct Outcome {
     opened: bool,
     received: usize,
     told: Told,
-    shared: BTreeMap<Place, usize>,
+    shared: BTreeMap<MutationTarget, usize>,
 }
 
 impl Victim {
@@ -354,7 +354,7 @@ impl Victim {
                 (near, theirs.try_clone().unwrap())
             }
         };
-        let shared = Arc::new(Shared::new(self.rings));
+        let shared = Arc::new(TwinMemory::new(self.rings));
         let twin = Twin::between(
             self.protocol,
             theirs,
@@ -489,7 +489,7 @@ fn drivers_bear_mutations_of_shared_bytes() {
             let mutations = Mutations {
                 mutator,
                 shared,
-                places: Place::ALL.into(),
+                places: MutationTarget::ALL.into(),
                 random: Random::new(seed),
                 is_honest: false,
             };
@@ -498,10 +498,12 @@ fn drivers_bear_mutations_of_shared_bytes() {
             }
             Left::Nothing
         });
-        for (victim, place) in VICTIMS.iter().flat_map(|victim| Place::ALL.map(|place| (victim, place))) {
+        for (victim, place) in
+            VICTIMS.iter().flat_map(|victim| MutationTarget::ALL.map(|place| (victim, place)))
+        {
             // Registers of those models alone are in pages that both see.
             let is_paged = ["82599", "XL710", "X722", "82599 VF", "XL710 VF"].contains(&victim.name);
-            let wanted = if place == Place::Register && !is_paged { 0 } else { 50 };
+            let wanted = if place == MutationTarget::Register && !is_paged { 0 } else { 50 };
             let count = told.get(&(victim.name, place)).copied().unwrap_or(0);
             assert!(count >= wanted, "{}: {count} mutations of {place:?}", victim.name);
         }

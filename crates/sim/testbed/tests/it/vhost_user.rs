@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-use bus::vhost_user::{Frontend, PACKED_START, Ring, SPLIT_START};
+use bus::vhost_user::{Frontend, PACKED_START, SPLIT_START, VhostRing};
 use bus::{Backend, DmaRange, Mapping};
 use regs::virtio::feature::{RING_PACKED, VERSION_1};
 use rustix::event::{EventfdFlags, eventfd};
@@ -50,7 +50,7 @@ impl Join {
 
     /// Starts the transmit ring, of four.
     fn start(&self, base: u32) {
-        let ring = Ring { size: 4, descriptors: IOVA, driver: IOVA + 0x100, device: IOVA + 0x200, base };
+        let ring = VhostRing { size: 4, descriptors: IOVA, driver: IOVA + 0x100, device: IOVA + 0x200, base };
         self.frontend.start_ring(1, &ring, self.kick.as_fd(), None).unwrap();
         self.frontend.enable_ring(1, true).unwrap();
     }

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use regs::virtio::feature::{self, net};
 use testbed::fault::{Chance, Spec};
 
-/// Without a control queue, which would be lied to first.
+/// Without a control queue, which would be the first to be misled.
 fn without_notifications(ring: u64) -> u64 {
     offer(ring, net::CTRL_VQ)
 }
@@ -25,7 +25,7 @@ struct End {
     received: usize,
 }
 
-/// Runs packets both ways over lying devices, whatever comes of it.
+/// Runs packets both ways over misbehaving devices, whatever comes of it.
 fn run(features: u64, options: &Options, spec: Spec, rounds: usize) -> [End; 2] {
     let mut bench = Bench::with_faults(&["pair", "pair"], &model(features), options, Some(spec), 4096);
     let mut received = [0; 2];
@@ -59,7 +59,7 @@ fn run(features: u64, options: &Options, spec: Spec, rounds: usize) -> [End; 2] 
         told: bench.handles[at].report().faults,
         received: received[at],
     });
-    // A lied-to driver did nothing wrong itself.
+    // A driver of such a device did nothing wrong itself.
     for report in bench.close() {
         assert_eq!(report.findings, []);
     }

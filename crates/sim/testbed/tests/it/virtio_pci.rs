@@ -22,7 +22,7 @@ const BYTES: usize = 0x1_0000;
 const SIZE: u16 = 8;
 
 /// How a function is reached, and how it is made to go on.
-enum Way {
+enum Reached {
     Here(Handle),
     Served(Serving, #[expect(dead_code, reason = "keeps the socket's folder")] tempfile::TempDir),
 }
@@ -31,13 +31,13 @@ fn options() -> virtio::Options {
     virtio::Options::with_mac([2, 0, 0, 0, 0, 0x42])
 }
 
-fn reach(served: bool) -> (Pci, Way) {
+fn reach(served: bool) -> (Pci, Reached) {
     // What is sent comes back.
     let cable = Cable::open(&"loop".parse().unwrap()).unwrap();
     let device = virtio::open(&options(), cable);
     if !served {
         let (pci, handle) = InProcess::new(device);
-        return (pci, Way::Here(handle));
+        return (pci, Reached::Here(handle));
     }
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("nic");
@@ -45,13 +45,13 @@ fn reach(served: bool) -> (Pci, Way) {
         .unwrap()
         .serve(ServeOptions::default())
         .unwrap();
-    (Pci::connect(&socket).unwrap(), Way::Served(serving, folder))
+    (Pci::connect(&socket).unwrap(), Reached::Served(serving, folder))
 }
 
-impl Way {
+impl Reached {
     fn until(&self, what: &str, done: impl Fn() -> bool) {
         until(what, || {
-            if let Way::Here(handle) = self {
+            if let Reached::Here(handle) = self {
                 handle.step(0);
             }
             done()
@@ -60,8 +60,8 @@ impl Way {
 
     fn report(&self) -> testbed::DeviceReport {
         match self {
-            Way::Here(handle) => handle.report(),
-            Way::Served(serving, _) => serving.report().endpoints.remove(0).device,
+            Reached::Here(handle) => handle.report(),
+            Reached::Served(serving, _) => serving.report().endpoints.remove(0).device,
         }
     }
 }
@@ -250,7 +250,7 @@ fn without_bus_mastering_nothing_moves() {
     let bar = pci.bar(0).unwrap();
     bring_up(&bar, feature::VERSION_1 | feature::ACCESS_PLATFORM);
     offer(&memory, 1, 0x8000, 112, 0, false);
-    let Way::Here(handle) = &way else { unreachable!() };
+    let Reached::Here(handle) = &way else { unreachable!() };
     (0..10).for_each(|_| _ = handle.step(0));
     assert_eq!(written(&memory, 1, false), None);
     assert_eq!(way.report().findings[0].rule, "RingUnmapped");
@@ -266,7 +266,7 @@ fn memory_that_goes_is_touched_no_more_and_may_come_back() {
     let memory = Memory::new(&pci);
     let bar = pci.bar(0).unwrap();
     bring_up(&bar, feature::VERSION_1 | feature::ACCESS_PLATFORM);
-    let Way::Here(handle) = &way else { unreachable!() };
+    let Reached::Here(handle) = &way else { unreachable!() };
     handle.step(0);
     memory.close(&pci);
     (0..10).for_each(|_| _ = handle.step(0));

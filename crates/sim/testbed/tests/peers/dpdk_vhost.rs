@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-use bus::vhost_user::{Frontend, Ring, SPLIT_START};
+use bus::vhost_user::{Frontend, SPLIT_START, VhostRing};
 use bus::{Backend, DmaRange, Error, Mapping};
 use rustix::event::{EventfdFlags, eventfd};
 use testbed::testpmd::{Setup, Testpmd};
@@ -35,9 +35,9 @@ impl Hand {
         Hand { file: file.try_clone().unwrap(), at: index * BYTES, kick }
     }
 
-    fn ring(&self) -> Ring {
+    fn ring(&self) -> VhostRing {
         let at = IOVA + self.at;
-        Ring {
+        VhostRing {
             size: SIZE as u16,
             descriptors: at,
             driver: at + AVAILABLE,
@@ -132,7 +132,7 @@ fn frames_come_back_from_dpdk() {
     // Stopped, and started where they were: the rest goes through.
     assert_eq!([0, 1].map(|index| frontend.stop_ring(index).unwrap()), [32, 32]);
     for (index, hand) in [(0, &rx), (1, &tx)] {
-        let ring = Ring { base: 32, ..hand.ring() };
+        let ring = VhostRing { base: 32, ..hand.ring() };
         frontend.start_ring(index, &ring, hand.kick.as_fd(), None).unwrap();
         frontend.enable_ring(index, true).unwrap();
     }

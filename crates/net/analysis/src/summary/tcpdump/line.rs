@@ -13,8 +13,6 @@ use crate::summary::{FLAGS, Field};
 use crate::timestamp::span;
 use graph::ip_header::{self, LEN};
 
-/// What a packet is of which a line says nothing.
-const NOTHING: Defaults = Defaults { protocol: 0, flow: None, aggregate: 0, minor_version: 0 };
 /// The time to live that a line does not tell; tcpdump tells 0 and 1.
 const TTL: u32 = 2;
 /// Bytes of options that a TCP header has room for.
@@ -67,7 +65,7 @@ impl<'a> Rest<'a> {
 /// A packet of a line; `None` when it is not understood.
 pub(super) fn packet(line: &[u8], flows: &mut Flows) -> Option<PacketBuilder> {
     let mut rest = Rest(line);
-    let mut builder = PacketBuilder::new(NOTHING);
+    let mut builder = PacketBuilder::new(Defaults::NOTHING);
     builder.timestamp_ns = span(std::str::from_utf8(rest.until(b' ')?).ok()?).ok()?;
     let (src, mut behind) = (rest.until(b' ')?, Rest(rest.0));
     if !behind.take("> ") {

@@ -50,7 +50,7 @@ impl World {
                 vtep.host(vni, host, *vtep.hosts.get(&host)?).removed()
             }
             Object::Flood(vni, remote) => {
-                self.vteps.get(&vni)?.entry(vni, [0; 6], super::Place::Far(remote)).removed()
+                self.vteps.get(&vni)?.entry(vni, [0; 6], super::HostTarget::Far(remote)).removed()
             }
             _ => return None,
         })

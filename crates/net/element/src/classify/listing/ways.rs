@@ -126,8 +126,8 @@ impl Ways<'_> {
             let step = &self.listing.steps[n];
             let decides =
                 |&(test, held): &Fact| self.listing.steps[test].decides(held, step, self.lengths[test]);
-            let facts = way.iter().chain([&fact]).rev();
-            let Some(holds) = facts.into_iter().find_map(decides) else { break };
+            let known = way.iter().chain([&fact]).rev();
+            let Some(holds) = known.into_iter().find_map(decides) else { break };
             to = step.to[usize::from(holds)];
             through.push(to);
         }

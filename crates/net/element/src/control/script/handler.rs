@@ -4,7 +4,7 @@ use graph::class::{Handler, Handlers, ask, call, named, write};
 use graph::lang::args::{shift_word, words};
 use graph::{Cx, Refused};
 
-use super::{Cause, DEEPEST, Kind, Rest, Script, Target, functions};
+use super::{Cause, DEEPEST, Rest, Script, ScriptKind, Target, functions};
 
 pub(super) const HANDLERS: Handlers<Script> = Handlers(&[
     write("step", "goes on for so many steps", |script, cx, value| {
@@ -60,7 +60,7 @@ impl Script {
     pub(super) fn result(&self) -> String {
         match self.rest {
             Rest::Return => self.variables.get("_").cloned().unwrap_or_default(),
-            Rest::End if self.kind == Kind::Packet => "0".into(),
+            Rest::End if self.kind == ScriptKind::Packet => "0".into(),
             _ => String::new(),
         }
     }
@@ -149,7 +149,7 @@ impl Script {
 
     /// The names that a script answers to beside its class's: any, if it is a proxy.
     pub(super) fn proxy_names(&self) -> Vec<String> {
-        (self.kind == Kind::Proxy).then(|| "*".to_string()).into_iter().collect()
+        (self.kind == ScriptKind::Proxy).then(|| "*".to_string()).into_iter().collect()
     }
 
     pub(super) fn read_function(

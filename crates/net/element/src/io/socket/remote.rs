@@ -14,16 +14,16 @@ use rustix::net::{
 
 /// What kind of socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum SocketKind {
     Tcp,
     Udp,
     Stream,
     Datagram,
 }
 
-impl Kind {
+impl SocketKind {
     pub(super) fn is_stream(self) -> bool {
-        matches!(self, Kind::Tcp | Kind::Stream)
+        matches!(self, SocketKind::Tcp | SocketKind::Stream)
     }
 }
 
@@ -95,7 +95,7 @@ impl Remote {
     }
 
     /// Sends bytes over a connection, or as a datagram to this one.
-    pub(super) fn send(&self, fd: &OwnedFd, kind: Kind, bytes: &[u8]) -> Result<usize> {
+    pub(super) fn send(&self, fd: &OwnedFd, kind: SocketKind, bytes: &[u8]) -> Result<usize> {
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         match self {
             _ if kind.is_stream() => rustix::net::send(fd, bytes, flags),
@@ -117,16 +117,19 @@ impl fmt::Display for Remote {
 }
 
 /// A socket; what was being done, if it cannot be had.
-pub(super) fn socket(kind: Kind, options: &Options) -> std::result::Result<OwnedFd, (&'static str, Errno)> {
+pub(super) fn socket(
+    kind: SocketKind,
+    options: &Options,
+) -> std::result::Result<OwnedFd, (&'static str, Errno)> {
     let (family, typ, protocol) = match kind {
-        Kind::Tcp => (AddressFamily::INET, SocketType::STREAM, Some(ipproto::TCP)),
-        Kind::Udp => (AddressFamily::INET, SocketType::DGRAM, Some(ipproto::UDP)),
-        Kind::Stream => (AddressFamily::UNIX, SocketType::STREAM, None),
-        Kind::Datagram => (AddressFamily::UNIX, SocketType::DGRAM, None),
+        SocketKind::Tcp => (AddressFamily::INET, SocketType::STREAM, Some(ipproto::TCP)),
+        SocketKind::Udp => (AddressFamily::INET, SocketType::DGRAM, Some(ipproto::UDP)),
+        SocketKind::Stream => (AddressFamily::UNIX, SocketType::STREAM, None),
+        SocketKind::Datagram => (AddressFamily::UNIX, SocketType::DGRAM, None),
     };
     let fd = rustix::net::socket_with(family, typ, SocketFlags::CLOEXEC, protocol);
     let fd = fd.map_err(|error| ("socket", error))?;
-    if kind == Kind::Tcp {
+    if kind == SocketKind::Tcp {
         sockopt::set_tcp_nodelay(&fd, options.nodelay).map_err(|e| ("setsockopt(TCP_NODELAY)", e))?;
         // So that a server can be started again at once.
         sockopt::set_socket_reuseaddr(&fd, true).map_err(|e| ("setsockopt(SO_REUSEADDR)", e))?;
@@ -155,7 +158,7 @@ pub(super) fn accept(listener: &OwnedFd) -> Result<(OwnedFd, Option<Remote>)> {
 }
 
 /// Receives into `bytes`: how much there was, and of a datagram from whom.
-pub(super) fn receive(fd: &OwnedFd, kind: Kind, bytes: &mut [u8]) -> Result<(usize, Option<Remote>)> {
+pub(super) fn receive(fd: &OwnedFd, kind: SocketKind, bytes: &mut [u8]) -> Result<(usize, Option<Remote>)> {
     if kind.is_stream() {
         let (_, length) = rustix::net::recv(fd, bytes, RecvFlags::DONTWAIT)?;
         return Ok((length, None));

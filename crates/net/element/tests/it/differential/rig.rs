@@ -25,24 +25,24 @@ const NUMBER: usize = 46;
 
 /// What tells the way by which a packet came to a sink: packets of a flow that came the same
 /// way are in order. It may take out of a packet what nobody promises.
-pub type Way = fn(&mut Packet) -> Vec<u8>;
+pub type PathMark = fn(&mut Packet) -> Vec<u8>;
 
 /// The packets of each source, and what tells the ways that they take.
 #[derive(Debug)]
 pub struct Input {
     pub sources: Vec<Vec<Vec<u8>>>,
-    pub way: Way,
+    pub way: PathMark,
 }
 
 /// The sink, the way there, and the flow.
-type Place = (u32, Vec<u8>, u8);
+type FlowAtSink = (u32, Vec<u8>, u8);
 /// The number of a packet, its bytes, and its other annotations.
 type Kept = (u16, Vec<u8>, Vec<u8>);
 /// What arrived, in order.
-type Arrived = BTreeMap<Place, Vec<Kept>>;
+type Arrived = BTreeMap<FlowAtSink, Vec<Kept>>;
 
 pub struct Output {
-    way: Way,
+    way: PathMark,
     arrived: Mutex<Arrived>,
 }
 

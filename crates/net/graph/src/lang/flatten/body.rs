@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::class::ClassId;
-use crate::lang::place::Place;
+use crate::lang::place::SourceLocation;
 
 /// A port of an element: its index in the body, and the port's number.
 pub type Port = (u32, u32);
@@ -29,8 +29,8 @@ pub struct Element {
     pub name: Arc<str>,
     pub class: ClassId,
     pub config: String,
-    pub config_place: Option<Place>,
-    pub place: Place,
+    pub config_place: Option<SourceLocation>,
+    pub place: SourceLocation,
     /// One more than the highest input and output used.
     pub ports: [u32; 2],
     /// The compound element it comes from, an index into the flat list of these.
@@ -40,7 +40,7 @@ pub struct Element {
 }
 
 impl Element {
-    pub fn new(name: Arc<str>, class: ClassId, place: Place) -> Element {
+    pub fn new(name: Arc<str>, class: ClassId, place: SourceLocation) -> Element {
         let (config, config_place) = (String::new(), None);
         Element { name, class, config, config_place, place, ports: [0, 0], within: None, missing: false }
     }
@@ -51,7 +51,7 @@ impl Element {
 pub struct Link {
     pub from: Port,
     pub to: Port,
-    pub place: Place,
+    pub place: SourceLocation,
 }
 
 /// A parameter of a compound class: its variable and its keyword, which is empty for
@@ -61,7 +61,7 @@ pub type Formal = (Arc<str>, Arc<str>);
 /// The elements and connections of a scope.
 #[derive(Debug)]
 pub struct Body {
-    pub place: Place,
+    pub place: SourceLocation,
     /// How many scopes are around it.
     pub depth: usize,
     pub formals: Vec<Formal>,
@@ -87,7 +87,7 @@ pub struct Body {
 impl Body {
     /// The file's, or, at a depth from 1, a compound class's, which has `input` and
     /// `output` in it from the start.
-    pub fn new(place: Place, depth: usize) -> Body {
+    pub fn new(place: SourceLocation, depth: usize) -> Body {
         let mut body = Body {
             place: place.clone(),
             depth,
@@ -192,7 +192,7 @@ impl Body {
     }
 
     /// Connects two ports.
-    pub fn connect(&mut self, from: Port, to: Port, place: &Place) {
+    pub fn connect(&mut self, from: Port, to: Port, place: &SourceLocation) {
         self.links.push(Link { from, to, place: place.clone() });
         let [_, outputs] = &mut self.elements[from.0 as usize].ports;
         *outputs = (*outputs).max(from.1 + 1);

@@ -12,7 +12,7 @@ use super::reader::Reader;
 use crate::lang::args;
 use crate::lang::flat::Requirement;
 use crate::lang::lexer::Config;
-use crate::lang::place::Place;
+use crate::lang::place::SourceLocation;
 use crate::lang::problem::Problem;
 use crate::lang::tree::*;
 use crate::lang::variable::is_variable_name;
@@ -48,7 +48,7 @@ fn class_statement(reader: &mut Reader<'_>, class: ClassStatement<'_>) {
 
 /// The class of a name; one that stands for an error, from here on silently, if it is
 /// not known.
-pub fn class_named(reader: &mut Reader<'_>, name: &str, place: &Place) -> ClassId {
+pub fn class_named(reader: &mut Reader<'_>, name: &str, place: &SourceLocation) -> ClassId {
     if let Some(id) = reader.classes.lookup(name) {
         return id;
     }
@@ -90,7 +90,7 @@ pub fn compound(reader: &mut Reader<'_>, class: CompoundClass<'_>, name: &str) -
 }
 
 /// What `...` extends: the class of that name before this one.
-fn extended(reader: &mut Reader<'_>, name: &str, place: &Place) -> ClassId {
+fn extended(reader: &mut Reader<'_>, name: &str, place: &SourceLocation) -> ClassId {
     reader.classes.lookup(name).unwrap_or_else(|| {
         let problem = Problem::error(place, format!("cannot extend unknown element class '{name}'"));
         let problem = match name.is_empty() {
@@ -155,7 +155,7 @@ pub fn check_pseudo(
     side: usize,
     name: &str,
     first: usize,
-    place: &Place,
+    place: &SourceLocation,
 ) -> u32 {
     let (count, misused, missing) = body.check_pseudo(index, side, first);
     let (own, other) = (SIDES[side], SIDES[1 - side]);
@@ -178,7 +178,7 @@ pub fn check_pseudo(
 /// Adds an element with the inside of a compound element or group: three elements,
 /// itself and its `input` and `output`. What of these the names already meant must
 /// be such elements too.
-pub fn add_tunnels(reader: &mut Reader<'_>, body: &mut Body, name: &str, place: &Place) -> [u32; 3] {
+pub fn add_tunnels(reader: &mut Reader<'_>, body: &mut Body, name: &str, place: &SourceLocation) -> [u32; 3] {
     let names = [name.to_owned(), format!("{name}/{}", SIDES[INPUT]), format!("{name}/{}", SIDES[OUTPUT])];
     names.map(|name| match body.find(&name) {
         None => {
@@ -196,7 +196,7 @@ pub fn add_tunnels(reader: &mut Reader<'_>, body: &mut Body, name: &str, place: 
 }
 
 /// A name that expanding makes, and that is taken.
-pub fn redeclaration(name: &str, place: &Place, before: &Place) -> Problem {
+pub fn redeclaration(name: &str, place: &SourceLocation, before: &SourceLocation) -> Problem {
     Problem::error(place, format!("redeclaration of element '{name}'"))
         .classic(Some(before), format!("'{name}' previously declared here"))
 }
@@ -225,7 +225,7 @@ fn define(reader: &mut Reader<'_>, config: &Config<'_>) {
 
 /// The place of an offset in a configuration string; of its beginning, if there are
 /// line directives in it.
-fn inside(config: &Config<'_>, offset: usize) -> Place {
+fn inside(config: &Config<'_>, offset: usize) -> SourceLocation {
     match (&config.text, config.text.get(..offset)) {
         (Cow::Borrowed(_), Some(before)) => config.place.after(before),
         _ => config.place.clone(),
@@ -255,13 +255,13 @@ fn require(reader: &mut Reader<'_>, config: &Config<'_>) {
     }
 }
 
-fn add_requirement(reader: &mut Reader<'_>, kind: &str, value: &str, place: &Place) {
+fn add_requirement(reader: &mut Reader<'_>, kind: &str, value: &str, place: &SourceLocation) {
     let requirement = Requirement { kind: kind.into(), value: value.into(), place: place.clone() };
     reader.requirements.push(requirement);
 }
 
 /// Reads a library into the file's scope, once.
-fn library(reader: &mut Reader<'_>, name: &str, place: &Place, end: &Place) {
+fn library(reader: &mut Reader<'_>, name: &str, place: &SourceLocation, end: &SourceLocation) {
     if reader.bodies.len() > 1 {
         reader.problem(Problem::error(place, "'require library' must be used at file scope").compat_at(end));
         return;

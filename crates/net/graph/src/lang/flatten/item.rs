@@ -10,7 +10,7 @@ use super::class::ClassId;
 use super::elaborate::{add_tunnels, body, check_pseudo, class_named, compound, explain_class, statement};
 use super::reader::Reader;
 use super::wire::{self, End};
-use crate::lang::place::Place;
+use crate::lang::place::SourceLocation;
 use crate::lang::problem::Problem;
 use crate::lang::tree::*;
 
@@ -29,8 +29,8 @@ struct Pending<'a> {
     /// Whether a configuration string was given.
     configured: bool,
     config: String,
-    config_place: Option<Place>,
-    place: Place,
+    config_place: Option<SourceLocation>,
+    place: SourceLocation,
     ports: [Option<Ports>; 2],
     /// The element, where there is one of the name, or a group was made.
     element: Option<u32>,
@@ -72,7 +72,7 @@ fn suggest_input(reader: &mut Reader<'_>, chain: &Chain<'_>) {
     reader.problem(Problem::warning(place, message));
 }
 
-fn connect(reader: &mut Reader<'_>, from: &[End], to: &[End], arrow: Arrow, places: [&Place; 2]) {
+fn connect(reader: &mut Reader<'_>, from: &[End], to: &[End], arrow: Arrow, places: [&SourceLocation; 2]) {
     let [place, next] = places;
     let room = reader.room_for_links();
     let body = body(reader);
@@ -85,7 +85,7 @@ fn connect(reader: &mut Reader<'_>, from: &[End], to: &[End], arrow: Arrow, plac
 
 /// Complains of ports beside which there is no arrow. `places` are the step's and
 /// the next one's.
-fn check_useless(reader: &mut Reader<'_>, ends: &[End], side: usize, places: [&Place; 2]) {
+fn check_useless(reader: &mut Reader<'_>, ends: &[End], side: usize, places: [&SourceLocation; 2]) {
     if ends.iter().any(|e| e.ports[side].is_some()) {
         let message = match side {
             INPUT => "input ports ignored at start of chain",

@@ -9,7 +9,7 @@ use crate::lang::Options;
 use crate::lang::flat::{Flat, Requirement};
 use crate::lang::lexer::Text;
 use crate::lang::parser::Parser;
-use crate::lang::place::{Place, Source, Sources};
+use crate::lang::place::{Source, SourceLocation, Sources};
 use crate::lang::problem::{Problem, Problems, Severity};
 
 /// What the passes share.
@@ -27,7 +27,7 @@ pub struct Reader<'o> {
     pub library_depth: usize,
     pub sources: Sources,
     /// Where the last source ends.
-    pub end: Place,
+    pub end: SourceLocation,
     /// Elements and connections so far, in all scopes.
     pub elements: usize,
     pub links: usize,
@@ -80,7 +80,7 @@ impl<'o> Reader<'o> {
             libraries: vec![],
             library_depth: 0,
             sources: Sources::default(),
-            end: Place::nowhere("config"),
+            end: SourceLocation::nowhere("config"),
             elements: 0,
             links: 0,
             full: false,
@@ -97,13 +97,13 @@ impl<'o> Reader<'o> {
             return Some(Text::new(source, &mut self.sources));
         }
         let most = self.options.limits.source;
-        let problem = Problem::error(&Place::nowhere(&source.name), "configuration too long");
+        let problem = Problem::error(&SourceLocation::nowhere(&source.name), "configuration too long");
         self.problem(problem.expected(format!("at most {most} bytes")));
         None
     }
 
     /// Reads a text's statements into the scope that is open; where it ends.
-    pub fn statements(&mut self, text: &Text) -> Place {
+    pub fn statements(&mut self, text: &Text) -> SourceLocation {
         let mut parser = Parser::new(text);
         loop {
             let statement = parser.statement();
@@ -136,7 +136,7 @@ impl<'o> Reader<'o> {
     }
 
     /// Whether one more element fits; a problem, once, when it does not.
-    pub fn room_for_element(&mut self, place: &Place) -> bool {
+    pub fn room_for_element(&mut self, place: &SourceLocation) -> bool {
         self.elements += 1;
         self.within(
             self.elements <= self.options.limits.elements,
@@ -147,7 +147,7 @@ impl<'o> Reader<'o> {
     }
 
     /// Accounts for connections that were made.
-    pub fn count_links(&mut self, added: usize, place: &Place) -> bool {
+    pub fn count_links(&mut self, added: usize, place: &SourceLocation) -> bool {
         self.links += added;
         let most = self.options.limits.connections;
         self.within(self.links < most, place, "connections", most)
@@ -159,7 +159,7 @@ impl<'o> Reader<'o> {
     }
 
     /// Complains when a limit is exceeded, of the first one.
-    pub fn within(&mut self, fits: bool, place: &Place, what: &str, most: usize) -> bool {
+    pub fn within(&mut self, fits: bool, place: &SourceLocation, what: &str, most: usize) -> bool {
         if !fits && !self.full {
             self.full = true;
             let problem = Problem::error(place, format!("too many {what}"));

@@ -2,7 +2,7 @@
 
 use super::body::{Body, INPUT, OUTPUT};
 use crate::lang::parser::Parser;
-use crate::lang::place::Place;
+use crate::lang::place::SourceLocation;
 use crate::lang::problem::Problem;
 use crate::lang::tree::{Arrow, Ports};
 
@@ -32,7 +32,7 @@ pub fn connect_all(
     from: &[End],
     to: &[End],
     arrow: Arrow,
-    place: &Place,
+    place: &SourceLocation,
     room: usize,
 ) -> Vec<Problem> {
     let mut problems = vec![];
@@ -78,7 +78,7 @@ pub fn connect_all(
 }
 
 /// What is wrong with several outputs and several inputs.
-fn mismatch(least: [usize; 2], open: [bool; 2], arrow: Arrow, place: &Place) -> Vec<Problem> {
+fn mismatch(least: [usize; 2], open: [bool; 2], arrow: Arrow, place: &SourceLocation) -> Vec<Problem> {
     let [inputs, outputs] = least;
     let mut problems = vec![];
     if arrow != Arrow::Many {

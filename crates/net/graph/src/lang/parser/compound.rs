@@ -1,12 +1,12 @@
 //! What is in braces and parentheses: groups, compound elements, their parameters.
 
 use super::{Next, Parser, Within};
-use crate::lang::lexer::Kind;
-use crate::lang::place::Place;
+use crate::lang::lexer::TokenKind;
+use crate::lang::place::SourceLocation;
 use crate::lang::tree::*;
 
 impl<'a> Parser<'a> {
-    pub(super) fn group(&mut self, place: &Place) -> Group<'a> {
+    pub(super) fn group(&mut self, place: &SourceLocation) -> Group<'a> {
         if self.too_deep(place, "maximum element group nesting depth exceeded") {
             let end = self.skip_braces();
             return Group { body: vec![], end };
@@ -18,7 +18,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The overloads of a compound element, its opening brace taken.
-    pub(super) fn compound(&mut self, place: &Place) -> CompoundClass<'a> {
+    pub(super) fn compound(&mut self, place: &SourceLocation) -> CompoundClass<'a> {
         let mut class = CompoundClass { overloads: vec![], extends: None };
         if self.too_deep(place, "maximum compound element nesting depth exceeded") {
             self.skip_braces();
@@ -26,7 +26,7 @@ impl<'a> Parser<'a> {
         }
         self.depth += 1;
         loop {
-            if self.peek().kind == Kind::Dots {
+            if self.peek().kind == TokenKind::Dots {
                 self.dots(&mut class);
                 break;
             }
@@ -34,7 +34,7 @@ impl<'a> Parser<'a> {
             let formals = self.formals();
             let (body, end) = self.block(Within::Compound);
             class.overloads.push(Overload { formals, body, place });
-            if end.kind != Kind::Bars {
+            if end.kind != TokenKind::Bars {
                 break;
             }
         }
@@ -46,12 +46,12 @@ impl<'a> Parser<'a> {
     fn dots(&mut self, class: &mut CompoundClass<'a>) {
         let dots = self.take();
         let closing = self.take();
-        if class.overloads.is_empty() || closing.kind != Kind::Char('}') {
+        if class.overloads.is_empty() || closing.kind != TokenKind::Char('}') {
             let place = if class.overloads.is_empty() { &dots.place } else { &closing.place };
             self.problem(place, "'...' should occur last, after one or more compounds", "'}' after '...'");
             self.untake(closing);
             // What follows belongs to no overload that means anything.
-            while self.block(Within::Compound).1.kind == Kind::Bars {}
+            while self.block(Within::Compound).1.kind == TokenKind::Bars {}
         }
         class.extends = Some(dots.place);
     }
@@ -62,12 +62,12 @@ impl<'a> Parser<'a> {
             let token = self.take();
             let place = token.place.clone();
             match token.kind {
-                Kind::Variable => formals.push(Formal { keyword: "", variable: token.text, place }),
-                Kind::Name if self.peek().kind == Kind::Variable => {
+                TokenKind::Variable => formals.push(Formal { keyword: "", variable: token.text, place }),
+                TokenKind::Name if self.peek().kind == TokenKind::Variable => {
                     let variable = self.take().text;
                     formals.push(Formal { keyword: token.text, variable, place });
                 }
-                Kind::Char('|') => return formals,
+                TokenKind::Char('|') => return formals,
                 _ => {
                     if !formals.is_empty() {
                         self.problem(&place, "expected variable", "a parameter, '$name' or 'KEYWORD $name'");
@@ -78,8 +78,8 @@ impl<'a> Parser<'a> {
             }
             let token = self.take();
             match token.kind {
-                Kind::Char('|') => return formals,
-                Kind::Char(',') => {}
+                TokenKind::Char('|') => return formals,
+                TokenKind::Char(',') => {}
                 _ => {
                     self.problem(&token.place, "expected ',' or '|'", "'|' after the parameters");
                     self.untake(token);
@@ -92,18 +92,18 @@ impl<'a> Parser<'a> {
     pub(super) fn class_statement(&mut self) -> Next<'a> {
         let mut token = self.take();
         let (mut name, place) = ("", token.place.clone());
-        if token.kind == Kind::Name {
+        if token.kind == TokenKind::Name {
             name = token.text;
             token = self.take();
         } else {
             self.problem(&place, "expected element type name", "elementclass NAME { ... }");
         }
         let class = match token.kind {
-            Kind::Char('{') => ClassUse::Compound(Box::new(self.compound(&token.place))),
-            Kind::Name => ClassUse::Name(token.text, token.place),
+            TokenKind::Char('{') => ClassUse::Compound(Box::new(self.compound(&token.place))),
+            TokenKind::Name => ClassUse::Name(token.text, token.place),
             _ => {
                 self.syntax_error(&token, "'{' or a class");
-                if token.kind == Kind::End {
+                if token.kind == TokenKind::End {
                     self.untake(token);
                 }
                 ClassUse::Missing
@@ -113,7 +113,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Complains when one more level is one too many.
-    fn too_deep(&mut self, place: &Place, message: &str) -> bool {
+    fn too_deep(&mut self, place: &SourceLocation, message: &str) -> bool {
         let deep = self.depth >= Parser::NESTING;
         if deep {
             self.problem(place, message, &format!("at most {} levels", Parser::NESTING));
@@ -122,19 +122,19 @@ impl<'a> Parser<'a> {
     }
 
     /// Past the brace or parenthesis that closes the one just taken.
-    fn skip_braces(&mut self) -> Place {
+    fn skip_braces(&mut self) -> SourceLocation {
         let mut open = 1usize;
         loop {
             let token = self.take();
             match token.kind {
-                Kind::Char('(' | '{') => open += 1,
-                Kind::Char(')' | '}') => open -= 1,
-                Kind::End => open = 0,
+                TokenKind::Char('(' | '{') => open += 1,
+                TokenKind::Char(')' | '}') => open -= 1,
+                TokenKind::End => open = 0,
                 _ => {}
             }
             if open == 0 {
                 let place = token.place.clone();
-                if token.kind == Kind::End {
+                if token.kind == TokenKind::End {
                     self.untake(token);
                 }
                 return place;

@@ -1,14 +1,14 @@
 //! Port lists: `[0]`, `[0, 2-4]`, `[]` and `[0, ]`.
 
 use super::Parser;
-use crate::lang::lexer::{Kind, Token};
+use crate::lang::lexer::{Token, TokenKind};
 use crate::lang::problem::Problem;
 use crate::lang::tree::Ports;
 
 impl<'a> Parser<'a> {
     /// `[...]`, if it follows.
     pub(super) fn ports(&mut self) -> Option<Ports> {
-        if self.peek().kind != Kind::Char('[') {
+        if self.peek().kind != TokenKind::Char('[') {
             return None;
         }
         self.take();
@@ -17,8 +17,8 @@ impl<'a> Parser<'a> {
         loop {
             let token = self.take();
             match token.kind {
-                Kind::Name => self.port(&token, &mut ports, range),
-                Kind::Char(']') => {
+                TokenKind::Name => self.port(&token, &mut ports, range),
+                TokenKind::Char(']') => {
                     ports.open = true;
                     break;
                 }
@@ -30,9 +30,9 @@ impl<'a> Parser<'a> {
             }
             let token = self.take();
             match token.kind {
-                Kind::Char(']') => break,
-                Kind::Char('-') if !range => range = true,
-                Kind::Char(',') => range = false,
+                TokenKind::Char(']') => break,
+                TokenKind::Char('-') if !range => range = true,
+                TokenKind::Char(',') => range = false,
                 _ => {
                     self.problem(&token.place, "syntax error: expected ','", "',', '-' or ']'");
                     self.untake(token);

@@ -15,9 +15,9 @@ use std::collections::HashMap;
 
 use memory::{Batch, Packet};
 
-use super::{Exit, Fused, Members, Part, Program, Single, Way, apart, fuse};
+use super::{EntryState, Exit, Fused, Members, Part, Program, Single, apart, fuse};
 use crate::element::{Action, Element, Next};
-use crate::plan::chain::{Found, is_outside};
+use crate::plan::chain::{Found, is_never_fused};
 use crate::plan::{Plan, Port};
 use crate::run::cx::Cx;
 use crate::run::lane::{Lane, Slot};
@@ -129,11 +129,11 @@ impl<T: Single> Stage for Member<T> {
 }
 
 /// An element that stays outside.
-pub struct Outside<G>(G);
+pub struct Unfused<G>(G);
 
-impl<G: Guard> Stage for Outside<G> {
+impl<G: Guard> Stage for Unfused<G> {
     fn take(links: &mut Links, class: usize) -> Option<Option<(Self, Link)>> {
-        Some(links.guard(class)?.map(|(guard, link)| (Outside(guard), link)))
+        Some(links.guard(class)?.map(|(guard, link)| (Unfused(guard), link)))
     }
 
     #[inline(always)]
@@ -237,7 +237,7 @@ impl Stages for End {
 struct Linked<R>(R);
 
 impl<R: Stages> Program for Linked<R> {
-    fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch, way: &mut Way) -> Next {
+    fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch, way: &mut EntryState) -> Next {
         let end = self.0.end();
         way.carry_on(self, cx, batch, end, |program, cx, packet| program.0.packet(cx, packet))
     }
@@ -307,7 +307,7 @@ fn link(found: &Found, hidden: usize, slots: &mut [Slot], plan: &Plan) -> Option
         };
         let outs = slots[element].outs.iter();
         let outs = outs.map(|out| out.map_or(Exit::drop(element, 0), |to| Exit::to(exit(to)))).collect();
-        let outside = is_outside(&plan.elements[element]);
+        let outside = is_never_fused(&plan.elements[element]);
         let aside = if outside { exit(Port { element, port: 0 }) } else { 0 };
         links.push(Some((Link { element, outs, aside }, members.len())));
         members.extend((!outside).then_some(element));
@@ -320,7 +320,7 @@ fn link(found: &Found, hidden: usize, slots: &mut [Slot], plan: &Plan) -> Option
         exits: exits.iter().map(|exit| (exit.element, exit.port)).collect(),
         emitters: members.iter().copied().filter(emits).collect(),
         // What is as it was configured is read when the program is made.
-        fixed: found.elements().filter(|element| is_outside(&plan.elements[*element])).collect(),
+        fixed: found.elements().filter(|element| is_never_fused(&plan.elements[*element])).collect(),
         members: members.into(),
     };
     let make = |members, slots: &[Slot]| (found.chain.make)(&mut Links { slots, members, links, end });

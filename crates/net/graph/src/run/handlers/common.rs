@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use crate::clock::Pace;
 use crate::element::handler::Handler;
-use crate::element::value::{Names, Scope, Value};
+use crate::element::value::parse_alone;
 use crate::element::well_known::SCHEDULED;
 use crate::element::{Complaint, Refused, port_code};
 use crate::plan::schedule_info::MAX_TICKETS;
@@ -203,8 +203,7 @@ fn lines<'a>(lines: impl Iterator<Item = &'a str>) -> String {
 }
 
 fn set_scheduled(lane: &mut Lane, task: TaskId, value: &str) -> Result<(), Refused> {
-    let scope = Scope { element: "", names: &Names::default() };
-    match bool::parse(value, &scope) {
+    match parse_alone::<bool>(value) {
         Ok(true) => lane.tasks.schedule(task),
         Ok(false) => lane.tasks.unschedule(task),
         Err(_) => return Err("syntax error".into()),

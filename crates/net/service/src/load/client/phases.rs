@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use tcp::{Io, Stack};
 
-use super::{LIMIT_NS, LOOK_NS, Load, Phase, TELL_NS};
+use super::{LIMIT_NS, Load, POLL_INTERVAL_NS, Phase, TELL_NS};
 use crate::load::result::Step;
 use crate::load::workload::Workload;
 
@@ -38,7 +38,7 @@ impl<W: Workload> Load<W> {
             }
             Phase::Preparing if self.under_way == 0 => self.arrive_at(0, stack, io),
             Phase::Waiting(step) if self.is_open(step) => self.start(step, stack, io),
-            Phase::Waiting(_) => self.look_ns = now_ns + LOOK_NS,
+            Phase::Waiting(_) => self.poll_ns = now_ns + POLL_INTERVAL_NS,
             Phase::Preparing if is_late => self.close(stack, io),
             Phase::Running(step, until_ns) if now_ns >= until_ns => {
                 self.results.steps[step].elapsed_ns = now_ns - self.since_ns;

@@ -169,6 +169,6 @@ impl Backend for Frontend {
     }
 
     fn health(&self) -> Result<()> {
-        self.look()
+        self.check()
     }
 }

@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::{Frontend, Link};
-use crate::vfio_user::transport::{Fault, Received, WaitLimit, read_all, send};
+use crate::vfio_user::transport::{Received, TransportFault, WaitLimit, read_all, send};
 use crate::vhost_user::memory::Region;
 use crate::vhost_user::message::{HEADER, Header, MAX_BODY, Message, Request, protocol};
 use crate::{Error, Result};
@@ -157,21 +157,21 @@ impl Frontend {
         Error::Setup { device: self.peer.clone(), what, fix: fix.to_owned() }
     }
 
-    fn failed(&self, request: Request, fault: Fault) -> Error {
+    fn failed(&self, request: Request, fault: TransportFault) -> Error {
         let (peer, command, after) = (self.peer.clone(), request.name(), self.limit);
         self.fail(match fault {
-            Fault::HungUp => Error::HungUp { peer },
-            Fault::TimedOut | Fault::Stopped => Error::TimedOut { peer, command, after },
-            Fault::Malformed(_) => {
+            TransportFault::HungUp => Error::HungUp { peer },
+            TransportFault::TimedOut | TransportFault::Stopped => Error::TimedOut { peer, command, after },
+            TransportFault::Malformed(_) => {
                 Error::Protocol { peer, what: "more file descriptors than allowed".to_owned() }
             }
-            Fault::MemoryLost => Error::memory_lost(peer),
-            Fault::Os(errno) => Error::Os { doing: format!("{peer}: {command}"), errno },
+            TransportFault::MemoryLost => Error::memory_lost(peer),
+            TransportFault::Os(errno) => Error::Os { doing: format!("{peer}: {command}"), errno },
         })
     }
 
     /// The first fault, a hang-up, or a ring that the back end gave up.
-    pub(super) fn look(&self) -> Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         self.sound()?;
         let losses = crate::sigbus::losses();
         if self.losses.load(Ordering::Relaxed) != losses {

@@ -19,7 +19,7 @@ use crate::{Error, Result};
 const AGAIN: Duration = Duration::from_millis(100);
 /// After which VPGEN_VFRSTAT tells of a reset: the device's queues run empty meanwhile. The datasheet
 /// does not say it, and Linux's driver waits as long.
-pub(super) const SETTLED: Duration = Duration::from_millis(10);
+pub(super) const DRAINED: Duration = Duration::from_millis(10);
 /// How long a reset may take from then on, in milliseconds.
 const LIMIT_MS: u64 = 100;
 /// How often a reset is looked at where nothing else is to be done.
@@ -72,7 +72,7 @@ impl Host {
         let vf = &mut self.vfs[n];
         (vf.active, vf.configured, vf.running) = (false, [0; 2], [0; 2]);
         vf.counters.resets += 1;
-        vf.waits = Some(Wait::Reset { from: Instant::now() + self.settle });
+        vf.waits = Some(Wait::Reset { from: Instant::now() + self.drain });
     }
 
     /// Goes on with a reset of a virtual function; `None` while it is not time.
@@ -183,7 +183,7 @@ impl Host {
         let mut properties = [0; vsi::LEN];
         let mut put = |at: usize, value: u16| properties[at..at + 2].copy_from_slice(&value.to_le_bytes());
         let mut sections = vsi::SWITCH_VALID | vsi::SECURITY_VALID | vsi::VLAN_VALID | vsi::QUEUE_MAP_VALID;
-        let by_commands = self.chip.kind.hash_by_commands;
+        let by_commands = self.chip.generation.hash_by_commands;
         sections |= if by_commands { vsi::QUEUE_OPT_VALID } else { 0 };
         put(vsi::VALID_SECTIONS, sections);
         put(vsi::SWITCH_ID, vsi::ALLOW_LB);
@@ -266,7 +266,7 @@ impl Host {
         let owner = Owner::Vf { n, vsi: vsi.number };
         chip.set_key(owner, &port::Options::default().rss.key)?;
         chip.set_table(owner, &[0; 4 * VFQF_HLUT::COUNT])?;
-        let classes = chip.kind.hashed();
+        let classes = chip.generation.hashed();
         chip.write_receive_register(VFQF_HENA1::at(row(0, n)), classes as u32)?;
         chip.write_receive_register(VFQF_HENA1::at(row(1, n)), (classes >> 32) as u32)
     }

@@ -112,7 +112,7 @@ impl Host {
                 None => Err(LENGTH),
             },
             op::CONFIG_RSS_KEY | op::CONFIG_RSS_LUT => return self.hash(n, opcode, vsi, bytes),
-            op::GET_RSS_HENA_CAPS => Ok(Classes(self.chip.kind.hashed()).encode()),
+            op::GET_RSS_HENA_CAPS => Ok(Classes(self.chip.generation.hashed()).encode()),
             op::SET_RSS_HENA => return self.classes(n, bytes),
             _ => return self.strip(n, vsi, opcode == op::ENABLE_VLAN_STRIPPING),
         })
@@ -120,7 +120,7 @@ impl Host {
 
     /// What a virtual function has; one of version 1.0 says nothing of what it can.
     fn resources(&mut self, n: usize, vsi: Vsi, bytes: &[u8]) -> Answer {
-        let more = if self.chip.kind.hash_by_commands { capability::RSS_PCTYPE_V2 } else { 0 };
+        let more = if self.chip.generation.hash_by_commands { capability::RSS_PCTYPE_V2 } else { 0 };
         let offered = OFFERED | more;
         let wanted = match bytes.len() {
             0 => offered,
@@ -289,7 +289,7 @@ impl Host {
 
     fn classes(&mut self, n: usize, bytes: &[u8]) -> Result<Answer> {
         let Some(Classes(classes)) = Classes::decode(bytes) else { return Ok(Err(LENGTH)) };
-        if classes & !self.chip.kind.hashed() != 0 {
+        if classes & !self.chip.generation.hashed() != 0 {
             return Ok(PARAM);
         }
         let halves = [classes as u32, (classes >> 32) as u32];

@@ -13,7 +13,7 @@ use super::{Buffer, FixedChip, FixedRing, FixedRx, FixedTx, Frame, WHOLE};
 use crate::intel::chip::{Chip, Device, Queues};
 use crate::intel::layout::RxLayout;
 use crate::intel::{Port, TxQueue};
-use crate::ring::Ring;
+use crate::ring::DescriptorRing;
 
 /// Bytes from one buffer to the next: an odd number of cache lines, so that the first lines of
 /// neighbours are not all in the same sets of the cache.
@@ -64,7 +64,7 @@ where
     let (dma, size) = (from.chip.dma.clone(), from.options.rx_ring);
     let mut rings = Vec::with_capacity(N);
     for _ in 0..N {
-        rings.push(Ring::new(&dma, size)?);
+        rings.push(DescriptorRing::new(&dma, size)?);
     }
     let (memory, buffers) = buffers(&dma, &rings)?;
     let rx = from.rx.first_mut().and_then(Option::take);
@@ -90,7 +90,7 @@ where
     }
     let whole = || Error::setup(&from.chip.name, "too few outputs".to_owned(), "name as many as there are");
     let tx = tx.try_into().map_err(|_| whole())?;
-    let rings: [Ring<_>; N] = rings.try_into().map_err(|_| whole())?;
+    let rings: [DescriptorRing<_>; N] = rings.try_into().map_err(|_| whole())?;
     let (index, tail) = (rx.index, from.chip.bar.register(from.chip.info.rdt.at(rx.index)));
     let (stats, losses) = (RxStats::default(), from.chip.add_losses(Reason::RxBadDescriptor));
     let rx = FixedRx { owner: take_owner(&mut rx.owner), index, tail, stats, losses };
@@ -119,8 +119,11 @@ fn check<C: Chip>(from: &Port<C>, to: &[&mut Port<C>]) -> port::Result<()> {
 }
 
 /// Memory for a frame in each slot, whose address all rings have from here on.
-fn buffers(dma: &Dma, rings: &[Ring<[AtomicU64; 2]>]) -> port::Result<(Vec<Region>, Box<[Buffer]>)> {
-    let size = rings.first().map_or(0, Ring::size);
+fn buffers(
+    dma: &Dma,
+    rings: &[DescriptorRing<[AtomicU64; 2]>],
+) -> port::Result<(Vec<Region>, Box<[Buffer]>)> {
+    let size = rings.first().map_or(0, DescriptorRing::size);
     let (mut memory, mut buffers) = (Vec::new(), Vec::new());
     for slot in 0..size {
         let place = slot as usize % PIECE * STRIDE;
@@ -159,7 +162,7 @@ fn output<C: FixedChip>(chip: &C, mut queue: TxQueue<C::Tx>, mask: u32) -> port:
 impl<const N: usize> Drop for FixedRing<N> {
     fn drop(&mut self) {
         tracing::debug!("a ring of fixed buffers, of {N} outputs: taken back from the devices");
-        // All must be quiet before the memory goes: the receiver writes into what others send.
+        // All must be quiesced before the memory goes: the receiver writes into what others send.
         let mut running = Vec::new();
         if !self.rx.owner.disable_rx(self.rx.index) {
             running.push(&self.rx.owner);
@@ -169,7 +172,7 @@ impl<const N: usize> Drop for FixedRing<N> {
             return;
         }
         let heads: Vec<_> = self.tx.iter().map(|tx| tx.written.memory()).collect();
-        let rings: Vec<_> = self.rings.iter_mut().map(Ring::take_memory).collect();
+        let rings: Vec<_> = self.rings.iter_mut().map(DescriptorRing::take_memory).collect();
         let all = Arc::new(Mutex::new((rings, heads, mem::take(&mut self.memory))));
         running.into_iter().for_each(|owner| owner.device().retire(Box::new(all.clone())));
     }

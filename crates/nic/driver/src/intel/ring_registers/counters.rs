@@ -11,10 +11,10 @@ pub struct Source {
     pub name: &'static str,
     pub what: &'static str,
     pub loss: Option<Reason>,
-    pub place: Place,
+    pub place: CounterRegisters,
 }
 
-pub enum Place {
+pub enum CounterRegisters {
     /// A register of 32 bits, by its offset.
     One(u32),
     /// A low and a high register; the low one is read first and latches.
@@ -24,7 +24,7 @@ pub enum Place {
     /// Likewise, on the pages of the receive queues' registers.
     Queue(u32, u32, usize),
 }
-use Place::{One, Pair, Queue, Sum};
+use CounterRegisters::{One, Pair, Queue, Sum};
 
 macro_rules! counters {
     ($($name:ident $place:expr, $loss:ident, $what:literal;)*) => {

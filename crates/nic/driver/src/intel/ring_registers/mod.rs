@@ -114,10 +114,10 @@ pub trait RingRegisters: Deref<Target = Device> {
         }
     }
 
-    /// Leaves the device as it was found, quiet and reset by `reset`, no bus
+    /// Leaves the device as it was found, quiesced and reset by `reset`, no bus
     /// master. The caller has masked its interrupts.
     fn leave(&self, reset: impl FnOnce(&Bar)) {
-        tracing::debug!(port = self.name, "left: quiet and reset, no bus master");
+        tracing::debug!(port = self.name, "left: quiesced and reset, no bus master");
         self.quiesce();
         reset(&self.bar);
         // Whoever opens it next may do so at once (4.6.3.2: 10 ms).

@@ -8,7 +8,7 @@
 mod filter;
 mod init;
 mod mailbox;
-mod stats;
+pub(crate) mod stats;
 
 use std::ops::Deref;
 use std::sync::{Mutex, MutexGuard, PoisonError};

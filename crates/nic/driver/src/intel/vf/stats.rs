@@ -51,7 +51,7 @@ pub(super) struct Totals {
 
 /// A counter in two registers, which may carry into the upper one between two reads: the lower one
 /// counts in whichever of both it belongs to.
-fn read_wide(read32: impl Fn(u32) -> u32, low: u32, high: u32) -> u64 {
+pub(crate) fn read_wide(read32: impl Fn(u32) -> u32, low: u32, high: u32) -> u64 {
     let (before, first, after) = (read32(high), read32(low), read32(high));
     let low = if before == after { first } else { read32(low) };
     u64::from(after) << 32 | u64::from(low)

@@ -55,7 +55,7 @@ pub struct Host {
     mac: [u8; 6],
     vfs: Vec<Vf>,
     /// What the shared entries of the address table lead to which pool.
-    shared: [Option<pools::Shared>; pools::SHARED],
+    shared: [Option<pools::PoolAddress>; pools::SHARED],
     /// The table of multicast hashes.
     hashes: [u32; MTA::COUNT],
     /// Queues of a pool.

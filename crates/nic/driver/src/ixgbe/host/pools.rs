@@ -22,7 +22,7 @@ const PRIORITY: usize = 0;
 const PRIORITY_POOLS: [u32; 2] = [PFVLVFB::at(2 * PRIORITY), PFVLVFB::at(2 * PRIORITY + 1)];
 
 /// An address beside its own of a virtual function, and the function's pool.
-pub(super) type Shared = ([u8; 6], usize);
+pub(super) type PoolAddress = ([u8; 6], usize);
 
 impl Chip {
     /// Makes pools of so many queues each (4.6.10.1.4); nobody has any frames yet.
@@ -194,7 +194,7 @@ impl Host {
     pub(super) fn tell_addresses(&mut self) -> bool {
         let Host { chip, vfs, shared, .. } = self;
         let of = |(n, vf): (usize, &super::Vf)| vf.unicast.iter().map(|mac| (*mac, n)).collect::<Vec<_>>();
-        let all: Vec<Shared> = vfs.iter().enumerate().flat_map(of).collect();
+        let all: Vec<PoolAddress> = vfs.iter().enumerate().flat_map(of).collect();
         for (n, there) in shared.iter_mut().enumerate() {
             if there.is_some_and(|there| !all.contains(&there)) {
                 chip.clear_address(FIRST_SHARED + n);

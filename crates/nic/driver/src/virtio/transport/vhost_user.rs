@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bus::vhost_user::{Frontend, PACKED_START, Ring, SPLIT_START};
+use bus::vhost_user::{Frontend, PACKED_START, SPLIT_START, VhostRing};
 use bus::{Backend, Pci};
 use port::OptionError;
 use regs::virtio::device::status;
@@ -174,7 +174,7 @@ impl Transport for VhostUser {
         let refused = |_| OptionError { option: "the queue", value: queue.into(), limit };
         let index = u8::try_from(queue).map_err(refused)?;
         let base = if self.state().packed { PACKED_START } else { SPLIT_START };
-        let ring = Ring {
+        let ring = VhostRing {
             size: areas.size,
             descriptors: areas.descriptors,
             driver: areas.driver,

@@ -9,7 +9,7 @@ use wire::{ethernet, vlan};
 
 use super::{MAX_PARTS, Tx};
 use crate::virtio::header::Header;
-use crate::virtio::ring::{Part, Ring};
+use crate::virtio::ring::{Part, Virtqueue};
 use crate::virtio::{checksum, stats};
 
 /// An 802.1Q tag goes behind the two addresses.
@@ -18,7 +18,7 @@ const TAG: usize = vlan::HEADER_LEN;
 /// The longest packet that can be cut: the length field of IPv4.
 const MAX_SEGMENTED: usize = u16::MAX as usize + ethernet::HEADER_LEN + TAG;
 
-impl<R: Ring> Tx<R> {
+impl<R: Virtqueue> Tx<R> {
     /// Sends the packet in front: its bytes, or `None` when it was dropped and
     /// counted because it can never be sent. The ring has room.
     #[cold]

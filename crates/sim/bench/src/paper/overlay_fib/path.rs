@@ -50,7 +50,7 @@ pub(super) fn measure(
     (entries, size): (usize, usize),
     (packets, windows): (u64, usize),
 ) -> Result<Row> {
-    let mut way = Way::new(subject, entries, size)?;
+    let mut way = OverlayPath::new(subject, entries, size)?;
     let rounds = (packets as usize / PACKETS).max(1);
     way.window(1, &mut Ticks::default())?; // fills the caches
     let mut parts: [[Vec<f64>; PARTS.len()]; WAYS] = Default::default();
@@ -72,7 +72,7 @@ pub(super) fn measure(
 }
 
 /// The tables of all ways, and packets, which are IP packets before they go.
-struct Way {
+struct OverlayPath {
     keys: Keys,
     inner: Pass<Ipv4Addr>,
     two: TwoPasses,
@@ -84,8 +84,8 @@ struct Way {
     frame: usize,
 }
 
-impl Way {
-    fn new(subject: &Subject, entries: usize, size: usize) -> Result<Way> {
+impl OverlayPath {
+    fn new(subject: &Subject, entries: usize, size: usize) -> Result<OverlayPath> {
         let entries = subject.entries(entries);
         let mut table = subject.table(entries)?;
         let mut sender = table.encapsulator();
@@ -99,7 +99,7 @@ impl Way {
         let hosts = (0..entries as u64).map(|entry| (destination(entry), subject.station(entry)));
         let (packets, pool) = filled(|entry, flow| inner_packet(entry, flow, inside), entries)?;
         let inner = Pass::new(hosts)?;
-        Ok(Way { keys: subject.keys, inner, two, sender, shim, packets, _pool: pool, frame: 0 })
+        Ok(OverlayPath { keys: subject.keys, inner, two, sender, shim, packets, _pool: pool, frame: 0 })
     }
 
     /// Sends all packets so many times by each way.
@@ -117,7 +117,7 @@ impl Way {
     }
 
     fn batch(&mut self, way: usize, at: usize, ticks: &mut [u64; PARTS.len()]) -> Result<()> {
-        let Way { keys, inner, two, sender, shim, packets, .. } = self;
+        let OverlayPath { keys, inner, two, sender, shim, packets, .. } = self;
         let packets = &mut packets[at..at + BATCH];
         let before = packets[0].len();
         let mut last = bus::tsc::now();

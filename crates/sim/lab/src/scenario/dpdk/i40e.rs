@@ -89,10 +89,10 @@ const LENGTHS: std::ops::Range<usize> = 300..316;
 const AT_ONCE: usize = 4;
 
 /// The queue of port 0 that a frame came to, and its hash.
-type Place = (u32, Option<u32>);
+type QueueAndHash = (u32, Option<u32>);
 
 /// Where the frames came to, by their lengths, as testpmd tells; and whether all came through.
-fn places(rig: &mut Rig<'_>, frames: &[Vec<u8>]) -> Result<(BTreeMap<usize, Place>, bool)> {
+fn places(rig: &mut Rig<'_>, frames: &[Vec<u8>]) -> Result<(BTreeMap<usize, QueueAndHash>, bool)> {
     let (mut places, mut whole) = (BTreeMap::new(), true);
     for frames in frames.chunks(AT_ONCE) {
         rig.say("set verbose 1")?;
@@ -104,7 +104,7 @@ fn places(rig: &mut Rig<'_>, frames: &[Vec<u8>]) -> Result<(BTreeMap<usize, Plac
 }
 
 /// The length of a frame that testpmd tells of, and where it came to.
-fn place(line: &str) -> Option<(usize, Place)> {
+fn place(line: &str) -> Option<(usize, QueueAndHash)> {
     let word = |name: &str| line.split_once(name)?.1.split_whitespace().next();
     let number = |name: &str| u32::from_str_radix(word(name)?.strip_prefix("0x")?, 16).ok();
     let length = word(" length=")?.parse().ok()?;

@@ -12,7 +12,7 @@ fn frame() -> Vec<u8> {
 /// The function is reset, and looked at with these registers; the send queue is enabled.
 fn reset_and_look(guest: &mut Guest, offsets: &[u32]) {
     guest.chip.write(PFGEN_CTRL::AT, PFGEN_CTRL::PFSWR);
-    guest.look(offsets);
+    guest.read_all(offsets);
     guest.chip.write(PF_ATQLEN::AT, SIZE | PF_ATQLEN::ENABLE);
 }
 
@@ -49,7 +49,7 @@ fn a_transmit_tail_waits_for_its_queue_and_a_receive_tail_does_not() {
     let mut guest = Guest::new();
     guest.start(&[], &[]);
     guest.chip.write(QRX_ENA::at(0), 0);
-    guest.look(&[QRX_ENA::at(0)]);
+    guest.read_all(&[QRX_ENA::at(0)]);
     // As Linux's driver does, which fills the ring first.
     guest.chip.write(QRX_TAIL::at(0), 8);
     guest.chip.write(QRX_ENA::at(0), QRX_ENA::QENA_REQ);
@@ -79,7 +79,7 @@ fn memory_of_a_ring_is_taken_away_after_its_queue_was_seen_to_stop() {
         guest.start(&[], &[]);
         guest.chip.write(QRX_ENA::at(0), 0);
         if looked {
-            guest.look(&[QRX_ENA::at(0)]);
+            guest.read_all(&[QRX_ENA::at(0)]);
         }
         if reset {
             guest.chip.write(GLLAN_TXPRE_QDIS::at(0), GLLAN_TXPRE_QDIS::SET_QDIS);
@@ -103,7 +103,7 @@ fn queues_are_seen_to_stop_before_the_firmware_is_told_that_the_driver_goes() {
         guest.start(&[], &[]);
         guest.chip.write(QRX_ENA::at(0), 0);
         if looked {
-            guest.look(&[QRX_ENA::at(0)]);
+            guest.read_all(&[QRX_ENA::at(0)]);
         }
         guest.plain(opcode::QUEUE_SHUTDOWN);
         assert_eq!(guest.broke(Rule::DisableNotAwaited), u64::from(!looked));

@@ -126,9 +126,9 @@ fn counters_clear_when_read_and_show_in_the_page() {
     assert_eq!(rig.device.totals().rx_packets, 5);
 }
 
-struct Ears(Sender<u16>);
+struct MsixSink(Sender<u16>);
 
-impl Interrupts for Ears {
+impl Interrupts for MsixSink {
     fn raise(&mut self, vector: u16) {
         self.0.send(vector).expect("the test listens");
     }
@@ -138,7 +138,7 @@ impl Interrupts for Ears {
 fn queues_interrupt() {
     let (mouth, ears) = channel();
     let mut rig = Rig::up(1);
-    rig.device.set_interrupts(Some(Box::new(Ears(mouth))));
+    rig.device.set_interrupts(Some(Box::new(MsixSink(mouth))));
     rig.write(GPIE::AT, GPIE::MULTIPLE_MSIX);
     rig.write(IVAR::at(0), 0x80 | 3 | 0x84 << 8);
     rig.write(EIMS::AT, 1 << 3 | 1 << 4);

@@ -1,4 +1,4 @@
-//! Drivers that lie.
+//! Drivers that misbehave.
 
 use super::*;
 use crate::virtio::RingAddresses;

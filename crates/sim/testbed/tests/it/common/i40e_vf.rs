@@ -49,7 +49,7 @@ pub fn pair_at((pcis, handles): (Vec<Pci>, Vec<Handle>), asked: &Options, rate_m
         let policy = |mac| Policy { mac: Some(mac), trust: true, spoof_check: false, vlan: None, rate_mbps };
         let long = Options { max_frame: asked.max_frame, ..options() };
         let (device, rx, tx) = I40e::open(pcis[0].clone(), dma, long).unwrap().split();
-        let host = Host::with_settle(&device, &[FROM, TO].map(policy), Duration::ZERO).unwrap();
+        let host = Host::with_drain(&device, &[FROM, TO].map(policy), Duration::ZERO).unwrap();
         let port = PfSide { device, rx, tx };
         let host = Arc::new(Hosted { polling: Polling::of(host), _port: Mutex::new(port) });
         let mut member = |pci: &Pci| {

@@ -130,20 +130,20 @@ pub struct Phase<B> {
     pub name: &'static str,
     pub wires: [&'static str; 2],
     pub options: Options,
-    pub way: Way,
+    pub way: RegisterAccess,
     pub work: fn(&mut B, &mut Clock),
 }
 
 impl<B> Phase<B> {
     /// On two ends of a cable, with registers that are mapped.
     pub fn new(name: &'static str, options: Options, work: fn(&mut B, &mut Clock)) -> Phase<B> {
-        Phase { name, wires: ["pair"; 2], options, way: Way::Mapped, work }
+        Phase { name, wires: ["pair"; 2], options, way: RegisterAccess::Mapped, work }
     }
 }
 
 /// How the driver reaches its registers.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Way {
+pub enum RegisterAccess {
     /// Some are in memory that the device looks at when it likes.
     Mapped,
     /// The device sees every access, in order, and its queues are slow to start.
@@ -202,9 +202,11 @@ pub fn all<B: Ports>(phases: &[Phase<B>]) {
 /// Whether the linter found nothing, and how it ended.
 fn probe<B: Ports>(phase: &Phase<B>, (pcis, handles): (Vec<Pci>, Vec<Handle>)) -> (bool, Result<(), String>) {
     let driven = |(pci, handle): (&Pci, &Handle)| match phase.way {
-        Way::Mapped => pci.clone(),
-        Way::Slow => in_front_of(pci.clone(), Arc::new(Slow { states: B::STATES, before: Mutex::default() })),
-        Way::Synchronous => synchronous(pci.clone(), handle),
+        RegisterAccess::Mapped => pci.clone(),
+        RegisterAccess::Slow => {
+            in_front_of(pci.clone(), Arc::new(Slow { states: B::STATES, before: Mutex::default() }))
+        }
+        RegisterAccess::Synchronous => synchronous(pci.clone(), handle),
     };
     let driven: Vec<_> = pcis.iter().zip(&handles).map(driven).collect();
     let mut clock = Clock { now_ns: 0, phase: phase.name, told: BTreeSet::new() };
@@ -482,7 +484,13 @@ pub fn phases<B: Ports>(several: Options) -> Vec<Phase<B>> {
         Phase::new("filters", Options { promiscuous: false, ..default() }, filters),
         Phase::new("interrupts", armed, interrupts),
         Phase { wires: ["gen:flows=64", "gen:flows=8,rate=100k"], ..Phase::new("queues", several, queues) },
-        Phase { way: Way::Slow, ..Phase::new("queues that take their time", plain.clone(), traffic) },
-        Phase { way: Way::Synchronous, ..Phase::new("a device that acts at once", plain, traffic) },
+        Phase {
+            way: RegisterAccess::Slow,
+            ..Phase::new("queues that take their time", plain.clone(), traffic)
+        },
+        Phase {
+            way: RegisterAccess::Synchronous,
+            ..Phase::new("a device that acts at once", plain, traffic)
+        },
     ]
 }

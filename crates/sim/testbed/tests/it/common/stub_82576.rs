@@ -13,7 +13,7 @@ use std::thread::{JoinHandle, spawn};
 
 use bus::config_space::{BarType, ConfigSpace};
 use bus::vfio_user::server::{DmaAccess, RegionInfo, Served, serve_stream};
-use bus::{Ids, Kind};
+use bus::{BarKind, Ids};
 use model::Dma as _;
 use regs::igb::*;
 use regs::ixgbe::descriptor::{rx_high, tx};
@@ -222,7 +222,7 @@ impl Served for Served82576 {
 
     fn regions(&self) -> Vec<RegionInfo> {
         let size = self.lock().registers.len() as u64 * 4;
-        vec![RegionInfo { bar: 0, size, kind: Kind::Memory, shared: None }]
+        vec![RegionInfo { bar: 0, size, kind: BarKind::Memory, shared: None }]
     }
 
     fn read_bar(&mut self, _: usize, offset: u64, data: &mut [u8]) {

@@ -1,4 +1,4 @@
-//! The words of `ixora load` and of `ixora serve demo`.
+//! The arguments of `ixora load` and of `ixora serve demo`.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use testbed::MODELS;
 
-use super::{Confine, PortOptions, examples};
+use crate::cli::{Confine, PortOptions, examples};
 use crate::rate::{Memory, Rate, duration};
 
 #[derive(Subcommand, Debug)]

@@ -1,4 +1,4 @@
-//! The words of `ixora vm`.
+//! The arguments of `ixora vm`.
 
 use std::path::PathBuf;
 use std::str::FromStr;

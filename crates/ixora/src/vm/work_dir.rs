@@ -5,24 +5,24 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use super::arguments;
 use super::problem::Problem;
-use crate::cli;
 use crate::janitor::{CleanUp, Janitor};
 
 /// Bytes of a socket's path, less the longest name that is made here.
 const LONGEST: usize = bus::LONGEST_SOCKET_PATH - "/control".len();
 
 /// A directory that goes when this goes, unless it is to be kept.
-pub struct Place {
+pub struct WorkDir {
     path: PathBuf,
     _directory: Option<TempDir>,
     /// Removes it where we are killed.
     _janitor: Option<Janitor>,
 }
 
-impl Place {
+impl WorkDir {
     /// Makes one that only this user can look into.
-    pub fn new(options: &cli::vm::Machine) -> Result<Place, Problem> {
+    pub fn new(options: &arguments::Machine) -> Result<WorkDir, Problem> {
         let elsewhere = |problem: Problem| problem.fix("export TMPDIR=/tmp");
         let directory = tempfile::Builder::new().prefix("ixora-vm-").tempdir();
         let directory = directory.map_err(|error| {
@@ -40,11 +40,11 @@ impl Place {
             link(console, &path)?;
         }
         if options.keep {
-            return Ok(Place { path: directory.keep(), _directory: None, _janitor: None });
+            return Ok(WorkDir { path: directory.keep(), _directory: None, _janitor: None });
         }
         let clean_up = CleanUp { directories: vec![path.clone()], ..CleanUp::default() };
         let _janitor = Janitor::call(&clean_up).map_err(|failure| Problem::new(failure.cause()))?;
-        Ok(Place { path, _directory: Some(directory), _janitor })
+        Ok(WorkDir { path, _directory: Some(directory), _janitor })
     }
 
     /// The directory of the machine's files.

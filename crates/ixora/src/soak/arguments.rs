@@ -1,4 +1,4 @@
-//! The words of `ixora soak`.
+//! The arguments of `ixora soak`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::rate::duration;
-use crate::soak::Kind;
+use crate::soak::SceneKind;
 
 #[derive(Args, Debug)]
 pub struct Soak {
@@ -21,7 +21,7 @@ pub struct Soak {
     pub episode: Option<u64>,
     /// Only this kind of episode; may be given several times.
     #[arg(long, value_enum)]
-    pub only: Vec<Kind>,
+    pub only: Vec<SceneKind>,
     /// Print the episodes of this many numbers, and run none.
     #[arg(long)]
     pub list: Option<u64>,

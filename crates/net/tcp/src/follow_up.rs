@@ -9,7 +9,7 @@ use crate::stack::Stack;
 
 impl Stack {
     /// What follows from a change of a connection: it ends, sends, or waits.
-    pub(crate) fn settle(&mut self, index: u32, next: Next, io: &mut Io) {
+    pub(crate) fn follow_up(&mut self, index: u32, next: Next, io: &mut Io) {
         let Some(connection) = self.connections.get_mut(index) else { return };
         match next {
             Next::Keep | Next::Refuse => {}
@@ -35,15 +35,15 @@ impl Stack {
         }
         // The wheel of one that is ready is set when it has had its turn to send, if there are turns.
         if !connection.is.is_ready || self.is_stalled {
-            arm(connection, index, &mut self.timers, &mut self.look_ns);
+            arm(connection, index, &mut self.timers, &mut self.wheel_due_ns);
         }
     }
 }
 
 /// Sets the wheel for a connection, if that waits for something earlier than before. It is set
-/// earlier at once, and later only when it is looked at, which is not before `look_ns`.
+/// earlier at once, and later only when it is looked at, which is not before `wheel_due_ns`.
 #[inline]
-pub fn arm(connection: &mut Connection, index: u32, timers: &mut Timers, look_ns: &mut i64) {
+pub fn arm(connection: &mut Connection, index: u32, timers: &mut Timers, wheel_due_ns: &mut i64) {
     if !std::mem::take(&mut connection.is.to_arm) {
         return;
     }
@@ -51,6 +51,6 @@ pub fn arm(connection: &mut Connection, index: u32, timers: &mut Timers, look_ns
     if deadline_ns < connection.armed_ns {
         connection.armed_ns = deadline_ns;
         timers.set(index as usize, deadline_ns);
-        *look_ns = deadline_ns.min(*look_ns);
+        *wheel_due_ns = deadline_ns.min(*wheel_due_ns);
     }
 }

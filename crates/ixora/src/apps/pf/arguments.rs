@@ -6,7 +6,7 @@ use clap::Args;
 use driver::vf_host::Policy;
 use wire::MacAddress;
 
-use super::PortOptions;
+use crate::cli::PortOptions;
 
 #[derive(Args, Debug)]
 pub struct Pf {

@@ -22,7 +22,7 @@ use crate::mailbox::{Beside, Observed};
 pub(super) const QUEUES: usize = 2;
 /// Descriptors of the admin queues.
 const SIZE: u32 = 32;
-/// Lies that wait for their command, at most.
+/// Bad answers that wait for their command, at most.
 const WAITING: usize = 32;
 /// Where a context's base counts in so many bytes, and where a ring's does.
 const CONTEXT_UNIT: u64 = 512;
@@ -34,7 +34,7 @@ const LINK: u8 = 2;
 /// How an answer is none. Each command is answered: the driver waits for others, which the tests
 /// of `testbed` do.
 #[derive(Arbitrary, Debug, Clone)]
-pub enum Lie {
+pub enum BadAnswer {
     /// It is refused.
     Error(u16),
     /// Other flags than it has.
@@ -112,13 +112,13 @@ fn register(which: u8, n: u8) -> u32 {
 }
 
 /// What it has to say.
-pub(super) struct Liar {
+pub(super) struct BadFirmware {
     /// The registers as they are.
     bar: Bar,
     handle: Handle,
     device: Weak<Observed>,
     /// Lies, each with its command and how many of these are answered as they should before.
-    lies: Vec<(u16, u8, Lie)>,
+    bad_answers: Vec<(u16, u8, BadAnswer)>,
     registers: HashMap<u32, u32>,
     /// A command had a lie for an answer, or a register.
     has_lied: bool,
@@ -130,13 +130,24 @@ pub(super) struct Liar {
     now_ns: u64,
 }
 
-impl Liar {
+impl BadFirmware {
     /// Of a device that is the model behind a handle.
-    pub fn new(pci: &Pci, handle: Handle) -> Liar {
+    pub fn new(pci: &Pci, handle: Handle) -> BadFirmware {
         let bar = pci.bar(0).unwrap_or_else(|error| panic!("{error}"));
-        let (lies, registers, joined) = (Vec::new(), HashMap::new(), Vec::new());
+        let (bad_answers, registers, joined) = (Vec::new(), HashMap::new(), Vec::new());
         let device = Weak::new();
-        Liar { bar, handle, device, lies, registers, has_lied: false, begin: 0, head: 0, joined, now_ns: 0 }
+        BadFirmware {
+            bar,
+            handle,
+            device,
+            bad_answers,
+            registers,
+            has_lied: false,
+            begin: 0,
+            head: 0,
+            joined,
+            now_ns: 0,
+        }
     }
 
     fn address(&self, low: u32, high: u32) -> u64 {
@@ -144,28 +155,32 @@ impl Liar {
     }
 
     /// Lies in the answer of a command.
-    fn lie(&mut self, n: u32, memory: &View) {
+    fn bad(&mut self, n: u32, memory: &View) {
         let place = self.address(PF_ATQBAL::AT, PF_ATQBAH::AT) + u64::from(n) * DESCRIPTOR as u64;
         let mut answer = read(memory, place);
-        let Some(first) = self.lies.iter().position(|(opcode, ..)| *opcode == answer.opcode) else { return };
-        if let Some(fewer) = self.lies[first].1.checked_sub(1) {
-            self.lies[first].1 = fewer;
+        let Some(first) = self.bad_answers.iter().position(|(opcode, ..)| *opcode == answer.opcode) else {
+            return;
+        };
+        if let Some(fewer) = self.bad_answers[first].1.checked_sub(1) {
+            self.bad_answers[first].1 = fewer;
             return;
         }
-        let (_, _, lie) = self.lies.remove(first);
+        let (_, _, bad) = self.bad_answers.remove(first);
         self.has_lied = true;
         let buffer = if answer.flags & flag::BUF != 0 { answer.address() } else { 0 };
-        match lie {
-            Lie::Error(error) => (answer.retval, answer.flags) = (error % 32, answer.flags | flag::ERR),
-            Lie::Flags(flags) => answer.flags = flags,
-            Lie::Opcode(opcode) => answer.opcode = opcode,
-            Lie::Length { low, high } => {
+        match bad {
+            BadAnswer::Error(error) => (answer.retval, answer.flags) = (error % 32, answer.flags | flag::ERR),
+            BadAnswer::Flags(flags) => answer.flags = flags,
+            BadAnswer::Opcode(opcode) => answer.opcode = opcode,
+            BadAnswer::Length { low, high } => {
                 answer.datalen =
                     if high < 128 { u16::from(low / 4) } else { u16::from_le_bytes([low, high]) };
             }
-            Lie::Params { at, bytes } => answer.set_param(usize::from(at) % 13, &bytes),
-            Lie::Bytes { at, bytes } => _ = memory.write(buffer + u64::from(at) % BUFFER as u64, &bytes),
-            Lie::Fill(byte) => _ = memory.write(buffer, &[byte; BUFFER]),
+            BadAnswer::Params { at, bytes } => answer.set_param(usize::from(at) % 13, &bytes),
+            BadAnswer::Bytes { at, bytes } => {
+                _ = memory.write(buffer + u64::from(at) % BUFFER as u64, &bytes)
+            }
+            BadAnswer::Fill(byte) => _ = memory.write(buffer, &[byte; BUFFER]),
         }
         // A resource that is in use is waited for, as long as the answer says.
         if answer.opcode == opcode::REQUEST_RESOURCE {
@@ -189,53 +204,53 @@ fn write(memory: &View, place: u64, descriptor: &Descriptor) {
     memory.write(place, &bytes);
 }
 
-/// A liar that the device and whoever has it know.
+/// Firmware that the device and whoever has it know.
 #[derive(Clone)]
-pub(super) struct Shared(Arc<Mutex<Liar>>);
+pub(super) struct SharedFirmware(Arc<Mutex<BadFirmware>>);
 
-impl Shared {
-    pub fn new(liar: Liar) -> Shared {
-        Shared(Arc::new(Mutex::new(liar)))
+impl SharedFirmware {
+    pub fn new(firmware: BadFirmware) -> SharedFirmware {
+        SharedFirmware(Arc::new(Mutex::new(firmware)))
     }
 
-    fn get(&self) -> MutexGuard<'_, Liar> {
+    fn get(&self) -> MutexGuard<'_, BadFirmware> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Of this device from now on.
     pub fn begin(&self, device: &Arc<Observed>) {
-        let mut liar = self.get();
-        (liar.device, liar.has_lied) = (Arc::downgrade(device), false);
-        liar.joined.clear();
+        let mut firmware = self.get();
+        (firmware.device, firmware.has_lied) = (Arc::downgrade(device), false);
+        firmware.joined.clear();
     }
 
     /// The port is open.
     pub fn opened(&self) {
-        let mut liar = self.get();
-        liar.begin = liar.bar.read32(PF_ARQH::AT) % SIZE;
-        liar.head = liar.begin;
+        let mut firmware = self.get();
+        firmware.begin = firmware.bar.read32(PF_ARQH::AT) % SIZE;
+        firmware.head = firmware.begin;
     }
 
-    /// Lies no more; whether it did to a command.
+    /// Gives no more bad answers; whether it gave one to a command.
     pub fn be_honest(&self) -> bool {
-        let mut liar = self.get();
-        liar.lies.clear();
-        liar.registers.clear();
-        std::mem::take(&mut liar.has_lied)
+        let mut firmware = self.get();
+        firmware.bad_answers.clear();
+        firmware.registers.clear();
+        std::mem::take(&mut firmware.has_lied)
     }
 
     /// Will lie as an act says.
     pub fn prepare(&self, act: &Act) {
-        let mut liar = self.get();
+        let mut firmware = self.get();
         match *act {
             Act::Register { register: which, n, value } => {
-                liar.has_lied = true;
-                liar.registers.insert(register(which, n), value);
+                firmware.has_lied = true;
+                firmware.registers.insert(register(which, n), value);
             }
-            Act::Answer { command, skip, ref lie } => {
+            Act::Answer { command, skip, ref bad } => {
                 let opcode = COMMANDS[usize::from(command) % COMMANDS.len()];
-                liar.lies.push((opcode, skip % 16, lie.clone()));
-                liar.lies.truncate(WAITING);
+                firmware.bad_answers.push((opcode, skip % 16, bad.clone()));
+                firmware.bad_answers.truncate(WAITING);
             }
             _ => {}
         }
@@ -243,9 +258,9 @@ impl Shared {
 
     /// Tells an event, of a kind and with where its head is then; its length and flags.
     pub fn tell(&self, memory: &View, [kind, head]: [u8; 2], [len, flags]: [u16; 2], bytes: &[u8; 8]) {
-        let mut liar = self.get();
-        let ring = liar.address(PF_ARQBAL::AT, PF_ARQBAH::AT);
-        let place = ring + u64::from(liar.head % SIZE) * DESCRIPTOR as u64;
+        let mut firmware = self.get();
+        let ring = firmware.address(PF_ARQBAL::AT, PF_ARQBAH::AT);
+        let place = ring + u64::from(firmware.head % SIZE) * DESCRIPTOR as u64;
         let mut event = read(memory, place);
         memory.write(event.address(), bytes);
         event.opcode = match kind % 4 {
@@ -257,9 +272,9 @@ impl Shared {
         event.flags = if kind & 128 != 0 { flags } else { flag::DD };
         write(memory, place, &event);
         // Most heads are right.
-        liar.head = if kind & 64 != 0 { head.into() } else { (liar.head + 1) % SIZE };
-        let told = liar.head;
-        liar.registers.insert(PF_ARQH::AT, told);
+        firmware.head = if kind & 64 != 0 { head.into() } else { (firmware.head + 1) % SIZE };
+        let told = firmware.head;
+        firmware.registers.insert(PF_ARQH::AT, told);
     }
 
     /// Signals interrupts, fills their eventfds, or makes these wait.
@@ -278,15 +293,15 @@ impl Shared {
 
     /// Brings the queue of events to where it was when the port was opened, after one by which the
     /// link is asked for anew.
-    pub fn settle(&self, memory: &View, mut look: impl FnMut()) {
+    pub fn drain(&self, memory: &View, mut look: impl FnMut()) {
         self.tell(memory, [LINK, 0], [0, 0], &[0; 8]);
         look();
         let (ring, begin) = {
-            let mut liar = self.get();
-            liar.head = liar.begin;
-            let head = liar.head;
-            liar.registers.insert(PF_ARQH::AT, head);
-            (liar.address(PF_ARQBAL::AT, PF_ARQBAH::AT), liar.begin)
+            let mut firmware = self.get();
+            firmware.head = firmware.begin;
+            let head = firmware.head;
+            firmware.registers.insert(PF_ARQH::AT, head);
+            (firmware.address(PF_ARQBAL::AT, PF_ARQBAH::AT), firmware.begin)
         };
         look();
         let place = ring + u64::from(begin) * DESCRIPTOR as u64;
@@ -299,11 +314,11 @@ impl Shared {
     /// Where the rings of the first receive and the first transmit queue are, by their contexts, and
     /// where the head of the latter is written to.
     pub fn rings(&self, memory: &View) -> ([u64; 2], Option<u64>) {
-        let liar = self.get();
-        let segment = liar.address(PFHMC_SDDATALOW::AT, PFHMC_SDDATAHIGH::AT) & !0xFFF;
+        let firmware = self.get();
+        let segment = firmware.address(PFHMC_SDDATALOW::AT, PFHMC_SDDATAHIGH::AT) & !0xFFF;
         let context = |base: u32| -> Vec<u64> {
             let mut bytes = [0; tx::LEN];
-            let place = segment + u64::from(liar.bar.read32(base)) * CONTEXT_UNIT;
+            let place = segment + u64::from(firmware.bar.read32(base)) * CONTEXT_UNIT;
             assert!(memory.read(place, &mut bytes), "contexts are mapped");
             bytes.as_chunks().0.iter().map(|eight| u64::from_le_bytes(*eight)).collect()
         };
@@ -324,7 +339,7 @@ fn set_waiting(event: &OwnedFd, waits: bool) {
     let _ = fcntl_setfl(event, if waits { flags - OFlags::NONBLOCK } else { flags | OFlags::NONBLOCK });
 }
 
-impl Beside for Shared {
+impl Beside for SharedFirmware {
     fn has_read(&mut self, offset: u32, data: &mut [u8]) {
         if let Some(value) = self.get().registers.get(&offset) {
             data.iter_mut().zip(value.to_le_bytes()).for_each(|(to, from)| *to = from);
@@ -332,18 +347,18 @@ impl Beside for Shared {
     }
 
     fn was_written(&mut self, offset: u32, data: &[u8], memory: &View) {
-        let mut liar = self.get();
+        let mut firmware = self.get();
         let value = data.first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
         match lookup(offset) {
-            Some((PF_ATQT::ID, _)) => liar.lie((value + SIZE - 1) % SIZE, memory),
+            Some((PF_ATQT::ID, _)) => firmware.bad((value + SIZE - 1) % SIZE, memory),
             // It goes when its driver closes it, for which the driver else waits.
             Some((QRX_ENA::ID | QTX_ENA::ID, _)) if value == 0 => {
-                liar.device.upgrade().into_iter().for_each(|device| device.pull_out());
+                firmware.device.upgrade().into_iter().for_each(|device| device.pull_out());
             }
             // Filters for flows are programmed by an honest device.
             Some((QTX_TAIL::ID, QUEUES)) => {
-                liar.now_ns += 1_000_000;
-                liar.handle.step(liar.now_ns);
+                firmware.now_ns += 1_000_000;
+                firmware.handle.step(firmware.now_ns);
             }
             _ => {}
         }

@@ -12,7 +12,7 @@ use super::report::{Report, Row};
 use super::session::Session;
 
 /// A way for frames.
-pub struct Way<'a> {
+pub struct FramePath<'a> {
     pub name: &'static str,
     pub into: &'a Line,
     pub out_of: &'a Line,
@@ -20,9 +20,9 @@ pub struct Way<'a> {
 }
 
 /// Sends `count` frames on every way at once, and reports what came back.
-pub fn drive(
+pub fn exchange(
     session: &mut Session,
-    ways: &[Way<'_>],
+    ways: &[FramePath<'_>],
     count: u32,
     pace: Pace,
     report: &mut Report,
@@ -32,7 +32,7 @@ pub fn drive(
     thread::scope(|scope| {
         let mut driving = Vec::new();
         for (way, progress) in ways.iter().zip(&progress) {
-            let Way { into, out_of, pattern, .. } = *way;
+            let FramePath { into, out_of, pattern, .. } = *way;
             let load = Load { into, out_of, pattern, count, pace, progress, stop };
             driving.push(scope.spawn(move || load.run()));
         }

@@ -8,7 +8,7 @@ use regs::i40e::{Family, class, device, inset};
 
 /// What a generation has in its own way.
 #[derive(Debug)]
-pub(crate) struct Kind {
+pub(crate) struct Generation {
     /// The firmware sets key and table of the hash, of each VSI. Else they are registers.
     pub hash_by_commands: bool,
     /// Registers that packets are hashed and matched by are accessed by commands, so that the device
@@ -23,7 +23,7 @@ pub(crate) struct Kind {
 }
 
 /// The XL710 and its like.
-pub(crate) static XL710: Kind = Kind {
+pub(crate) static XL710: Generation = Generation {
     hash_by_commands: false,
     receive_by_commands: true,
     with_ports: [&[class::IPV4_UDP, class::IPV4_TCP], &[class::IPV6_UDP, class::IPV6_TCP]],
@@ -32,7 +32,7 @@ pub(crate) static XL710: Kind = Kind {
 
 /// The X722, which tells UDP to one and to several hosts apart, and the first packet of a
 /// connection of TCP.
-pub(crate) static X722: Kind = Kind {
+pub(crate) static X722: Generation = Generation {
     hash_by_commands: true,
     receive_by_commands: false,
     with_ports: [
@@ -61,10 +61,10 @@ const IPV6: u64 = inset::IPV6_SRC | inset::IPV6_DST;
 const WITHOUT_PORTS: [u32; 4] =
     [class::IPV4_OTHER, class::IPV4_FRAGMENT, class::IPV6_OTHER, class::IPV6_FRAGMENT];
 
-impl Kind {
+impl Generation {
     /// The generation of a device, by its PCI device id; one of another family has none, and is not
     /// attached.
-    pub fn of(id: u16) -> &'static Kind {
+    pub fn of(id: u16) -> &'static Generation {
         match device(id).map(|device| device.family) {
             Some(Family::X722) => &X722,
             Some(Family::Xl710) | None => &XL710,
@@ -96,8 +96,8 @@ mod tests {
     fn each_generation_has_its_classes_and_addresses() {
         assert_eq!(XL710.hashed(), 0x6A1A_8000_0000);
         assert_eq!(X722.hashed(), 0x6F9B_E000_0000, "as Linux's driver expands them, without SCTP");
-        assert_eq!(Kind::of(0x37D2).addresses(class::IPV4_TCP_SYN), 0x0006_0600_0000_0000);
-        assert_eq!(Kind::of(0x1583).addresses(class::IPV4_TCP), 0x0001_8018_0000_0000);
+        assert_eq!(Generation::of(0x37D2).addresses(class::IPV4_TCP_SYN), 0x0006_0600_0000_0000);
+        assert_eq!(Generation::of(0x1583).addresses(class::IPV4_TCP), 0x0001_8018_0000_0000);
         assert_eq!(X722.addresses(class::IPV6_UDP_UNICAST), XL710.addresses(class::IPV6_UDP));
     }
 }

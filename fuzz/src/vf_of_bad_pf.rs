@@ -23,7 +23,7 @@ use testbed::wire::Cable;
 
 use crate::mailbox::{Observed, Raw};
 
-/// Lies that wait for their message, at most.
+/// Bad answers that wait for their message, at most.
 const WAITING: usize = 16;
 
 /// How the application looks at counters.
@@ -31,7 +31,7 @@ const COUNT: u8 = 5;
 
 /// How an answer is none.
 #[derive(Arbitrary, Debug, Clone)]
-pub enum Lie {
+pub enum BadAnswer {
     None,
     /// The honest answer with another status.
     Status(i32),
@@ -65,7 +65,7 @@ pub enum Lie {
 #[derive(Arbitrary, Debug)]
 pub enum Act {
     /// The answer to one of the next messages is a lie.
-    Lie { skip: u8, lie: Lie },
+    BadAnswer { skip: u8, bad: BadAnswer },
     /// The physical function tells something unasked.
     Tell { kind: u8, event: u8, link: u32, severity: i32, len: u8 },
     /// The application uses the port.
@@ -75,16 +75,16 @@ pub enum Act {
 }
 
 /// A physical function by hand.
-struct Liar {
+struct BadPf {
     raw: Raw,
     card: Handle,
     vf: Handle,
-    lies: VecDeque<Lie>,
+    bad_answers: VecDeque<BadAnswer>,
     /// A reset was announced.
     announced: bool,
 }
 
-impl Liar {
+impl BadPf {
     /// Resets the virtual function, and lets it work.
     fn reset(&mut self) {
         let bar = &self.raw.bar;
@@ -125,33 +125,33 @@ impl Liar {
             op::GET_STATS => Counters::default().encode(),
             _ => Vec::new(),
         };
-        match self.lies.pop_front().unwrap_or(Lie::None) {
-            Lie::None => self.say(status::SUCCESS, kind, &honest),
-            Lie::Status(other) => self.say(other, kind, &honest),
-            Lie::Length(len) => {
+        match self.bad_answers.pop_front().unwrap_or(BadAnswer::None) {
+            BadAnswer::None => self.say(status::SUCCESS, kind, &honest),
+            BadAnswer::Status(other) => self.say(other, kind, &honest),
+            BadAnswer::Length(len) => {
                 honest.resize(usize::from(len) % 4097, 0xA5);
                 self.say(status::SUCCESS, kind, &honest);
             }
-            Lie::Bytes { len, bytes } => {
+            BadAnswer::Bytes { len, bytes } => {
                 let mut bytes = bytes.to_vec();
                 bytes.resize(len.into(), 0);
                 self.say(status::SUCCESS, kind, &bytes);
             }
-            Lie::Resources { queues, vectors, capabilities, sizes: [key_size, lut_size], mac } => {
+            BadAnswer::Resources { queues, vectors, capabilities, sizes: [key_size, lut_size], mac } => {
                 let (key_size, lut_size) = (key_size.into(), lut_size.into());
                 let of = Resources { queues, vectors, capabilities, key_size, lut_size, mac, ..RESOURCES };
                 self.say(status::SUCCESS, kind, &of.encode());
             }
-            Lie::Counters(some) => {
+            BadAnswer::Counters(some) => {
                 let counters = Counters(std::array::from_fn(|n| some[n % some.len()]));
                 self.say(status::SUCCESS, kind, &counters.encode());
             }
-            Lie::Other { kind: other } => {
+            BadAnswer::Other { kind: other } => {
                 self.say(status::SUCCESS, other.into(), &honest);
                 self.say(status::ERR_PARAM, kind, &[]);
             }
-            Lie::Twice => (0..2).for_each(|_| self.say(status::SUCCESS, kind, &honest)),
-            Lie::Reset => self.reset(),
+            BadAnswer::Twice => (0..2).for_each(|_| self.say(status::SUCCESS, kind, &honest)),
+            BadAnswer::Reset => self.reset(),
         }
     }
 }
@@ -170,16 +170,16 @@ const RESOURCES: Resources = Resources {
 };
 
 /// A card whose physical function lies, and the port of its virtual function.
-pub struct Lied {
+pub struct VfOfBadPf {
     port: Option<(Iavf, Vec<RxQueue>, Vec<TxQueue>)>,
-    liar: Arc<Mutex<Liar>>,
+    bad_pf: Arc<Mutex<BadPf>>,
     pci: Pci,
     received: u64,
 }
 
-impl Lied {
+impl VfOfBadPf {
     /// A card with this device id that works.
-    pub fn open(device_id: u16) -> Lied {
+    pub fn open(device_id: u16) -> VfOfBadPf {
         let mac = testbed::ixgbe::mac(0);
         let options = testbed::i40e::Options { device_id, ..testbed::i40e::Options::with_mac(mac) };
         let cable = Cable::open(&"sink".parse().expect("a wire")).expect("a wire");
@@ -188,20 +188,20 @@ impl Lied {
         let (pci, vf) = InProcess::new(vfs.pop().expect("it has one"));
         let mut raw = Raw::over(pf, true);
         raw.start();
-        let mut liar = Liar { raw, card, vf, lies: VecDeque::new(), announced: false };
-        liar.reset();
-        let liar = Arc::new(Mutex::new(liar));
+        let mut bad_pf = BadPf { raw, card, vf, bad_answers: VecDeque::new(), announced: false };
+        bad_pf.reset();
+        let bad_pf = Arc::new(Mutex::new(bad_pf));
         let observed = Observed::over(pci, VF_ATQT1::AT);
-        let beside = liar.clone();
+        let beside = bad_pf.clone();
         observed.set_beside(Box::new(move || beside.lock().unwrap_or_else(PoisonError::into_inner).work()));
-        let mut lied = Lied { port: None, liar, pci: Pci::new(observed), received: 0 };
-        lied.reopen();
-        assert!(lied.port.is_some(), "an honest physical function makes it work");
-        lied
+        let mut driven = VfOfBadPf { port: None, bad_pf, pci: Pci::new(observed), received: 0 };
+        driven.reopen();
+        assert!(driven.port.is_some(), "an honest physical function makes it work");
+        driven
     }
 
-    fn liar(&self) -> MutexGuard<'_, Liar> {
-        self.liar.lock().unwrap_or_else(PoisonError::into_inner)
+    fn bad_pf(&self) -> MutexGuard<'_, BadPf> {
+        self.bad_pf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One run. In the end nobody lies, and the port opens if it did not stay open.
@@ -209,7 +209,7 @@ impl Lied {
         for act in acts {
             self.act(act);
         }
-        self.liar().lies.clear();
+        self.bad_pf().bad_answers.clear();
         let healthy = self.port.as_ref().is_some_and(|(port, ..)| port.health().is_ok());
         if healthy {
             // What counters were told is not left for the next run.
@@ -222,20 +222,20 @@ impl Lied {
 
     fn act(&mut self, act: &Act) {
         match *act {
-            Act::Lie { skip, ref lie } => {
-                let lies = &mut self.liar().lies;
-                lies.extend((0..skip % 8).map(|_| Lie::None));
-                lies.push_back(lie.clone());
-                lies.truncate(WAITING);
+            Act::BadAnswer { skip, ref bad } => {
+                let bad_answers = &mut self.bad_pf().bad_answers;
+                bad_answers.extend((0..skip % 8).map(|_| BadAnswer::None));
+                bad_answers.push_back(bad.clone());
+                bad_answers.truncate(WAITING);
             }
             Act::Tell { kind, event, link, severity, len } => {
                 let event = Event { event: u32::from(event) % 5, link: (link, link & 1 != 0), severity };
                 let mut bytes = event.encode();
                 bytes.resize(if len < 64 { bytes.len() } else { len.into() }, 0);
-                let mut liar = self.liar();
-                liar.announced |= event.event >= event::RESET_IMPENDING;
-                liar.say(status::SUCCESS, if kind < 128 { op::EVENT } else { kind.into() }, &bytes);
-                drop(liar);
+                let mut bad_pf = self.bad_pf();
+                bad_pf.announced |= event.event >= event::RESET_IMPENDING;
+                bad_pf.say(status::SUCCESS, if kind < 128 { op::EVENT } else { kind.into() }, &bytes);
+                drop(bad_pf);
                 // It is taken before more come than there is room for.
                 self.port.iter().for_each(|(port, ..)| _ = port.link());
             }
@@ -262,15 +262,15 @@ impl Lied {
 
     /// Closes the port, if it is open, and opens it. One that was told of a reset waits for it.
     fn reopen(&mut self) {
-        let mut liar = self.liar();
-        if liar.announced {
-            liar.reset();
+        let mut bad_pf = self.bad_pf();
+        if bad_pf.announced {
+            bad_pf.reset();
         }
         // Closing is honest: what a device is not known to have let go of is kept for ever.
-        let lies = std::mem::take(&mut liar.lies);
-        drop(liar);
+        let bad_answers = std::mem::take(&mut bad_pf.bad_answers);
+        drop(bad_pf);
         (self.port, self.received) = (None, 0);
-        self.liar().lies = lies;
+        self.bad_pf().bad_answers = bad_answers;
         let options = Options {
             rx_queues: 2,
             tx_queues: 2,

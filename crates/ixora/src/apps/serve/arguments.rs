@@ -1,4 +1,4 @@
-//! The words of `ixora serve`.
+//! The arguments of `ixora serve`.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use clap::{Args, Subcommand};
 
-use super::{PortOptions, examples};
+use crate::cli::{PortOptions, examples};
 use crate::metrics_port::MetricsOptions;
 use crate::rate::Memory;
 
@@ -26,7 +26,7 @@ pub enum Serve {
     Iperf3(ServeOptions),
     /// A server and a load on two device models: no root, no NIC.
     #[command(after_help = examples::SERVE_DEMO)]
-    Demo(super::load::Demo),
+    Demo(crate::apps::load::arguments::Demo),
 }
 
 impl Serve {
