@@ -73,13 +73,13 @@ impl CheckPacket {
         let wanted = match self.length {
             Some((Relation::Equal, wanted)) if length != wanted => Some(wanted.to_string()),
             // As Click says it: a bound that is not reached.
-            Some((Relation::AtLeast, wanted)) if length < wanted => Some(format!("> {}", wanted as i128 - 1)),
-            Some((Relation::AtMost, wanted)) if length > wanted => Some(format!("< {}", wanted as i128 + 1)),
+            Some((Relation::AtLeast, wanted)) if length < wanted => Some(format!("> {}", wanted as i64 - 1)),
+            Some((Relation::AtMost, wanted)) if length > wanted => Some(format!("< {}", wanted + 1)),
             _ => None,
         };
         faults.extend(wanted.map(|wanted| format!("bad length {length} (wanted {wanted})")));
         if let Some(data) = &self.data {
-            let wanted = self.offset.saturating_add(data.len());
+            let wanted = self.offset + data.len();
             let bytes = || packet.segments().flat_map(|segment| segment.iter().copied()).skip(self.offset);
             if length < wanted {
                 faults.push(format!("data too short ({length} bytes, wanted {wanted})"));

@@ -22,9 +22,7 @@ fn packets_that_are_not_as_they_should_be_are_told() {
         ("LENGTH 5", "bad length 4 (wanted 5)"),
         ("LENGTH_GE 5", "bad length 4 (wanted > 4)"),
         ("LENGTH_LE 3", "bad length 4 (wanted < 4)"),
-        ("LENGTH_GE 18446744073709551615", "bad length 4 (wanted > 18446744073709551614)"),
         ("DATA abcde", "data too short (4 bytes, wanted 5)"),
-        ("DATA a, DATA_OFFSET 18446744073709551615", "data too short (4 bytes, wanted 18446744073709551615)"),
         ("DATA abc", "data too long (4 bytes, wanted 3)"),
         ("DATA abce", "bad data (does not match)"),
     ] {
