@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bus::Mapping;
 use bus::vhost_user::message::{F_PROTOCOL_FEATURES, HEADER, Header, Message, Request, protocol};
@@ -29,6 +29,7 @@ use testbed::wire::Cable;
 use testbed::{Idle, vhost_user, virtio};
 
 use crate::common::alone::alone;
+use crate::common::files::{LONG, lingering};
 use crate::common::limit::{Limit, until};
 use crate::common::witness::Witness;
 use front_end::{FrontEnd, Served};
@@ -210,6 +211,47 @@ fn memory_that_cannot_be_ends_the_session_alone() {
         }
         served.serves_on();
         before.is_as_before();
+    });
+}
+
+/// What the last front end did that ended its session.
+fn fault(served: &Served) -> String {
+    let told = served.report().last_fault.unwrap();
+    told.strip_prefix("front end lost: it ").unwrap_or(&told).to_owned()
+}
+
+#[test]
+fn a_file_that_lingers_makes_no_other_front_end_wait() {
+    alone(module_path!(), "a_file_that_lingers_makes_no_other_front_end_wait", LIMIT, || {
+        let served = Served::new();
+        let (socket, _other) = lingering();
+        let mut front = FrontEnd::connect(&served, VERSION_1);
+        front.start(SPLIT_START);
+        let faults = served.report().client_faults;
+        front.say(&FREE.add().finish(true), &[socket.as_fd()]);
+        drop(socket);
+        let begin = Instant::now();
+        until("the fault", || served.report().client_faults > faults);
+        assert_eq!(fault(&served), "sent a file that is neither memory nor an eventfd");
+        served.serves_on();
+        assert!(begin.elapsed() < LONG / 2, "{:?}", begin.elapsed());
+    });
+}
+
+#[test]
+fn files_with_a_message_in_pieces_end_the_session() {
+    alone(module_path!(), "files_with_a_message_in_pieces_end_the_session", LIMIT, || {
+        let served = Served::new();
+        let mut front = FrontEnd::connect(&served, VERSION_1);
+        front.start(SPLIT_START);
+        let faults = served.report().client_faults;
+        let (message, memory) = (FREE.add().finish(true), file(FREE.len));
+        let (head, body) = message.split_at(HEADER);
+        front.say(head, &[memory.as_fd()]);
+        front.say(body, &[]);
+        until("the fault", || served.report().client_faults > faults);
+        assert_eq!(fault(&served), "sent files with a message in pieces");
+        served.serves_on();
     });
 }
 

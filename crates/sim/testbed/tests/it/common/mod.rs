@@ -7,6 +7,8 @@
 pub mod alone;
 pub mod between;
 pub mod broken;
+#[path = "../../../../../nic/bus/tests/common/files.rs"]
+pub mod files;
 pub mod frames;
 pub mod i40e;
 pub mod i40e_vf;
