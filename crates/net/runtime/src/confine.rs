@@ -104,6 +104,7 @@ impl Confinement {
     /// What the system refused: a kernel without filters.
     pub fn complete(self) -> Result<(), Error> {
         let Some(needs) = self.0 else { return Ok(()) };
+        bus::peer::start().map_err(|error| failed("a thread for peers' files", error))?;
         calls::confine(&needs).map_err(|error| failed("seccomp", error))
     }
 }

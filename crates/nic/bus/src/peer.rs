@@ -9,15 +9,15 @@
 //! a connection is closed, and what does not fit into a receiver's room: so a connection
 //! is read to its end, and there is room for as many as a message can carry.
 
-use std::io::IoSliceMut;
+use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::net::Shutdown;
 use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use rustix::event::PollFlags;
@@ -154,13 +154,23 @@ pub fn peek(stream: impl AsFd, bytes: &mut [u8]) -> std::result::Result<(usize, 
     Ok((count, descriptors))
 }
 
-/// Starts what closes descriptors elsewhere, while this process may still do so: a
-/// confined one may start no thread.
+/// Says that this process will have peers, so that [`start`] is for it.
+pub(crate) fn expect() {
+    EXPECTED.store(true, Ordering::Relaxed);
+}
+
+/// Starts the thread that closes descriptors, if there will be peers, with the rights that
+/// its caller has left: for a process that is about to be confined, and may start no thread
+/// after that. One that was started before ends once it has closed what it has.
 ///
 /// # Errors
 /// [`Error::Os`] when there can be no further thread.
-pub fn prepare() -> Result<()> {
-    closer().map(drop).map_err(|errno| Error::os("starting a thread that closes peers' files", errno))
+pub fn start() -> Result<()> {
+    if EXPECTED.load(Ordering::Relaxed) {
+        let failed = |error| Error::os("starting a thread that closes peers' files", error);
+        *closer() = Some(spawn().map_err(failed)?);
+    }
+    Ok(())
 }
 
 /// What a listener waits for: a connection, unless it may take none just now.
@@ -173,29 +183,34 @@ pub(crate) fn awaited() -> PollFlags {
 
 /// Descriptors on their way to the thread that closes them.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
-static CLOSER: OnceLock<std::result::Result<Sender<OwnedFd>, Errno>> = OnceLock::new();
+static EXPECTED: AtomicBool = AtomicBool::new(false);
+static CLOSER: Mutex<Option<Sender<OwnedFd>>> = Mutex::new(None);
 
 fn close_elsewhere(file: OwnedFd) {
     WAITING.fetch_add(1, Ordering::Relaxed);
-    match closer() {
-        // It ends with the process only.
-        Ok(closer) => drop(closer.send(file)),
-        // Rather kept than waited for.
-        Err(_) => _ = file.into_raw_fd(),
+    let mut closer = closer();
+    if closer.is_none() {
+        *closer = spawn().ok();
     }
+    let kept = match &*closer {
+        Some(closer) => closer.send(file).err().map(|unsent| unsent.0),
+        None => Some(file),
+    };
+    // Rather kept open than waited for.
+    kept.into_iter().for_each(|file| _ = file.into_raw_fd());
 }
 
-fn closer() -> std::result::Result<&'static Sender<OwnedFd>, Errno> {
-    let start = || {
-        let (sender, files) = channel();
-        let close = move || {
-            for file in files {
-                drop(file);
-                WAITING.fetch_sub(1, Ordering::Relaxed);
-            }
-        };
-        let started = thread::Builder::new().name("peer-files".to_owned()).spawn(close);
-        started.map(|_| sender).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::AGAIN))
+fn closer() -> MutexGuard<'static, Option<Sender<OwnedFd>>> {
+    CLOSER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn spawn() -> io::Result<Sender<OwnedFd>> {
+    let (sender, files) = channel();
+    let close = move || {
+        for file in files {
+            drop(file);
+            WAITING.fetch_sub(1, Ordering::Relaxed);
+        }
     };
-    CLOSER.get_or_init(start).as_ref().map_err(|errno| *errno)
+    thread::Builder::new().name("peer-files".to_owned()).spawn(close).map(|_| sender)
 }

@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use bus::peer::{self, Descriptor, Stream};
+use bus::peer::{Descriptor, Stream};
 use bus::vfio_user::message::Command;
 use common::Serving;
 use common::files::{LONG, lingering};
@@ -91,7 +91,6 @@ fn no_connection_is_taken_while_too_many_files_wait() {
     }
     let serving = Serving::start();
     let mut attached = Raw::attached(&serving);
-    peer::prepare().unwrap();
     for _ in 0..66 {
         let (socket, other) = lingering();
         std::mem::forget(other);

@@ -102,7 +102,7 @@ impl Client {
         trust: Trust,
         stop: Option<Arc<AtomicBool>>,
     ) -> Result<Client> {
-        peer::prepare()?;
+        peer::expect();
         let mut client = Client {
             peer: name,
             stream,

@@ -135,7 +135,7 @@ impl Drop for Server {
 /// [`Error::Setup`] when another process listens there, or the path is too long; what binding says.
 pub(crate) fn listen(path: &Path) -> Result<(UnixListener, (u64, u64))> {
     let failed = |error: io::Error| Error::os(format!("binding {}", path.display()), error);
-    peer::prepare()?;
+    peer::expect();
     let mut before = path.as_os_str().to_owned();
     before.push("~");
     Error::check_socket_path(path, LONGEST_SOCKET_PATH - 1)?;

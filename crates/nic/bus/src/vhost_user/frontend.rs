@@ -116,7 +116,7 @@ impl Frontend {
     /// What the peer does wrong while features are exchanged.
     pub fn over(stream: impl Into<Stream>, name: String, limit: Duration) -> Result<Frontend> {
         crate::eventfd::prepare()?; // for kicks
-        peer::prepare()?;
+        peer::expect();
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let error = eventfd(0, flags).map_err(|errno| Error::os("making an eventfd", errno))?;
         let mut frontend = Frontend {
