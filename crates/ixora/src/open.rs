@@ -423,6 +423,9 @@ pub fn look_for(name: &str) -> Result<(), Failure> {
 /// What to write instead of a name that is no port's: an interface of Linux's may be meant.
 fn instead_of(name: &str) -> String {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'@');
+    if let Some(variable) = name.strip_prefix('$') {
+        return format!("set the variable, {variable}=PORT on the command line; PORT is {}", forms());
+    }
     let begins = name.starts_with(|first: char| first.is_ascii_alphabetic());
     if !begins || name.len() > 15 || !name.bytes().all(fits) {
         return format!("write {}", forms());

@@ -13,13 +13,30 @@ fn about(planned: &Planned, message: String) -> Problem {
     Problem::error(&planned.place, message).context(element, "configuring")
 }
 
-/// The variable that an argument is, if it is nothing else: `$X`, `${X}`, `KEYWORD $X`.
-fn variable(argument: &str) -> Option<&str> {
-    let value = args::keyword(argument).map_or(argument, |(_, value)| value).trim().trim_matches('"');
-    let name = value.strip_prefix('$')?;
-    let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);
-    let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    (is_name && name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')).then_some(name)
+/// The variables in an argument, `$X` or `${X}`: one that is the whole value, in quotes too,
+/// and others outside quotes, such as in `allow src $NET`.
+fn variables(argument: &str) -> Vec<&str> {
+    let value = args::keyword(argument).map_or(argument, |(_, value)| value).trim();
+    if let Some((name, "")) = value.trim_matches('"').strip_prefix('$').and_then(leading_name) {
+        return vec![name];
+    }
+    // What stands at even places is outside quotes.
+    let outside = value.split('"').step_by(2);
+    outside.flat_map(|text| text.split('$').skip(1)).filter_map(leading_name).map(|(name, _)| name).collect()
+}
+
+/// The name of a variable at the begin of what follows its `$`, and what is behind it.
+fn leading_name(text: &str) -> Option<(&str, &str)> {
+    let (name, rest) = match text.strip_prefix('{') {
+        Some(inner) => inner.split_once('}')?,
+        None => text.split_at(text.find(|c: char| !is_of_name(c)).unwrap_or(text.len())),
+    };
+    let is_name = name.starts_with(|first: char| is_of_name(first) && !first.is_ascii_digit());
+    (is_name && name.chars().all(is_of_name)).then_some((name, rest))
+}
+
+fn is_of_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
 }
 
 /// Variables that are left in arguments: nothing sets them. Scripts have their own. This looks
@@ -30,7 +47,7 @@ pub fn unset(flat: &Flat) -> Vec<Problem> {
             return vec![];
         }
         let arguments = args::split(&declared.config);
-        let names = arguments.iter().filter_map(|argument| variable(argument));
+        let names = arguments.iter().flat_map(|argument| variables(argument));
         let problem = |name: &str| {
             let Declared { name: element, class, place, .. } = declared;
             let problem = Problem::error(place, format!("variable '${name}' is not set"));
@@ -50,7 +67,7 @@ pub fn ports(plan: &Plan, uses: &[Use], look_for: bool) -> Vec<Problem> {
     let mut seen: Vec<&str> = vec![];
     let mut problems = vec![];
     for one in uses {
-        if seen.contains(&one.port.as_str()) || variable(&one.port).is_some() {
+        if seen.contains(&one.port.as_str()) || !variables(&one.port).is_empty() {
             continue;
         }
         seen.push(&one.port);
@@ -64,21 +81,27 @@ pub fn ports(plan: &Plan, uses: &[Use], look_for: bool) -> Vec<Problem> {
 
 #[cfg(test)]
 mod tests {
-    use super::variable;
+    use super::variables;
 
     #[test]
-    fn an_argument_may_be_a_variable() {
-        for (argument, name) in [
-            ("$P0", Some("P0")),
-            ("${P0}", Some("P0")),
-            ("RATE $rate", Some("rate")),
-            ("\"$P0\"", Some("P0")),
-            ("P0", None),
-            ("$(add 1 2)", None),
-            ("cost: $5", None),
-            ("$5", None),
-        ] {
-            assert_eq!(variable(argument), name, "{argument}");
+    fn an_argument_may_have_variables() {
+        let of: [(&str, &[&str]); 13] = [
+            ("$P0", &["P0"]),
+            ("${P0}", &["P0"]),
+            ("RATE $rate", &["rate"]),
+            ("\"$P0\"", &["P0"]),
+            ("P0", &[]),
+            ("$(add 1 2)", &[]),
+            ("cost: $5", &[]),
+            ("$5", &[]),
+            ("${", &[]),
+            ("allow src $NET && (dst ${A} or $B)", &["NET", "A", "B"]),
+            ("$DST 0", &["DST"]),
+            ("af_packet:$IF", &["IF"]),
+            ("say \"it costs $USD\" to $WHOM", &["WHOM"]),
+        ];
+        for (argument, names) in of {
+            assert_eq!(variables(argument), names, "{argument}");
         }
     }
 }

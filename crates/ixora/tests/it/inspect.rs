@@ -106,6 +106,11 @@ fn check_tells_of_variables_and_ports() {
     assert!(!said.contains("'$b'") && said.matches("P0' is").count() == 1, "{said}");
     let (code, said) = text_of(&config.replace("0000:ff:1f.9", "$P0"), &["b=5", "n=x", "P0=model:82599"]);
     assert_eq!((code, said.as_str()), (Some(0), ""));
+    let (_, said) = text_of("Idle -> IPFilter(allow src $NET, deny all) -> Discard", &[]);
+    assert!(said.contains("variable '$NET' is not set"), "{said}");
+    // Without `--check` too, where it is a port.
+    let said = text(&click(&["-e", "FromDevice($P0) -> Discard"]).stderr);
+    assert!(said.contains("\"$P0\" is no port") && said.contains("set the variable, P0=PORT"), "{said}");
     // A script's variables are its own.
     assert_eq!(text_of("Script(set x 5, print $x)", &[]).0, Some(0));
 }
