@@ -343,11 +343,11 @@ pub enum Asked<'a, 'lane> {
 
 /// What a row of a [`HandlerTable`] answers.
 pub enum Answer {
-    /// [`Asked::Names`].
+    /// The names that [`Asked::Names`] asks for.
     Names(Vec<String>),
-    /// [`Asked::Read`]: the value.
+    /// The value of the handler that [`Asked::Read`] reads.
     Text(String),
-    /// [`Asked::Write`]: it was written.
+    /// The handler of [`Asked::Write`] was written.
     Written,
 }
 

@@ -129,48 +129,45 @@ impl<K: PerPacket> Each<K> {
         Box::new(Each(kernel))
     }
 
-    /// What looks at one packet, for what is compiled once for all elements.
-    fn look(&mut self, input: usize) -> impl FnMut(&mut Cx<'_>, &mut Packet) -> Action {
-        move |cx, packet| self.0.packet(cx, input, packet)
+    /// Not all packets go the same way: the first `same` go `first`, the one after
+    /// them goes `other`, the rest were not asked about yet. Compiled for each element: where
+    /// traffic is mixed, most packets come here.
+    #[cold]
+    fn part(
+        &mut self,
+        cx: &mut Cx<'_>,
+        input: usize,
+        batch: &mut Batch,
+        (first, same, other): (Action, usize, Action),
+    ) -> Next {
+        let outputs = cx.outputs();
+        let stays = if first.output() < outputs { first } else { Action::ON };
+        let sort = |cx: &mut &mut Cx<'_>, place: usize, packet: &mut Packet| {
+            let action = match place {
+                _ if place < same => first,
+                _ if place == same => other,
+                _ => self.0.packet(cx, input, packet),
+            };
+            // Two that go the same way for different reasons keep their order.
+            (action.output() != stays.output()).then_some(action)
+        };
+        batch.split(&mut &mut *cx, sort, |cx, action, packet| send(cx, outputs, action, packet));
+        Next::Push(stays.output())
     }
 }
 
-/// [`PerPacket::packet`] of an element.
-type Look<'a> = &'a mut dyn FnMut(&mut Cx<'_>, &mut Packet) -> Action;
-
-/// Not all packets go the same way: the first `same` go `first`, the one after
-/// them goes `other`, the rest were not asked about yet.
-#[cold]
-fn part(
-    cx: &mut Cx<'_>,
-    batch: &mut Batch,
-    look: Look<'_>,
-    (first, same, other): (Action, usize, Action),
-) -> Next {
-    let outputs = cx.outputs();
-    let stays = if first.output() < outputs { first } else { Action::ON };
-    let sort = |cx: &mut &mut Cx<'_>, place: usize, packet: &mut Packet| {
-        let action = match place {
-            _ if place < same => first,
-            _ if place == same => other,
-            _ => look(cx, packet),
-        };
-        // Two that go the same way for different reasons keep their order.
-        (action.output() != stays.output()).then_some(action)
-    };
-    batch.split(&mut &mut *cx, sort, |cx, action, packet| send(cx, outputs, action, packet));
-    Next::Push(stays.output())
-}
+/// [`PerPacket::packet`] of an element, for what is compiled once for all of them.
+type OnePacket<'a> = &'a mut dyn FnMut(&mut Cx<'_>, &mut Packet) -> Action;
 
 /// Packets one after the other, until a call decides what becomes of the next.
 #[cold]
-fn until_call(cx: &mut Cx<'_>, input: usize, batch: &mut Batch, look: Look<'_>) -> Next {
+fn until_call(cx: &mut Cx<'_>, input: usize, batch: &mut Batch, one: OnePacket<'_>) -> Next {
     let (outputs, mut waits) = (cx.outputs(), false);
     let sort = |cx: &mut &mut Cx<'_>, _: usize, packet: &mut Packet| {
         if waits {
             return None;
         }
-        let action = look(cx, packet);
+        let action = one(cx, packet);
         waits = action == Action::AGAIN;
         (!waits).then_some(action)
     };
@@ -194,7 +191,7 @@ impl<K: PerPacket> Element for Each<K> {
 
     fn push(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {
         if self.0.calls() {
-            return until_call(cx, input, batch, &mut self.look(input));
+            return until_call(cx, input, batch, &mut |cx, packet| self.0.packet(cx, input, packet));
         }
         let first = match batch.iter_mut().position(|packet| !self.0.fast_path(packet)) {
             None => Action::ON,
@@ -205,7 +202,7 @@ impl<K: PerPacket> Element for Each<K> {
                     Some((_, packet)) => {
                         let action = self.0.packet(cx, input, packet);
                         if action != Action::ON {
-                            return part(cx, batch, &mut self.look(input), (Action::ON, fast, action));
+                            return self.part(cx, input, batch, (Action::ON, fast, action));
                         }
                         action
                     }
@@ -214,7 +211,7 @@ impl<K: PerPacket> Element for Each<K> {
                 for (same, packet) in rest {
                     let action = self.0.packet(cx, input, packet);
                     if action != first {
-                        return part(cx, batch, &mut self.look(input), (first, same, action));
+                        return self.part(cx, input, batch, (first, same, action));
                     }
                 }
                 first
