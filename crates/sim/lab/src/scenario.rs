@@ -219,7 +219,7 @@ pub const ALL: &[Scenario] = &[
     },
     Scenario {
         name: "virtio-legacy-fwd",
-        about: "our forwarder on legacy virtio: I/O ports, physical addresses; a million frames, then too many",
+        about: "our forwarder on legacy virtio: I/O ports, physical addresses; frames in order, then too many",
         packages: &[],
         run: forward::virtio_legacy,
     },
