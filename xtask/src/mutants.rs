@@ -184,7 +184,7 @@ fn program(arguments: &[&str], name: &str) -> Result<PathBuf, Failure> {
 fn sound(programs: &Programs, bugs: &[Seeded]) -> Result<(), Failure> {
     let tests: BTreeSet<_> = bugs.iter().map(|seeded| seeded.bug.test).collect();
     let tests: Vec<_> = tests.into_iter().collect();
-    let failed = in_parallel(&tests, cores(), |test| {
+    let failed = in_parallel(&tests, jobs(), |test| {
         let log = format!("bug--{}", test.replace("::", "-"));
         let (end, text) = finish(&log, &mut process::test(&programs.tests, test, ""));
         (end != End::Passed || !text.contains("1 passed"))
@@ -213,7 +213,7 @@ fn sound(programs: &Programs, bugs: &[Seeded]) -> Result<(), Failure> {
 
 /// Lets probe, test and demo meet each bug.
 fn meet(programs: &Programs, bugs: &[Seeded]) -> Vec<Row> {
-    in_parallel(bugs, cores(), |&Seeded { chip, bug }| {
+    in_parallel(bugs, jobs(), |&Seeded { chip, bug }| {
         let (probe, found) = process::probe(&programs.tests, chip.probe, bug.name);
         let log = |what| format!("bug-{}-{what}", bug.name);
         let (test, _) = finish(&log("test"), &mut process::test(&programs.tests, bug.test, bug.name));
@@ -223,7 +223,8 @@ fn meet(programs: &Programs, bugs: &[Seeded]) -> Vec<Row> {
     })
 }
 
-/// As many programs run at a time as there are cores.
-fn cores() -> usize {
-    thread::available_parallelism().map_or(1, usize::from)
+/// Programs that run at a time: more than half of the time they wait for what a bug keeps
+/// from coming.
+fn jobs() -> usize {
+    2 * thread::available_parallelism().map_or(1, usize::from)
 }
