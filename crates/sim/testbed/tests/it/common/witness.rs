@@ -1,8 +1,12 @@
 //! What a process has that could leak: file descriptors, threads, mappings of files.
 #![allow(dead_code, clippy::unwrap_used)]
 
+use std::sync::Once;
 use std::thread::sleep;
 use std::time::Duration;
+
+use bus::peer::Descriptor;
+use rustix::io::Errno;
 
 /// Counts of one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +19,7 @@ pub struct Witness {
 impl Witness {
     /// What there is now.
     pub fn now() -> Witness {
+        start_closer();
         let count = |folder: &str| std::fs::read_dir(folder).unwrap().count();
         // Shared mappings: of memory, BARs and files. Private ones are the allocator's.
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
@@ -60,4 +65,16 @@ impl Witness {
         let files: Vec<_> = files.map(|file| file.display().to_string()).collect();
         panic!("there was {self:?}, there is {:?}: {files:?}", Witness::now());
     }
+}
+
+/// Has the thread started that closes what peers send, which never ends (`bus::peer`).
+fn start_closer() {
+    static STARTED: Once = Once::new();
+    STARTED.call_once(|| {
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        drop(Descriptor::new(reader));
+        while rustix::io::write(&writer, &[0]) != Err(Errno::PIPE) {
+            sleep(Duration::from_millis(1));
+        }
+    });
 }
