@@ -2,8 +2,9 @@
 //! a place in the text. A table takes all that a configuration says, is not different when it
 //! is read again, and is empty when the next one says nothing; what a table refuses leaves nothing.
 //!
-//! An even first byte means text as it is, an odd one a line or value for each byte, which gets
-//! deeper. No file or port is opened.
+//! The first byte says what the others are: text as it is; a line or value for each byte, which
+//! gets deeper; or edits of a configuration that is right, a line and its new value for two bytes,
+//! which gets to the limits of each number. No file or port is opened.
 #![no_main]
 
 use std::collections::BTreeSet;
@@ -37,11 +38,25 @@ const TOKENS: [&str; 96] = [
     "listen = \"127.0.0.1:8080\"\n", "users = [1000]\n", "0\n", "1\n", "7\n", "100\n", "1500\n", "70000\n", "-1\n",
 ];
 
+/// A configuration that is right, behind the byte that makes it a seed.
+const RIGHT: &str = include_str!("../seeds/overlay_config/file");
+
+/// Lines from which on no section is repeated.
+const LONGEST: usize = 128;
+
+/// What an edit makes of a number: about the limits of each kind.
+#[rustfmt::skip]
+const NUMBERS: [&str; 16] = [
+    "-1", "0", "1", "7", "63", "64", "255", "256", "575", "4095", "9601", "65536", "16777216", "4294967296",
+    "9223372036854775807", "18446744073709551616",
+];
+
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let Some((&way, rest)) = input.split_first() else { return };
-    let text: String = match way % 2 {
-        0 => String::from_utf8_lossy(rest).into_owned(),
-        _ => rest.iter().map(|&b| TOKENS[usize::from(b) % TOKENS.len()]).collect(),
+    let text: String = match way % 3 {
+        0 => edited(rest),
+        1 => rest.iter().map(|&b| TOKENS[usize::from(b) % TOKENS.len()]).collect(),
+        _ => String::from_utf8_lossy(rest).into_owned(),
     };
     for read in [Config::parse, Config::parse_for_router] {
         match read(&text) {
@@ -50,6 +65,28 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
         }
     }
 });
+
+/// The configuration that is right, with an edit for every two bytes: another number for a number,
+/// a section twice for its head, another line for any other.
+fn edited(edits: &[u8]) -> String {
+    let mut lines: Vec<String> = RIGHT.trim_start().lines().map(str::to_owned).collect();
+    for edit in edits.chunks_exact(2) {
+        let [at, new] = [edit[0], edit[1]].map(usize::from);
+        let at = at % lines.len();
+        match lines[at].split_once(" = ") {
+            Some((key, value)) if value.parse::<i128>().is_ok() => {
+                lines[at] = format!("{key} = {}", NUMBERS[new % NUMBERS.len()]);
+            }
+            None if lines[at].starts_with('[') && lines.len() < LONGEST => {
+                let section: Vec<_> =
+                    lines[at..].iter().take_while(|line| !line.is_empty()).cloned().collect();
+                lines.extend(section);
+            }
+            _ => lines[at] = TOKENS[new % TOKENS.len()].to_owned(),
+        }
+    }
+    lines.join("\n")
+}
 
 /// What is wrong has a place in the text, and says what to write.
 fn check_place(text: &str, error: &Error) {

@@ -20,8 +20,15 @@ const HANG: u64 = 5;
 /// The variable that chooses a fault.
 const VARIABLE: &str = "IXORA_PLANTED_FAULT";
 /// What the copy is made of: files and folders.
-const COPIED: [&str; 6] =
-    ["Cargo.toml", "crates", "fuzz/Cargo.toml", "fuzz/Cargo.lock", "fuzz/src", "fuzz/fuzz_targets"];
+const COPIED: [&str; 7] = [
+    "Cargo.toml",
+    "crates",
+    "fuzz/Cargo.toml",
+    "fuzz/Cargo.lock",
+    "fuzz/src",
+    "fuzz/fuzz_targets",
+    "fuzz/seeds",
+];
 
 /// Fuzzes a target, or each, with each of its planted faults.
 pub fn check(target: Option<&str>) -> Result<(), Failure> {
