@@ -27,7 +27,7 @@ fn any(bytes: &[u8], flags: u8) -> Raw {
     let network = (flags & 1 != 0).then_some(at);
     let transport = (flags & 2 != 0).then_some(at + (flags >> 4) * 4);
     let notes = if flags & 8 == 0 { vec![] } else { bytes.iter().rev().take(NOTES).copied().collect() };
-    Raw { bytes: bytes.to_vec(), network, transport, notes }
+    Raw { bytes: bytes.to_vec(), network, transport, notes, ..Raw::default() }
 }
 
 /// One of the packets that are right, with and without an Ethernet header, cut off
@@ -51,7 +51,7 @@ fn changed(kind: u8, flags: u8, changes: &[u8]) -> Raw {
     }
     let network = (flags & 1 != 0).then_some(at as u8);
     let transport = (flags & 2 != 0).then_some((at + header) as u8);
-    Raw { bytes, network, transport, notes: vec![10, 0, 0, 2] }
+    Raw { bytes, network, transport, notes: vec![10, 0, 0, 2], ..Raw::default() }
 }
 
 const IP4: [u8; 2] = [8, 0];

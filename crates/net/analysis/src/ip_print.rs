@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use graph::chain::Bytes;
 use graph::class::{Handlers, both, keyword, positional};
 use graph::element::kernel::Kernel;
 use graph::{Action, Class, Cx, Each, PerPacket};
@@ -173,7 +174,7 @@ impl IpPrint {
 
     fn show_bytes(&self, out: &mut String, packet: &Packet, header: &[u8; LEN], transport: &[u8]) {
         let (how, bytes) = match self.payload {
-            Contents::None => (self.whole, &packet[..]),
+            Contents::None => (self.whole, Bytes::of(packet)),
             how => {
                 let skipped = match Protocol(header[ipv4::offset::PROTOCOL]) {
                     _ if !is_first_fragment(header) => 0,
@@ -183,14 +184,16 @@ impl IpPrint {
                     Protocol::UDP => udp::HEADER_LEN,
                     _ => 0,
                 };
-                (how, transport.get(skipped..).unwrap_or(&[]))
+                (how, Bytes::new(transport, packet.next()).skip(skipped))
             }
         };
-        let shown = usize::try_from(self.most).unwrap_or(usize::MAX).min(bytes.len());
+        let bytes = match how {
+            Contents::None => return,
+            _ => bytes.front(usize::try_from(self.most).unwrap_or(usize::MAX)),
+        };
         match how {
-            Contents::None => {}
-            Contents::Hex => text::hex(out, &bytes[..shown], Some(24)),
-            Contents::Ascii => text::ascii(out, &bytes[..shown], Some(48)),
+            Contents::Ascii => text::ascii(out, &bytes, Some(48)),
+            _ => text::hex(out, &bytes, Some(24)),
         }
     }
 }

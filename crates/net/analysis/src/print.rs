@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use graph::chain::Bytes;
 use graph::class::{Handlers, both, keyword, positional};
 use graph::element::kernel::Kernel;
 use graph::{Action, Class, Cx, Each, Fault, PerPacket};
@@ -107,12 +108,13 @@ impl Print {
             }
         }
         // A negative number is all of them.
-        let shown = usize::try_from(self.most).unwrap_or(usize::MAX).min(packet.len());
+        let shown = usize::try_from(self.most).unwrap_or(usize::MAX).min(packet.total_len());
         if shown > 0 && self.contents != Contents::None {
             out.push_str(" | ");
+            let bytes = Bytes::of(packet).front(shown);
             match self.contents {
-                Contents::Ascii => text::ascii(&mut out, &packet[..shown], None),
-                _ => text::hex(&mut out, &packet[..shown], None),
+                Contents::Ascii => text::ascii(&mut out, &bytes, None),
+                _ => text::hex(&mut out, &bytes, None),
             }
         }
         out.push('\n');

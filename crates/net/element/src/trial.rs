@@ -5,6 +5,7 @@
 //! It does not look at what becomes of the packets.
 
 use std::collections::VecDeque;
+use std::iter::repeat;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use graph::class::{Handlers, Headers, action};
@@ -20,8 +21,10 @@ use crate::fixture::flatten;
 /// A packet to come.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Raw {
-    /// Its bytes; what does not fit into a buffer is left out.
+    /// Its bytes.
     pub bytes: Vec<u8>,
+    /// How many of them lie in each of its buffers, in order: as many as fit where nothing is said.
+    pub buffers: Vec<u16>,
     /// Where it is said that its network header is.
     pub network: Option<u8>,
     /// Where it is said that its transport header is.
@@ -63,10 +66,28 @@ struct Feed {
     task: Option<TaskId>,
 }
 
-fn lay_out(packet: &mut Packet, raw: &Raw) {
-    let bytes = &raw.bytes[..raw.bytes.len().min(DATA_ROOM)];
-    let fits = packet.copy_from(bytes);
-    debug_assert!(fits.is_ok());
+/// A packet as it is wanted; `None` where there are not enough buffers.
+fn lay_out(cx: &mut Cx<'_>, raw: &Raw) -> Option<Packet> {
+    let mut lengths = raw.buffers.iter().map(|&length| usize::from(length)).chain(repeat(DATA_ROOM));
+    let mut next = |left: &[u8]| lengths.next().unwrap_or(DATA_ROOM).min(DATA_ROOM).min(left.len());
+    let (first, mut left) = raw.bytes.split_at(next(&raw.bytes));
+    let mut packet = cx.packet(first)?;
+    while !left.is_empty() {
+        let (here, rest) = left.split_at(next(left));
+        let Some(mut segment) = cx.pool().alloc() else {
+            cx.free(packet);
+            return None;
+        };
+        let fits = segment.copy_from(here);
+        debug_assert!(fits.is_ok());
+        packet.append(segment);
+        left = rest;
+    }
+    note(&mut packet, raw);
+    Some(packet)
+}
+
+fn note(packet: &mut Packet, raw: &Raw) {
     for (header, at) in [(Header::Network, raw.network), (Header::Transport, raw.transport)] {
         if let Some(at) = at {
             packet.set_header(header, usize::from(at));
@@ -85,8 +106,7 @@ impl Element for Feed {
     fn run(&mut self, cx: &mut Cx<'_>, task: TaskId, _: &mut Batch) -> Ran {
         for _ in 0..Batch::MAX {
             let Some(raw) = self.supply.lock().pop_front() else { return Ran::done(true) };
-            let Some(mut packet) = cx.alloc() else { return Ran::IDLE };
-            lay_out(&mut packet, &raw);
+            let Some(packet) = lay_out(cx, &raw) else { return Ran::IDLE };
             cx.emit(self.turn % cx.outputs().max(1), packet);
             self.turn += 1;
         }
@@ -253,15 +273,15 @@ impl Trial {
         Err(error)
     }
 
-    /// Sends packets, and lets time pass while the element has something to do.
-    pub fn send(&mut self, packets: impl IntoIterator<Item = Raw>) {
+    /// Sends packets, and lets time pass while the element has something to do; what was printed.
+    pub fn send(&mut self, packets: impl IntoIterator<Item = Raw>) -> String {
         self.supply.lock().extend(packets);
         let gone = self.router.write("feed.go", "");
         debug_assert!(gone.is_ok());
         for lane in self.router.lanes_mut() {
             lane.step(64);
         }
-        self.printed.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        std::mem::take(&mut *self.printed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Reads every handler of the element; what comes of it does not matter.

@@ -8,6 +8,7 @@ use wire::ip::Protocol;
 use wire::{ipv4, ipv6};
 
 use crate::annotation::PacketAnnotations;
+use crate::chain::Bytes;
 
 /// Bytes of an IPv4 header without options.
 pub const LEN: usize = ipv4::HEADER_LEN;
@@ -79,6 +80,41 @@ pub fn split_mut(packet: &mut Packet) -> Option<(&mut [u8], &mut [u8])> {
     is_whole(bytes, length).then(|| bytes.split_at_mut(length))
 }
 
+/// As [`split`], with what follows the header in all buffers of the packet.
+#[inline]
+pub fn split_all(packet: &Packet) -> Option<(&[u8], Bytes<'_>)> {
+    let (header, payload) = split(packet)?;
+    Some((header, Bytes::new(payload, packet.next())))
+}
+
+/// The IPv4 header that was found, and what follows it.
+#[derive(Debug)]
+pub struct Parts<'p> {
+    /// The header, with its options.
+    pub header: &'p mut [u8],
+    /// What follows in the same buffer: the next header is whole in there.
+    pub payload: &'p mut [u8],
+    /// In which buffers the payload goes on.
+    pub behind: Option<&'p Packet>,
+}
+
+impl Parts<'_> {
+    /// What follows the header, in all buffers.
+    #[inline(always)]
+    pub fn bytes(&self) -> Bytes<'_> {
+        Bytes::new(self.payload, self.behind)
+    }
+}
+
+/// As [`split_all`], to change headers.
+#[inline]
+pub fn parts(packet: &mut Packet) -> Option<Parts<'_>> {
+    let (bytes, behind) = packet.header_and_next(Header::Network)?;
+    let length = ipv4::header_len(*bytes.first()?);
+    let (header, payload) = is_whole(bytes, length).then(|| bytes.split_at_mut(length))?;
+    Some(Parts { header, payload, behind })
+}
+
 /// A number of two bytes; zero where there are none.
 #[inline(always)]
 pub fn u16_at(bytes: &[u8], at: usize) -> u16 {
@@ -125,21 +161,20 @@ pub fn ends(header: &[u8]) -> (Ipv4Addr, Ipv4Addr) {
     (src, dst)
 }
 
+/// Cuts off what is behind the first `length` bytes.
+#[inline]
+pub fn cut(packet: &mut Packet, length: usize) {
+    match packet.next() {
+        None => shorten(packet, length),
+        Some(_) => packet.truncate(length),
+    }
+}
+
 /// Cuts off what is behind the first `length` bytes, in a packet of one segment.
 #[inline(always)]
 pub fn shorten(packet: &mut Packet, length: usize) {
     if length < packet.len() {
         let shorter = packet.set_len(length);
         debug_assert!(shorter.is_ok());
-    }
-}
-
-/// Moves the start of the data to a place in the buffer, `by` bytes onwards (or
-/// back); whether the packet reaches that far.
-#[inline(always)]
-pub fn advance(packet: &mut Packet, by: isize) -> bool {
-    match usize::try_from(by) {
-        Ok(onwards) => packet.pull_front(onwards).is_ok(),
-        Err(_) => packet.push_front(by.unsigned_abs()).is_ok(),
     }
 }

@@ -184,4 +184,26 @@ impl Packet {
             std::slice::from_raw_parts_mut(self.data_room().offset(place), (end - place) as usize)
         })
     }
+
+    /// As [`header_mut`](Self::header_mut), and the segments behind the first, in which the
+    /// packet goes on.
+    #[inline(always)]
+    pub fn header_and_next(&mut self, header: Header) -> Option<(&mut [u8], Option<&Packet>)> {
+        let next: *const Option<Packet> = self.next_slot();
+        let bytes = self.header_mut(header)?;
+        // SAFETY: the link is beside the bytes of all buffers, and the segments behind it are
+        // other buffers than this one, so that nothing that `bytes` can change is reached
+        // through it; both are borrowed from `self`.
+        Some((bytes, unsafe { (*next).as_ref() }))
+    }
+
+    /// The bytes of the first segment, to change them, and the segments behind it, in which the
+    /// packet goes on.
+    #[inline(always)]
+    pub fn first_and_next(&mut self) -> (&mut [u8], Option<&Packet>) {
+        let next: *const Option<Packet> = self.next_slot();
+        let bytes = &mut self[..];
+        // SAFETY: as in `header_and_next`.
+        (bytes, unsafe { (*next).as_ref() })
+    }
 }

@@ -81,3 +81,24 @@ fn splitting_a_batch_keeps_order_on_both_sides() {
     drop((batch, other, taken));
     assert_eq!(pool.available(), 64, "each came back once");
 }
+
+#[test]
+fn headers_are_changed_beside_the_buffers_behind() {
+    let mut pool = pool();
+    let [mut packet, mut next] = [(); 2].map(|()| pool.alloc().expect("a buffer"));
+    packet.clear_annotations();
+    packet.copy_from(b"ethernetIPV4").expect("fits");
+    packet.set_header(Header::Network, 8);
+    assert!(packet.first_and_next().1.is_none());
+    next.copy_from(b"behind").expect("fits");
+    packet.append(next);
+    let (header, behind) = packet.header_and_next(Header::Network).expect("set");
+    let behind = behind.expect("appended");
+    header[0] = behind[0];
+    assert_eq!((&header[..], &behind[..]), (&b"bPV4"[..], &b"behind"[..]));
+    let (bytes, behind) = packet.first_and_next();
+    bytes[0] = behind.expect("appended")[2];
+    assert_eq!(&packet[..], b"hthernetbPV4");
+    assert!(packet.header_and_next(Header::Transport).is_none());
+    pool.free(packet);
+}

@@ -136,8 +136,9 @@ impl<'a> View<'a> {
             self.padding = there - total;
             self.extra = self.extra.saturating_add(self.padding as u32);
             self.ip = Some(&ip[..total.min(ip.len())]);
-            let transport = self.transport.len().saturating_sub(self.padding);
-            self.transport = &self.transport[..transport];
+            let behind = self.packet.total_len() - self.packet.len();
+            let kept = (self.transport.len() + behind).saturating_sub(self.padding);
+            self.transport = &self.transport[..kept.min(self.transport.len())];
         } else if careful && there as u64 + u64::from(self.extra) < total as u64 {
             let missing = total as u64 - there as u64 - u64::from(self.extra);
             self.complain(format_args!("truncated IP missing {missing}"));

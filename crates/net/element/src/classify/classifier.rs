@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use graph::chain::Bytes;
 use graph::class::{Handlers, read, rest};
 use graph::element::kernel::{Code, Kernel, of_type};
 use graph::lang::args::words;
@@ -58,9 +59,7 @@ fn rule(output: usize, pattern: &str) -> Result<Rule, Fault> {
     let mut tests = vec![];
     let clauses = words(pattern);
     let bad = |what: String| Fault::new(format!("pattern {output}: {what}"));
-    if clauses.is_empty() {
-        return Err(bad("empty pattern; write - for one that holds always".into()));
-    }
+    // As in Click, a pattern without clauses holds always, as `-` does.
     for clause in clauses.into_iter().filter(|c| *c != "-") {
         let (must, clause) = clause.strip_prefix('!').map_or((true, clause), |rest| (false, rest));
         let all = clause_tests(clause).map_err(bad)?;
@@ -132,7 +131,7 @@ impl PerPacket for Classifier {
 
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
-        match self.program.classify(packet) {
+        match self.program.classify(Bytes::of(packet)) {
             To::Out(output) => Action::out(output as usize),
             _ => Action::drop(0),
         }

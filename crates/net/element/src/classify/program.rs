@@ -11,6 +11,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 use std::sync::Arc;
 
+use graph::chain::Bytes;
+
 use super::expression::Expr;
 use super::tree::Tree;
 
@@ -105,6 +107,8 @@ pub struct Program {
     /// Decides in the place of steps. There are no steps then, and `start` is not found among them:
     /// only then a packet is looked up in the tree, so that programs of steps pay nothing for it.
     tree: Option<Arc<Tree>>,
+    /// Bytes up to the end of the last word that the tree looks at.
+    reach: usize,
 }
 
 /// What is known of a word: bits, and tests that failed.
@@ -224,13 +228,22 @@ impl Program {
             (To::Step(0), Some(Step { test, yes: To::Out(0), .. })) => *test,
             _ => Test::NEVER,
         };
-        Program { longest: longest(old, start), steps, start: renumber(start), first, safe, tree: None }
+        Program {
+            longest: longest(old, start),
+            steps,
+            start: renumber(start),
+            first,
+            safe,
+            tree: None,
+            reach: 0,
+        }
     }
 
     /// The program that a tree decides.
     pub(super) fn of_tree(tree: Tree) -> Program {
+        let reach = tree.steps().iter().map(|step| usize::from(step.test.offset) + size_of::<u32>()).max();
         let (start, first, tree) = (To::Step(0), Test::NEVER, Some(Arc::new(tree)));
-        Program { steps: vec![], start, first, safe: 0, longest: 0, tree }
+        Program { steps: vec![], start, first, safe: 0, longest: 0, tree, reach: reach.unwrap_or(0) }
     }
 
     /// Whether a tree decides: steps are not known then.
@@ -270,12 +283,12 @@ impl Program {
 
     /// Where a packet goes.
     #[inline]
-    pub fn classify(&self, packet: &[u8]) -> To {
+    pub fn classify(&self, packet: Bytes<'_>) -> To {
         let mut to = self.start;
         while let To::Step(step) = to {
             let Some(step) = self.steps.get(step as usize) else { return self.classify_in_tree(packet) };
             let at = usize::from(step.test.offset);
-            let holds = match packet.get(at..at + 4).and_then(|w| w.first_chunk::<4>()) {
+            let holds = match packet.first().get(at..at + 4).and_then(|w| w.first_chunk::<4>()) {
                 Some(word) => u32::from_be_bytes(*word) & step.test.mask == step.test.value,
                 None => short(packet, at, step.test),
             };
@@ -286,7 +299,8 @@ impl Program {
 
     #[cold]
     #[inline(never)]
-    fn classify_in_tree(&self, packet: &[u8]) -> To {
+    fn classify_in_tree(&self, packet: Bytes<'_>) -> To {
+        let packet = packet.front(self.reach);
         self.in_tree(|offset| packet.get(usize::from(offset)..).unwrap_or(&[]))
     }
 
@@ -370,11 +384,10 @@ pub(super) fn walk<'p>(steps: &[Step], mut to: To, place: impl Fn(u16) -> &'p [u
 
 /// A test at the end of a packet: what is not there does not match.
 #[cold]
-pub(super) fn short(packet: &[u8], at: usize, test: Test) -> bool {
-    let rest = packet.get(at..).unwrap_or(&[]);
-    let mut word = [0; 4];
-    let there = rest.len().min(4);
-    word[..there].copy_from_slice(&rest[..there]);
+pub(super) fn short(packet: Bytes<'_>, at: usize, test: Test) -> bool {
+    let rest = packet.skip(at).front(4);
+    let (mut word, there) = ([0; 4], rest.len());
+    word[..there].copy_from_slice(&rest);
     let needed = 4 - test.mask.trailing_zeros().min(31) as usize / 8;
     there >= needed && u32::from_be_bytes(word) & test.mask == test.value
 }
@@ -383,7 +396,7 @@ pub(super) fn short(packet: &[u8], at: usize, test: Test) -> bool {
 #[cold]
 pub(super) fn short_at(bytes: &[u8], step: &Step) -> bool {
     let needed = 4 - step.test.mask.trailing_zeros().min(31) as usize / 8;
-    if bytes.len() < needed { step.short_yes } else { short(bytes, 0, step.test) }
+    if bytes.len() < needed { step.short_yes } else { short(Bytes::new(bytes, None), 0, step.test) }
 }
 
 impl Builder<'_> {

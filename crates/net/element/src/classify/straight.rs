@@ -1,6 +1,7 @@
 //! Decision programs as Rust code: nested tests with all numbers known, for programs
 //! made of a configuration.
 
+use graph::chain::Bytes;
 use memory::Packet;
 use memory::annotation::Header;
 
@@ -12,11 +13,11 @@ const MOST: usize = 64;
 
 /// Whether four bytes of a packet hold a value.
 #[inline(always)]
-pub fn holds(packet: &[u8], offset: u16, mask: u32, value: u32) -> bool {
+pub fn holds(packet: &Packet, offset: u16, mask: u32, value: u32) -> bool {
     let at = usize::from(offset);
     match packet.get(at..).and_then(|rest| rest.first_chunk::<4>()) {
         Some(word) => u32::from_be_bytes(*word) & mask == value,
-        None => short(packet, at, Test { offset, mask, value }),
+        None => short(Bytes::of(packet), at, Test { offset, mask, value }),
     }
 }
 

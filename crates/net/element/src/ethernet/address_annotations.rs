@@ -15,7 +15,6 @@ use wire::ethernet::{self, EtherType};
 use super::encap::{self, LEN, prepend};
 use crate::kernels::each;
 use graph::annotation::{AnnotationOffset, PacketAnnotations};
-use graph::ip_header;
 use port::Reason;
 
 /// From the packet.
@@ -238,7 +237,7 @@ impl PerPacket for EnsureEther {
             let back = packet.pull_front(LEN);
             debug_assert!(back.is_ok());
         }
-        let is_there = ip_header::advance(packet, network) && cx.has_headroom(packet, LEN);
+        let is_there = cx.advance(packet, network) && cx.has_headroom(packet, LEN);
         if !is_there || !prepend(packet, &self.header) {
             return Action::drop(0);
         }

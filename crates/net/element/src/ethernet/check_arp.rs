@@ -66,7 +66,7 @@ impl CheckArpHeader {
         let (hardware_len, protocol_len) = (arp.hardware_len(), arp.protocol_len());
         let length = arp::HEADER_LEN + 2 * (hardware_len + protocol_len);
         match (arp.hardware(), arp.protocol()) {
-            _ if message.len() < length => Err(1),
+            _ if packet.total_len() - self.offset < length => Err(1),
             (arp::ETHERNET, _) if hardware_len != size_of::<[u8; 6]>() => Err(2),
             (_, EtherType::IPV4) if protocol_len != size_of::<Ipv4Addr>() => Err(3),
             (_, EtherType::IPV6) if protocol_len != size_of::<Ipv6Addr>() => Err(3),

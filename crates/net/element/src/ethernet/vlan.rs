@@ -367,15 +367,15 @@ pub struct VlanDecap {
 
 impl PerPacket for VlanDecap {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let mut tci = 0;
         if let Some(mut start) = vlan::Tagged::of_mut(packet)
             && start.tag_type() == self.ethertype
         {
             tci = start.control();
             start.move_addresses_over_tag();
-            let shorter = packet.pull_front(vlan::HEADER_LEN);
-            debug_assert!(shorter.is_ok());
+            let is_shorter = cx.advance(packet, vlan::HEADER_LEN as isize);
+            debug_assert!(is_shorter);
         }
         packet.set_header(Header::Link, 0);
         packet.set_header(Header::Network, LEN);
@@ -439,7 +439,7 @@ pub struct StripHeader {
 
 impl PerPacket for StripHeader {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let header = ethernet::Header::of(packet);
         let tagged = header.is_some_and(|header| header.ethertype() == EtherType::VLAN);
         let (tci, length) = match self.native {
@@ -451,7 +451,7 @@ impl PerPacket for StripHeader {
             None => return Action::out_or_drop(1, 0),
         };
         packet.set_bytes_at(VLAN_TCI, tci.to_be_bytes());
-        if packet.pull_front(length).is_ok() { Action::ON } else { Action::drop(1) }
+        if cx.advance(packet, length as isize) { Action::ON } else { Action::drop(1) }
     }
 
     fn replicate(&self) -> Option<StripHeader> {

@@ -28,13 +28,13 @@ const BAD_LENGTH: usize = 1;
 
 fn check(packet: &Packet) -> Option<usize> {
     let Some((header, message)) =
-        ip_header::split(packet).filter(|(header, _)| ip_header::protocol(header) == Protocol::ICMP)
+        ip_header::split_all(packet).filter(|(header, _)| ip_header::protocol(header) == Protocol::ICMP)
     else {
         return Some(NOT_ICMP);
     };
     debug_assert!(header.len() >= ip_header::LEN);
     let length = message.len();
-    let Some(icmp) = icmpv4::Header::of(message) else { return Some(BAD_LENGTH) };
+    let Some(icmp) = icmpv4::Header::of(message.first()) else { return Some(BAD_LENGTH) };
     let kind = icmp.message_type();
     let fits = match kind {
         _ if icmpv4::is_error(kind) => length >= icmpv4::HEADER_LEN + icmpv4::LEAST_QUOTED,
@@ -45,7 +45,7 @@ fn check(packet: &Packet) -> Option<usize> {
     };
     match fits {
         false => Some(BAD_LENGTH),
-        true if !checksum::verify(message) => Some(BAD_CHECKSUM),
+        true if !message.sum(length).is_some_and(checksum::is_right) => Some(BAD_CHECKSUM),
         true => None,
     }
 }

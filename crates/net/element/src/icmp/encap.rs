@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use graph::class::{Handlers, Headers, both, keyword, mandatory, positional};
 use graph::{Action, Class, Cx, Each, PerPacket, Refused};
 use memory::Packet;
-use wire::ip::Protocol;
+use wire::ip::{LONGEST, Protocol};
 use wire::{icmpv4, ipv4};
 
 use super::kind;
 use graph::annotation::PacketAnnotations;
+use graph::chain::Bytes;
 use graph::ip_header;
 use port::Reason;
 
@@ -87,8 +88,9 @@ impl IcmpIpEncap {
     }
 
     /// Writes both headers; `None` where there is no room for them.
-    fn write_headers(&self, bytes: &mut [u8], [src, dst]: [u32; 2]) -> Option<()> {
-        let payload_len = bytes.len().checked_sub(ip_header::LEN)?;
+    fn write_headers(&self, packet: &mut Packet, [src, dst]: [u32; 2]) -> Option<()> {
+        let payload_len = packet.total_len().checked_sub(ip_header::LEN)?;
+        let (bytes, behind) = packet.first_and_next();
         let ip = ipv4::Repr {
             ttl: 255,
             identification: self.number,
@@ -104,7 +106,8 @@ impl IcmpIpEncap {
             icmp.set_identifier(self.identifier);
             icmp.set_sequence(self.number);
         }
-        icmpv4::fill_checksum(message);
+        let sum = !Bytes::new(message, behind).sum(payload_len)?;
+        icmpv4::Header::of_mut(message)?.set_checksum(sum);
         Some(())
     }
 
@@ -124,8 +127,8 @@ impl PerPacket for IcmpIpEncap {
         if !cx.has_headroom(packet, ip_header::LEN + self.header_len()) {
             return Action::drop(0);
         }
-        if packet.next().is_some() {
-            return Action::drop(1); // as it came, or since it has headroom
+        if packet.total_len() > LONGEST - ip_header::LEN - self.header_len() {
+            return Action::drop(1);
         }
         if packet.push_front(ip_header::LEN + self.header_len()).is_err() {
             return Action::drop(0);

@@ -18,6 +18,7 @@ use wire::{ipv4, ipv4_option as option, option_list};
 use super::kind;
 use crate::kernels;
 use graph::annotation::{FIX_IP_SRC, ICMP_PARAMETER_PROBLEM, PacketAnnotations};
+use graph::chain::Bytes;
 use graph::ip_header;
 use port::Reason;
 
@@ -173,10 +174,10 @@ impl IcmpError {
         }
         let header_len = ip_header::LEN + options.len();
         let [src, mtu, pmtu] = self.set.each_ref().map(|value| value.load(Ordering::Relaxed));
-        let whole = packet.header(Header::Network)?;
+        let whole = Bytes::new(packet.header(Header::Network)?, packet.next());
         let headers = header_len + icmpv4::HEADER_LEN;
         let quoted = (mtu as usize).clamp(headers + icmpv4::LEAST_QUOTED, DATA_ROOM) - headers;
-        let quoted = &whole[..quoted.min(whole.len())];
+        let quoted = whole.front(quoted);
         let total = headers + quoted.len();
 
         let (ip, message) = room[..total].split_at_mut(header_len);
@@ -198,7 +199,7 @@ impl IcmpError {
             (UNREACHABLE, NEEDS_FRAGMENTS) => icmp.set_mtu(u16::try_from(pmtu).unwrap_or(u16::MAX)),
             _ => {}
         }
-        message[icmpv4::HEADER_LEN..].copy_from_slice(quoted);
+        message[icmpv4::HEADER_LEN..].copy_from_slice(&quoted);
         icmpv4::fill_checksum(message);
         Some(total)
     }

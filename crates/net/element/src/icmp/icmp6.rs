@@ -12,6 +12,7 @@ use wire::{ipv6, ndp};
 
 use crate::ip::ip6;
 use graph::annotation::{DST_IP6, FIX_IP_SRC, ICMP_PARAMETER_PROBLEM, PacketAnnotations};
+use graph::chain::Bytes;
 use graph::ip_header;
 use port::Reason;
 
@@ -103,8 +104,8 @@ impl Icmp6Error {
         }
         let dst = header.src();
         let head = if self.kind == REDIRECT { ndp::REDIRECT_LEN } else { icmpv6::HEADER_LEN };
-        let whole = packet.header(Header::Network)?;
-        let quoted = &whole[..whole.len().min(MOST - ip6::LEN - head)];
+        let whole = Bytes::new(packet.header(Header::Network)?, packet.next());
+        let quoted = whole.front(MOST - ip6::LEN - head);
         let total = ip6::LEN + head + quoted.len();
         let (ip, message) = room[..total].split_at_mut(ip6::LEN);
         let ip = ipv6::Header::of_mut(ip)?.fill(self.src, dst, Protocol::ICMPV6, message.len() as u16, 255);
@@ -121,7 +122,7 @@ impl Icmp6Error {
             }
             _ => {}
         }
-        message[head..].copy_from_slice(quoted);
+        message[head..].copy_from_slice(&quoted);
         icmpv6::Packet::new_unchecked(message).fill_checksum(ip);
         Some(total)
     }

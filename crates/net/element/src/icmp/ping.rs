@@ -8,11 +8,12 @@ use graph::class::{Handlers, Headers, both, keyword, mandatory};
 use graph::element::kernel::Kernel;
 use graph::{Action, Class, Cx, Each, PerPacket, Refused};
 use memory::Packet;
-use wire::ip::Protocol;
+use wire::ip::{LONGEST, Protocol};
 use wire::{icmpv4, ipv4};
 
 use crate::kernels::each;
 use graph::annotation::{PAINT, PacketAnnotations};
+use graph::chain::Bytes;
 use graph::ip_header;
 use port::Reason;
 
@@ -115,21 +116,32 @@ pub struct PingEncap {
     number: u16,
 }
 
-/// Writes an echo request's headers in front of its data.
-pub(super) fn write_request(bytes: &mut [u8], [src, dst]: [u32; 2], ttl: u8, identifier: u16, number: u16) {
-    let payload_len = bytes.len() - ip_header::LEN;
+/// Writes an echo request's headers in front of its data; `None` where these are not all there.
+pub(super) fn write_request(
+    packet: &mut Packet,
+    [src, dst]: [u32; 2],
+    ttl: u8,
+    identifier: u16,
+    number: u16,
+) -> Option<()> {
+    let payload_len = packet.total_len().checked_sub(ip_header::LEN)?;
+    let (bytes, behind) = packet.first_and_next();
     let ip = ipv4::Repr {
         ttl,
         identification: number,
         ..ipv4::Repr::between(src.into(), dst.into(), Protocol::ICMP, payload_len)
     };
     ip.emit(&mut ipv4::Packet::new_unchecked(&mut *bytes));
-    let mut icmp = icmpv4::Packet::new_unchecked(&mut bytes[ip_header::LEN..]);
+    let message = bytes.get_mut(ip_header::LEN..)?;
+    let mut icmp = icmpv4::Header::of_mut(message)?;
     icmp.set_message_type(icmpv4::ECHO_REQUEST);
     icmp.set_code(0);
     icmp.set_identifier(identifier);
     icmp.set_sequence(number);
-    icmp.fill_checksum();
+    icmp.set_checksum(0);
+    let sum = !Bytes::new(message, behind).sum(payload_len)?;
+    icmpv4::Header::of_mut(message)?.set_checksum(sum);
+    Some(())
 }
 
 /// Places of the addresses.
@@ -153,14 +165,16 @@ impl PerPacket for PingEncap {
         if !cx.has_headroom(packet, ip_header::LEN + icmpv4::HEADER_LEN) {
             return Action::drop(0);
         }
-        if packet.next().is_some() {
-            return Action::drop(1); // as it came, or since it has headroom
+        if packet.total_len() > LONGEST - ip_header::LEN - icmpv4::HEADER_LEN {
+            return Action::drop(1);
         }
         if packet.push_front(ip_header::LEN + icmpv4::HEADER_LEN).is_err() {
             return Action::drop(0);
         }
         let ends = self.ends.each_ref().map(|end| end.load(Ordering::Relaxed));
-        write_request(packet, ends, 255, self.identifier, self.number);
+        if write_request(packet, ends, 255, self.identifier, self.number).is_none() {
+            return Action::drop(0);
+        }
         self.number = self.number.wrapping_add(if self.number == 0xFFFF { 2 } else { 1 });
         ip_header::mark(packet, 0, ip_header::LEN);
         packet.set_dst_ip(Ipv4Addr::from_bits(ends[1]));

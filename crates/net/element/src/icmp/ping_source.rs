@@ -260,7 +260,8 @@ impl PingSource {
     fn write(&mut self, cx: &Cx<'_>, packet: &mut Packet) {
         let number = (self.count % 0xFFFF) as u16 + 1; // never zero
         let ends = [self.src, self.dst].map(Ipv4Addr::to_bits);
-        write_request(packet, ends, 200, self.identifier, number);
+        let written = write_request(packet, ends, 200, self.identifier, number);
+        debug_assert!(written.is_some());
         ip_header::mark(packet, 0, ip_header::LEN);
         packet.set_dst_ip(self.dst);
         let now_ns = cx.now_ns();
@@ -286,7 +287,7 @@ impl PingSource {
     fn send_back(&mut self, cx: &mut Cx<'_>, mut packet: Packet) {
         let start = packet.header_offset(Header::Network).and_then(|at| usize::try_from(at).ok());
         if start.is_none_or(|start| {
-            packet.pull_front(start).is_err() || packet.len() < ip_header::LEN + icmpv4::HEADER_LEN
+            !cx.advance(&mut packet, start as isize) || packet.len() < ip_header::LEN + icmpv4::HEADER_LEN
         }) {
             return cx.drop(0, packet);
         }

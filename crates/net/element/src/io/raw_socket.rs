@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use graph::chain::Bytes;
 use graph::class::{Headers, NOT_TAKEN_OVER, SystemUse, keyword, mandatory, positional};
 use graph::value::NameKind;
 use graph::{Class, Cx, Element, Fault, Ran, Signals, TaskId, TimerId, Until, WatchId, ip_header};
@@ -99,13 +100,13 @@ impl RawSocket {
     /// Sends a packet, and frees it; the packet if there is no room.
     fn send(&mut self, cx: &mut Cx<'_>, packet: Packet) -> Option<Packet> {
         let Some(to) = wire::ipv4::Header::of(&packet).map(|ip| ip.dst()) else {
-            cx.say(&format!("runt IP packet ({} bytes)\n", packet.len()));
+            cx.say(&format!("runt IP packet ({} bytes)\n", packet.total_len()));
             cx.drop(0, packet);
             return None;
         };
         let sender = self.sender.as_ref()?;
         let to = std::net::SocketAddrV4::new(to, 0);
-        match rustix::net::sendto(sender, &packet, SendFlags::DONTWAIT, &to) {
+        match rustix::net::sendto(sender, &Bytes::of(&packet).front(usize::MAX), SendFlags::DONTWAIT, &to) {
             Ok(_) => cx.free(packet),
             Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR) => return Some(packet),
             Err(error) => {

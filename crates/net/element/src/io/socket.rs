@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
+use graph::chain::Bytes;
 use graph::class::{NOT_TAKEN_OVER, SystemUse, keyword, mandatory, positional};
 use graph::well_known::LOOKUP;
 use graph::{Class, Conf, Cx, Element, Fault, Next, Ran, Setup, Signals, TaskId, Until, WatchId};
@@ -317,13 +318,14 @@ impl Socket {
             && self.kind == SocketKind::Udp
             && self.remote.address() == Some(Ipv4Addr::UNSPECIFIED);
         let remote = if anywhere { self.remote.to(packet.dst_ip()) } else { self.remote.clone() };
-        while !packet.is_empty() {
+        while packet.total_len() > 0 {
             let Some((fd, _)) = &self.active else {
                 cx.drop(0, packet);
                 return None;
             };
-            match remote.send(fd, self.kind, &packet) {
-                Ok(sent) => drop(packet.pull_front(sent.min(packet.len()))),
+            let sent = remote.send(fd, self.kind, &Bytes::of(&packet).front(usize::MAX));
+            match sent {
+                Ok(sent) => cx.strip(&mut packet, sent),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN | Errno::NOBUFS) => return Some(packet),
                 Err(error) => {

@@ -228,9 +228,7 @@ impl CheckIpHeader {
             return self.bad(cx, 5);
         }
         ip_header::mark(packet, offset, header_len);
-        if !chained {
-            ip_header::shorten(packet, offset + len);
-        }
+        ip_header::cut(packet, offset + len);
         packet.set_dst_ip(dst);
         Action::ON
     }

@@ -107,7 +107,7 @@ impl PerPacket for IpInputCombo {
     #[inline]
     fn packet(&mut self, cx: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Action {
         packet.set_u8_at(PAINT, self.color);
-        if packet.pull_front(ETHER).is_err() {
+        if !cx.advance(packet, ETHER as isize) {
             return Action::drop(0);
         }
         let action = self.check.packet(cx, input, packet);

@@ -5,7 +5,7 @@ use graph::class::{Handlers, Headers, keyword, mandatory, positional, read};
 use graph::element::kernel::{Code, Inside, Kernel, of_type};
 use graph::{Class, Cx, Element, Next, PerThreadCounter};
 use memory::annotation::Header;
-use memory::{Batch, DATA_ROOM, HEADROOM, Packet};
+use memory::{Batch, HEADROOM, Packet};
 use wire::ipv4::{self, DONT_FRAGMENT, MORE_FRAGMENTS};
 use wire::ipv4_option as option;
 
@@ -131,7 +131,7 @@ impl IpFragmenter {
         if usize::from(ip.fragment_offset()) + total.saturating_sub(header_len) > usize::from(u16::MAX) {
             return cx.drop(3, packet);
         }
-        let mtu = self.mtu.min(DATA_ROOM);
+        let mtu = self.mtu;
         let first_len = mtu.saturating_sub(header_len) & !7;
         if flags & DONT_FRAGMENT != 0 && self.honor_df || first_len < 8 {
             return self.must_not(cx, packet);
@@ -168,26 +168,12 @@ impl IpFragmenter {
     }
 
     fn send(&mut self, cx: &mut Cx<'_>, whole: &Packet, [link, header, piece]: [&[u8]; 3], place: u16) {
-        let Some(mut fragment) = cx.alloc() else { return cx.count_drops(2, 1) };
-        fragment.copy_metadata(whole);
         let headroom = if link.is_empty() { self.headroom } else { whole.headroom() };
-        let room = fragment
-            .copy_at(headroom, &[])
-            .and_then(|()| fragment.set_len(link.len() + header.len() + piece.len()));
-        if room.is_err() {
-            return cx.drop(2, fragment);
-        }
-        if link.is_empty() {
-            fragment.copy_front(whole, graph::run::cx::STRIPPED);
-        }
-        fragment[..link.len()].copy_from_slice(link);
-        let ip = &mut fragment[link.len()..];
-        ip[..header.len()].copy_from_slice(header);
-        ip[header.len()..].copy_from_slice(piece);
-        let len = ip.len() as u16;
-        let header_bytes = &mut ip[..header.len()];
+        let fragment = cx.packet_like(whole, headroom, &[link, header, piece]);
+        let Some(mut fragment) = fragment else { return cx.count_drops(2, 1) };
+        let header_bytes = fragment.get_mut(link.len()..link.len() + header.len()).unwrap_or_default();
         if let Some(mut fixed) = ipv4::Header::of_mut(header_bytes) {
-            fixed.set_total_len(len);
+            fixed.set_total_len((header.len() + piece.len()) as u16);
             fixed.set_fragment_word(place);
         }
         ipv4::fill_checksum(header_bytes);

@@ -201,9 +201,7 @@ impl PerPacket for CheckIp6Header {
             Ok((length, dst)) => {
                 ip_header::mark(packet, self.offset, LEN);
                 packet.set_bytes_at(DST_IP6, dst.octets());
-                if packet.next().is_none() {
-                    ip_header::shorten(packet, self.offset + length);
-                }
+                ip_header::cut(packet, self.offset + length);
                 Action::ON
             }
             Err(reason) => {

@@ -15,6 +15,7 @@ use wire::{ipv6, udp};
 
 use super::ip6::LEN;
 use graph::annotation::{DST_IP6, PacketAnnotations};
+use graph::chain::Bytes;
 use graph::ip_header;
 use port::Reason;
 
@@ -244,7 +245,7 @@ impl Print {
         );
         if self.contents {
             out.push_str("  ");
-            for (i, byte) in packet.iter().take(self.most).enumerate() {
+            for (i, byte) in Bytes::of(packet).front(self.most).iter().enumerate() {
                 let _ = write!(out, "{byte:02x}");
                 match i % 24 {
                     23 => out.push_str("\n  "),

@@ -6,11 +6,12 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use graph::class::Headers;
 use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
-use wire::ip::{Addresses, Protocol};
-use wire::{icmpv4, icmpv6, ipv4, ipv6, tcp, translation, udp};
+use wire::ip::{Addresses, Protocol, checksum_offset};
+use wire::{checksum, icmpv4, icmpv6, ipv4, ipv6, tcp, translation, udp};
 
 use super::ip6;
 use graph::annotation::{DST_IP6, PacketAnnotations};
+use graph::chain::Bytes;
 use graph::ip_header;
 use port::Reason;
 
@@ -84,18 +85,22 @@ impl PerPacket for Translator {
 }
 
 fn to_v6(cx: &mut Cx<'_>, packet: &mut Packet) -> Result<(), usize> {
-    if packet.next().is_some() {
-        return Err(TOO_LONG);
+    let ip = ipv4::Header::of(packet).ok_or(BAD)?;
+    let (header_len, total) = (ip.header_len(), ip.total_len());
+    let is_whole = header_len >= ip_header::LEN && (header_len..=packet.total_len()).contains(&total);
+    if ip.version() != 4 || !is_whole {
+        return Err(BAD);
     }
-    let ip = ipv4::Packet::new_checked(&**packet).map_err(|_| BAD)?;
     if ip.is_fragment() {
         return Err(UNTRANSLATED);
     }
-    let (header_len, length) = (ip.header_len(), ip.total_len() - ip.header_len());
+    let length = total - header_len;
     let (src, dst) = (ip.src().to_ipv6_mapped(), ip.dst().to_ipv6_mapped());
     let (ttl, protocol) = (ip.ttl().wrapping_sub(TTL_LOSS), ip.protocol());
-    ip_header::shorten(packet, header_len + length);
-    packet.pull_front(header_len).map_err(|_| BAD)?;
+    ip_header::cut(packet, total);
+    if !cx.advance(packet, header_len as isize) {
+        return Err(BAD);
+    }
     let next = match protocol {
         Protocol::ICMP if translation::icmp_to_v6(packet) => Protocol::ICMPV6,
         Protocol::ICMP => return Err(UNTRANSLATED),
@@ -104,19 +109,20 @@ fn to_v6(cx: &mut Cx<'_>, packet: &mut Packet) -> Result<(), usize> {
     if !cx.has_headroom(packet, ip6::LEN) || packet.push_front(ip6::LEN).is_err() {
         return Err(NO_HEADROOM);
     }
-    let (header, payload) = packet.split_first_chunk_mut::<{ ip6::LEN }>().ok_or(BAD)?;
+    let (bytes, behind) = packet.first_and_next();
+    let (header, payload) = bytes.split_first_chunk_mut::<{ ip6::LEN }>().ok_or(BAD)?;
     let addresses = ipv6::Header::new(header).fill(src, dst, next, length as u16, ttl);
-    fill_checksum(next, payload, addresses);
+    let _none = fill_checksum(next, (payload, behind), addresses); // of another protocol
     ip_header::mark(packet, 0, ip6::LEN);
     packet.set_bytes_at(DST_IP6, dst.octets());
     Ok(())
 }
 
-fn to_v4(_: &mut Cx<'_>, packet: &mut Packet) -> Result<(), usize> {
-    if packet.next().is_some() {
-        return Err(TOO_LONG);
+fn to_v4(cx: &mut Cx<'_>, packet: &mut Packet) -> Result<(), usize> {
+    let ip = ipv6::Header::of(packet).ok_or(BAD)?;
+    if ip.version() != 6 || packet.total_len() - ip6::LEN < ip.payload_len() {
+        return Err(BAD);
     }
-    let ip = ipv6::Packet::new_checked(&**packet).map_err(|_| BAD)?;
     let mapped = |address: Ipv6Addr| address.to_ipv4_mapped().filter(|address| !address.is_unspecified());
     let ends: Option<(Ipv4Addr, Ipv4Addr)> = mapped(ip.src()).zip(mapped(ip.dst()));
     let (src, dst) = ends.ok_or(NOT_MAPPED)?;
@@ -124,43 +130,55 @@ fn to_v4(_: &mut Cx<'_>, packet: &mut Packet) -> Result<(), usize> {
     if length > wire::ip::LONGEST - ip_header::LEN {
         return Err(TOO_LONG);
     }
-    ip_header::shorten(packet, ip6::LEN + length);
-    packet.pull_front(ip6::LEN).map_err(|_| BAD)?;
+    ip_header::cut(packet, ip6::LEN + length);
+    if !cx.advance(packet, ip6::LEN as isize) {
+        return Err(BAD);
+    }
     let protocol = match next {
         Protocol::ICMPV6 if translation::icmp_to_v4(packet) => Protocol::ICMP,
         Protocol::ICMPV6 | Protocol::FRAGMENT => return Err(UNTRANSLATED),
         other => other,
     };
     packet.push_front(ip_header::LEN).map_err(|_| BAD)?;
-    let (header, payload) = packet.split_first_chunk_mut::<{ ip_header::LEN }>().ok_or(BAD)?;
+    let (bytes, behind) = packet.first_and_next();
+    let (header, payload) = bytes.split_first_chunk_mut::<{ ip_header::LEN }>().ok_or(BAD)?;
     let repr = ipv4::Repr { ttl, dont_fragment: true, ..ipv4::Repr::between(src, dst, protocol, length) };
     let mut ip = ipv4::Header::new(header);
     repr.write(&mut ip);
-    fill_checksum(protocol, payload, ip.addresses());
+    let _none = fill_checksum(protocol, (payload, behind), ip.addresses()); // of another protocol
     ip_header::mark(packet, 0, ip_header::LEN);
     packet.set_dst_ip(dst);
     Ok(())
 }
 
 /// Fills in the checksum of a payload that begins with its protocol's header; others stay.
-fn fill_checksum(protocol: Protocol, payload: &mut [u8], addresses: Addresses) {
+fn fill_checksum(
+    protocol: Protocol,
+    (payload, behind): (&mut [u8], Option<&Packet>),
+    addresses: Addresses,
+) -> Option<()> {
+    let there = Bytes::new(payload, behind).len();
+    let (length, header_len) = match protocol {
+        Protocol::TCP => (there, tcp::Header::of(&*payload)?.header_len().max(tcp::HEADER_LEN)),
+        Protocol::UDP => (udp::Header::of(&*payload)?.total_len(), udp::HEADER_LEN),
+        Protocol::ICMP => (there, icmpv4::HEADER_LEN),
+        Protocol::ICMPV6 => (there, icmpv6::HEADER_LEN),
+        _ => return None,
+    };
+    let field = |payload: &mut [u8], value: u16| {
+        *payload.get_mut(checksum_offset(protocol)?..)?.first_chunk_mut()? = value.to_be_bytes();
+        Some(())
+    };
+    if !(header_len..=there).contains(&length) {
+        return None;
+    }
+    field(payload, 0)?;
+    let sum = Bytes::new(payload, behind).sum(length)?;
     match protocol {
-        Protocol::TCP => {
-            if let Ok(mut segment) = tcp::Segment::new_checked(payload) {
-                segment.fill_checksum(addresses);
-            }
+        Protocol::ICMP => field(payload, !sum),
+        _ => {
+            let sum = !checksum::combine(addresses.pseudo_header(protocol, length), sum);
+            field(payload, if protocol == Protocol::UDP { checksum::never_zero(sum) } else { sum })
         }
-        Protocol::UDP => {
-            if let Ok(mut datagram) = udp::Datagram::new_checked(payload) {
-                datagram.fill_checksum(addresses);
-            }
-        }
-        Protocol::ICMP if payload.len() >= icmpv4::HEADER_LEN => icmpv4::fill_checksum(payload),
-        Protocol::ICMPV6 => {
-            if let Ok(mut message) = icmpv6::Packet::new_checked(payload) {
-                message.fill_checksum(addresses);
-            }
-        }
-        _ => {}
     }
 }

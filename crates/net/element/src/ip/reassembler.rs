@@ -265,6 +265,7 @@ impl IpReassembler {
                 None => return cx.drop(NO_BUFFERS, packet),
             }
         }
+        cx.gather(&mut packet);
         let header = &mut packet[front..head];
         if let Some(mut ip) = ipv4::Header::of_mut(header) {
             ip.set_total_len(total);

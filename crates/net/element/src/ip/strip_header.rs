@@ -8,7 +8,6 @@ use memory::Packet;
 use memory::annotation::Header;
 
 use crate::kernels::each;
-use graph::ip_header;
 use port::Reason;
 
 const DROPS: &[Reason] = &[Reason::NoIpHeader, Reason::HeaderOutside];
@@ -75,7 +74,7 @@ pub struct StripHeader(To);
 
 impl PerPacket for StripHeader {
     #[inline]
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let network = packet.header_offset(Header::Network);
         let transport = packet.header_offset(Header::Transport);
         let by = match (self.0, network, transport) {
@@ -84,7 +83,7 @@ impl PerPacket for StripHeader {
             (To::Back, Some(network), _) => network.min(0),
             _ => return Action::drop(0),
         };
-        if ip_header::advance(packet, by) { Action::ON } else { Action::drop(1) }
+        if cx.advance(packet, by) { Action::ON } else { Action::drop(1) }
     }
 
     fn replicate(&self) -> Option<StripHeader> {

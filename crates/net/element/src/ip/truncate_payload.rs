@@ -69,15 +69,16 @@ impl TruncateIpPayload {
             }
             Some((ip, _)) => ip.len(),
         };
-        at + (headers + self.length).min(whole.len())
+        let there = whole.len() + packet.next().map_or(0, Packet::total_len);
+        at + (headers + self.length).min(there)
     }
 }
 
 impl PerPacket for TruncateIpPayload {
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
-        let (kept, there) = (self.kept(packet), packet.len());
-        if packet.next().is_none() && kept < there {
-            ip_header::shorten(packet, kept);
+        let (kept, there) = (self.kept(packet), packet.total_len());
+        if kept < there {
+            ip_header::cut(packet, kept);
             if self.note {
                 let extra = packet.u32_at(EXTRA_LENGTH).wrapping_add((there - kept) as u32);
                 packet.set_u32_at(EXTRA_LENGTH, extra);

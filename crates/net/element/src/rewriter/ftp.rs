@@ -129,9 +129,10 @@ fn replace(packet: &mut Packet, data_at: usize, found: Command, argument: &[u8])
     packet.copy_within(end..old, begin + argument.len());
     packet[begin..begin + argument.len()].copy_from_slice(argument);
     packet.set_len(length).ok()?;
-    let (ip, segment) = ip_header::split_mut(packet)?;
-    ipv4::Header::of_mut(ip)?.update_total_len(total);
-    checksum::fill_tcp(ip, segment)
+    let mut parts = ip_header::parts(packet)?;
+    ipv4::Header::of_mut(parts.header)?.update_total_len(total);
+    let length = parts.payload.len();
+    checksum::fill_tcp(&mut parts, length)
 }
 
 impl FtpPortMapper {

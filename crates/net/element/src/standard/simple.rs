@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use graph::chain::{self, Bytes};
 use graph::class::{Handlers, both, datum, keyword, mandatory, positional, read, rest, setting};
 use graph::element::kernel::Kernel;
 use graph::{Action, Class, Cx, Each, Fault, PerPacket, PerThreadCounter, Refused};
@@ -375,15 +376,15 @@ pub struct Clipboard {
 impl PerPacket for Clipboard {
     fn packet(&mut self, _: &mut Cx<'_>, input: usize, packet: &mut Packet) -> Action {
         let mut kept = &mut self.kept[..];
-        let ranges = if packet.len() < self.least { &[][..] } else { &self.ranges };
+        let ranges = if packet.total_len() < self.least { &[][..] } else { &self.ranges };
         for &(offset, length) in ranges {
             let (mine, others) = kept.split_at_mut(length);
             kept = others;
-            let theirs = packet.get_mut(offset..offset + length);
-            match theirs {
-                Some(theirs) if input == 0 => mine.copy_from_slice(theirs),
-                Some(theirs) => theirs.copy_from_slice(mine),
-                None => {}
+            if input == 0 {
+                let theirs = Bytes::of(packet).skip(offset).front(length);
+                mine[..theirs.len()].copy_from_slice(&theirs);
+            } else {
+                chain::write_at(packet, offset, mine);
             }
         }
         Action::out(input)
@@ -402,10 +403,10 @@ impl PerPacket for RandomBitErrors {
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let chance = self.chance.chance();
         if self.chance.is_active() && chance > 0.0 {
-            for byte in packet.iter_mut() {
+            chain::change_all(packet, |byte| {
                 let hit = (0..8).filter(|_| happens(chance)).fold(0, |bits, bit| bits | 1 << bit);
                 *byte = (self.apply)(*byte, hit);
-            }
+            });
         }
         Action::ON
     }

@@ -59,7 +59,7 @@ impl PerPacket for Strip {
 
     #[inline(always)]
     fn fast_path(&mut self, packet: &mut Packet) -> bool {
-        packet.len() > self.length && packet.pull_front(self.length).is_ok()
+        packet.next().is_none() && packet.pull_front(self.length).is_ok()
     }
 
     fn replicate(&self) -> Option<Strip> {

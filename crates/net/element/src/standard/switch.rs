@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
+use graph::chain::Bytes;
 use graph::class::{Handlers, NO_HANDLERS, both, keyword, mandatory, positional};
 use graph::element::kernel::Kernel;
 use graph::{Action, Class, Conf, Cx, Each, Fault, PerPacket, Refused};
@@ -260,8 +261,10 @@ pub struct Hash {
 impl PerPacket for Hash {
     #[inline]
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
-        let bytes = packet.get(self.offset..).and_then(|rest| rest.get(..self.length));
-        let Some(bytes) = bytes else { return Action::ON };
+        let bytes = Bytes::of(packet).skip(self.offset).front(self.length);
+        if bytes.len() < self.length {
+            return Action::ON;
+        }
         let sum = bytes.iter().fold(0u32, |sum, byte| sum.wrapping_add(u32::from(*byte))) as usize;
         Action::out(match cx.outputs() {
             outputs @ (2 | 4 | 8) => (sum ^ sum >> 4) & (outputs - 1),

@@ -8,6 +8,7 @@ use wire::{checksum, tcp, udp};
 
 use super::checksum::pseudo_header;
 use crate::ip::header_check::{self, BAD_CHECKSUM};
+use graph::chain::Bytes;
 use graph::ip_header;
 use port::Reason;
 
@@ -43,30 +44,34 @@ const WRONG_PROTOCOL: usize = 0;
 const BAD_LENGTH: usize = 1;
 
 /// The IP header and what follows it, in a packet of a protocol.
-fn split_at(packet: &Packet, protocol: Protocol) -> Option<(&[u8], &[u8])> {
-    ip_header::split(packet).filter(|(header, _)| ip_header::protocol(header) == protocol)
+fn split_at(packet: &Packet, protocol: Protocol) -> Option<(&[u8], Bytes<'_>)> {
+    ip_header::split_all(packet).filter(|(header, _)| ip_header::protocol(header) == protocol)
 }
 
-fn is_bad_sum(header: &[u8], segment: &[u8]) -> Option<usize> {
-    let sum = checksum::combine(pseudo_header(header, segment.len()), checksum::sum(segment));
+/// What is wrong with the checksum over the first `length` bytes behind the IP header.
+fn is_bad_sum(header: &[u8], payload: Bytes<'_>, length: usize) -> Option<usize> {
+    let Some(sum) = payload.sum(length) else { return Some(BAD_LENGTH) };
+    let sum = checksum::combine(pseudo_header(header, length), sum);
     (!checksum::is_right(sum)).then_some(BAD_CHECKSUM)
 }
 
 fn check_tcp(packet: &Packet) -> Option<usize> {
     let Some((header, rest)) = split_at(packet, Protocol::TCP) else { return Some(WRONG_PROTOCOL) };
     let length = ip_header::total_len(header).checked_sub(header.len());
-    let segment = length.and_then(|length| rest.get(..length));
-    match segment.filter(|segment| tcp::Segment::new_unchecked(segment).check().is_ok()) {
-        Some(segment) => is_bad_sum(header, segment),
+    let said = tcp::Header::of(rest.first()).map_or(0, |tcp| tcp.header_len());
+    match length.filter(|length| (tcp::HEADER_LEN..=*length).contains(&said)) {
+        Some(length) => is_bad_sum(header, rest, length),
         None => Some(BAD_LENGTH),
     }
 }
 
 fn check_udp(packet: &Packet) -> Option<usize> {
     let Some((header, rest)) = split_at(packet, Protocol::UDP) else { return Some(WRONG_PROTOCOL) };
-    let Ok(datagram) = udp::Datagram::new_checked(rest) else { return Some(BAD_LENGTH) };
-    match datagram.checksum() {
+    let Some(udp) = udp::Header::of(rest.first()) else { return Some(BAD_LENGTH) };
+    let length = udp.total_len();
+    match udp.checksum() {
+        _ if !(udp::HEADER_LEN..=rest.len()).contains(&length) => Some(BAD_LENGTH),
         0 => None, // there is none
-        _ => is_bad_sum(header, &rest[..datagram.total_len()]),
+        _ => is_bad_sum(header, rest, length),
     }
 }

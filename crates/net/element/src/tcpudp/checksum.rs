@@ -12,7 +12,8 @@ use wire::ip::Addresses;
 use wire::{checksum, ipv4_option as option, option_list, tcp, udp};
 
 use crate::kernels::each;
-use graph::ip_header;
+use graph::chain::Bytes;
+use graph::ip_header::{self, Parts};
 use port::Reason;
 
 /// The class for UDP.
@@ -68,16 +69,17 @@ pub(super) fn pseudo_header(header: &[u8], length: usize) -> u16 {
     Addresses::V4 { src, dst }.pseudo_header(ip_header::protocol(header), length)
 }
 
-/// The checksum of a segment whose checksum field is zero.
-pub(crate) fn of(header: &[u8], segment: &[u8]) -> u16 {
-    !checksum::combine(pseudo_header(header, segment.len()), checksum::sum(segment))
+/// The checksum of a segment of `length` bytes behind an IP header, whose checksum field is zero;
+/// `None` when it is not all there.
+fn of(header: &[u8], payload: Bytes<'_>, length: usize) -> Option<u16> {
+    Some(!checksum::combine(pseudo_header(header, length), payload.sum(length)?))
 }
 
-/// Sets the checksum of a TCP segment; `None` when its header is not all there.
-pub(crate) fn fill_tcp(header: &[u8], segment: &mut [u8]) -> Option<()> {
-    tcp::Header::of_mut(segment)?.set_checksum(0);
-    let sum = of(header, segment);
-    tcp::Header::of_mut(segment)?.set_checksum(sum);
+/// Sets the checksum of a TCP segment of `length` bytes; `None` when it is not all there.
+pub(crate) fn fill_tcp(parts: &mut Parts<'_>, length: usize) -> Option<()> {
+    tcp::Header::of_mut(parts.payload)?.set_checksum(0);
+    let sum = of(parts.header, parts.bytes(), length)?;
+    tcp::Header::of_mut(parts.payload)?.set_checksum(sum);
     Some(())
 }
 
@@ -93,17 +95,17 @@ pub struct SetUdpChecksum {
 
 /// Sets a datagram's checksum; `None` when it is not all there.
 pub(super) fn set_udp(packet: &mut Packet) -> Option<()> {
-    let (header, rest) = ip_header::split_mut(packet)?;
-    if ip_header::is_fragment(header) {
+    let parts = ip_header::parts(packet)?;
+    if ip_header::is_fragment(parts.header) {
         return None;
     }
-    let length = udp::Header::of(rest)?.total_len();
-    if rest.len() < length {
+    let length = udp::Header::of(&*parts.payload)?.total_len();
+    if parts.bytes().len() < length {
         return None;
     }
-    udp::Header::of_mut(rest)?.set_checksum(0);
-    let sum = of(header, &rest[..length]);
-    udp::Header::of_mut(rest)?.set_checksum(checksum::never_zero(sum));
+    udp::Header::of_mut(parts.payload)?.set_checksum(0);
+    let sum = of(parts.header, parts.bytes(), length)?;
+    udp::Header::of_mut(parts.payload)?.set_checksum(checksum::never_zero(sum));
     Some(())
 }
 
@@ -131,10 +133,13 @@ pub struct SetTcpChecksum {
 
 impl SetTcpChecksum {
     fn set(&self, packet: &mut Packet) -> Option<()> {
-        let (header, rest) = ip_header::split_mut(packet)?;
+        let mut parts = ip_header::parts(packet)?;
+        let header = &*parts.header;
         let length = ip_header::total_len(header).checked_sub(header.len())?;
-        let segment = rest.get_mut(..length)?;
-        let mut tcp = tcp::Header::of_mut(segment)?;
+        if length < tcp::HEADER_LEN || parts.bytes().len() < length {
+            return None;
+        }
+        let mut tcp = tcp::Header::of_mut(parts.payload)?;
         if self.fix {
             let said = tcp.header_len();
             let fixed = match said {
@@ -144,7 +149,7 @@ impl SetTcpChecksum {
             };
             tcp.replace_header_len(fixed);
         }
-        fill_tcp(header, segment)
+        fill_tcp(&mut parts, length)
     }
 }
 

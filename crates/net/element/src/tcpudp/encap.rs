@@ -9,7 +9,7 @@ use graph::element::kernel::Kernel;
 use graph::value::{Scope, Value};
 use graph::{Action, Class, Cx, Each, PerPacket, Refused};
 use memory::Packet;
-use wire::ip::Protocol;
+use wire::ip::{LONGEST, Protocol};
 use wire::{ipv4, udp};
 
 use super::checksum;
@@ -88,6 +88,8 @@ pub static DYNAMIC: Class = Class {
     ..CLASS
 };
 
+/// Bytes of both headers.
+const HEADERS: usize = ip_header::LEN + udp::HEADER_LEN;
 /// In the place of an address: what the annotation says.
 const ANNOTATED: u64 = 1 << 48;
 
@@ -120,8 +122,8 @@ impl UdpIpEncap {
     fn write_headers(&mut self, packet: &mut Packet) -> Option<()> {
         let [src, dst] = self.ends.each_ref().map(|end| end.load(Ordering::Relaxed));
         let to = if dst & ANNOTATED != 0 { packet.dst_ip() } else { Ipv4Addr::from_bits((dst >> 16) as u32) };
-        let length = packet.len();
-        let headers = packet.first_chunk_mut::<{ ip_header::LEN + udp::HEADER_LEN }>()?;
+        let length = packet.total_len();
+        let headers = packet.first_chunk_mut::<HEADERS>()?;
         let (ip, udp) = headers.split_first_chunk_mut()?;
         let (mut ip, mut udp) = (ipv4::Header::new(ip), udp::Header::of_mut(udp)?);
         let from = Ipv4Addr::from_bits((src >> 16) as u32);
@@ -151,13 +153,13 @@ impl UdpIpEncap {
 
 impl PerPacket for UdpIpEncap {
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
-        if !cx.has_headroom(packet, ip_header::LEN + udp::HEADER_LEN) {
+        if !cx.has_headroom(packet, HEADERS) {
             return Action::drop(0);
         }
-        if packet.next().is_some() {
-            return Action::drop(1); // as it came, or since it has headroom
+        if packet.next().is_some() && packet.total_len() > LONGEST - HEADERS {
+            return Action::drop(1);
         }
-        if packet.push_front(ip_header::LEN + udp::HEADER_LEN).is_err() {
+        if packet.push_front(HEADERS).is_err() {
             return Action::drop(0);
         }
         if self.write_headers(packet).is_none() {

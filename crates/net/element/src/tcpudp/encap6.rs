@@ -8,10 +8,11 @@ use graph::value::{Names, Scope, Value};
 use graph::{Action, Class, Cx, Each, PerPacket, Refused};
 use memory::Packet;
 use wire::ip::Protocol;
-use wire::{ipv6, udp};
+use wire::{checksum, ipv6, udp};
 
 use crate::ip::ip6;
 use graph::annotation::{DST_IP6, PacketAnnotations};
+use graph::chain::Bytes;
 use graph::ip_header;
 use port::Reason;
 
@@ -119,13 +120,16 @@ impl UdpIp6Encap {
     fn write_headers(&self, packet: &mut Packet) -> Option<()> {
         let Ends { src, dst, ports } = self.own;
         let dst = dst.unwrap_or_else(|| Ipv6Addr::from(packet.bytes_at::<16>(DST_IP6)));
-        let length = u16::try_from(packet.len() - ip6::LEN).ok()?;
-        let (ip, bytes) = packet.split_first_chunk_mut::<{ ip6::LEN }>()?;
+        let length = u16::try_from(packet.total_len() - ip6::LEN).ok()?;
+        let (bytes, behind) = packet.first_and_next();
+        let (ip, bytes) = bytes.split_first_chunk_mut::<{ ip6::LEN }>()?;
         let addresses = ipv6::Header::new(ip).fill(src, dst, Protocol::UDP, length, 0xFF);
         let payload_len = usize::from(length).checked_sub(udp::HEADER_LEN)?;
         let udp = udp::Repr { src_port: ports[0], dst_port: ports[1], payload_len };
         udp.write(&mut udp::Header::of_mut(bytes)?);
-        udp::Datagram::new_unchecked(bytes).fill_checksum(addresses);
+        let pseudo = addresses.pseudo_header(Protocol::UDP, length.into());
+        let sum = checksum::combine(pseudo, Bytes::new(bytes, behind).sum(length.into())?);
+        udp::Header::of_mut(bytes)?.set_checksum(checksum::never_zero(!sum));
         ip_header::mark(packet, 0, ip6::LEN);
         packet.set_bytes_at(DST_IP6, dst.octets());
         Some(())
@@ -152,9 +156,6 @@ impl PerPacket for UdpIp6Encap {
         }
         if !cx.has_headroom(packet, HEADERS) {
             return Action::drop(0);
-        }
-        if packet.next().is_some() {
-            return Action::drop(1); // as it came, or since it has headroom
         }
         if packet.push_front(HEADERS).is_err() {
             return Action::drop(0);

@@ -9,7 +9,9 @@ use wire::{checksum, icmpv4, ipv4, tcp, udp};
 
 use super::words::{TcpPort, UdpPort};
 use crate::icmp::kind;
-use graph::{ip_header, random};
+use graph::chain::Bytes;
+use graph::ip_header::{self, Parts};
+use graph::random;
 use port::Reason;
 
 const BASE: Class = Class {
@@ -104,11 +106,8 @@ pub struct ForceIp {
 
 impl PerPacket for ForceIp {
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
-        let Ok(length) = u16::try_from(packet.len()) else { return Action::drop(0) };
-        if packet.len() < ip_header::LEN || packet.next().is_some() {
-            return Action::drop(0);
-        }
-        let there = packet.len();
+        let there = packet.total_len();
+        let Ok(length) = u16::try_from(there) else { return Action::drop(0) };
         let Some(mut ip) = ipv4::Header::of_mut(packet) else { return Action::drop(0) };
         ip.set_total_len(length);
         if self.count % 8 != 1 {
@@ -121,7 +120,7 @@ impl PerPacket for ForceIp {
         ip.set_header_len(header_len);
         ip.set_checksum(0);
         // Also of a header that its length says is not there.
-        let sum = checksum::of(&packet[..header_len]);
+        let sum = packet.get(..header_len).map_or(0, checksum::of);
         if let Some(mut ip) = ipv4::Header::of_mut(packet) {
             ip.set_checksum(sum);
         }
@@ -152,18 +151,23 @@ pub struct Force {
 
 impl What {
     fn apply(&mut self, packet: &mut Packet) -> Option<()> {
-        let (ip, rest) = ip_header::split_mut(packet)?;
+        let Parts { header: ip, payload, behind } = ip_header::parts(packet)?;
         let length = ip_header::total_len(ip).checked_sub(ip.len())?;
-        let payload = rest.get_mut(..length)?;
+        if Bytes::new(payload, behind).len() < length {
+            return None;
+        }
+        let here = payload.len().min(length);
+        let payload = &mut payload[..here];
         // Options count too, as Click has it.
         let pseudo = ipv4::Header::of(ip)?.pseudo_header(length);
         let before = checksum::combine(pseudo, checksum::sum(&ip[ip_header::LEN..]));
-        let sum = |payload: &[u8]| !checksum::combine(before, checksum::sum(payload));
+        let payload_sum = |payload: &[u8]| Bytes::new(payload, behind).sum(length);
+        let sum = |payload: &[u8]| Some(!checksum::combine(before, payload_sum(payload)?));
         match self {
             What::Tcp { port, any, flags, count } => {
                 force_tcp(tcp::Header::of_mut(payload)?, length, *flags, (*port, *any, *count));
                 *count = count.wrapping_add(1);
-                let sum = sum(payload);
+                let sum = sum(payload)?;
                 tcp::Header::of_mut(payload)?.set_checksum(sum);
             }
             What::Udp { port } => {
@@ -172,14 +176,16 @@ impl What {
                 udp.set_dst_port(port);
                 udp.set_total_len(length as u16);
                 udp.set_checksum(0);
-                let sum = sum(payload);
+                let sum = sum(payload)?;
                 udp::Header::of_mut(payload)?.set_checksum(checksum::never_zero(sum));
             }
             What::Icmp { kind, code } => {
                 let mut icmp = icmpv4::Header::of_mut(payload)?;
                 icmp.set_message_type(*kind);
                 icmp.set_code(*code);
-                icmpv4::fill_checksum(payload);
+                icmp.set_checksum(0);
+                let sum = !payload_sum(payload)?;
+                icmpv4::Header::of_mut(payload)?.set_checksum(sum);
             }
         }
         Some(())

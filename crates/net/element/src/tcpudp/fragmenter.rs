@@ -12,7 +12,8 @@ use wire::tcp::{self, Flags};
 
 use super::checksum;
 use graph::annotation::{AnnotationOffset, PacketAnnotations};
-use graph::ip_header;
+use graph::chain::Bytes;
+use graph::ip_header::{self, Parts};
 use port::Reason;
 
 pub static CLASS: Class = Class {
@@ -76,15 +77,15 @@ struct Layout {
     end: usize,
 }
 
-/// The parts of a whole TCP segment in one buffer.
+/// The parts of a whole TCP segment.
 fn layout(packet: &Packet) -> Option<Layout> {
     let ip = usize::try_from(packet.header_offset(Header::Network)?).ok()?;
-    let (head, segment) = ip_header::split(packet).filter(|_| packet.next().is_none())?;
+    let (head, segment) = ip_header::split_all(packet)?;
     let total = ip_header::total_len(head);
     let whole = ip_header::protocol(head) == Protocol::TCP
         && !ip_header::is_fragment(head)
         && total <= head.len() + segment.len();
-    let tcp_len = tcp::header_len(*segment.get(tcp::offset::DATA_OFFSET).filter(|_| whole)?);
+    let tcp_len = tcp::header_len(*segment.first().get(tcp::offset::DATA_OFFSET).filter(|_| whole)?);
     let tcp = ip + head.len();
     (tcp_len >= tcp::HEADER_LEN && tcp + tcp_len <= ip + total).then_some(Layout {
         ip,
@@ -124,24 +125,18 @@ impl TcpFragmenter {
         let Layout { ip, tcp, data, end } = layout;
         let length = most.min(end - at);
         let mut bytes = packet.get(..data)?.to_vec();
-        bytes.extend_from_slice(packet.get(at..at + length)?);
-        let (head, segment) = bytes.get_mut(ip..)?.split_at_mut_checked(tcp - ip)?;
-        let total = (head.len() + segment.len()) as u16;
-        ipv4::Header::of_mut(head)?.set_total_len(total);
-        ipv4::fill_checksum(head);
-        let mut tcp = tcp::Header::of_mut(segment)?;
+        bytes.extend_from_slice(&Bytes::of(packet).skip(at).front(length));
+        let (header, payload) = bytes.get_mut(ip..)?.split_at_mut_checked(tcp - ip)?;
+        let (total, segment_len) = (header.len() + payload.len(), payload.len());
+        ipv4::Header::of_mut(header)?.set_total_len(total as u16);
+        ipv4::fill_checksum(header);
+        let mut tcp = tcp::Header::of_mut(payload)?;
         tcp.set_sequence(tcp.sequence().wrapping_add((at - data) as u32));
         if at + length < end {
             tcp.set_flags(tcp.flags().without(Flags::FIN));
         }
-        checksum::fill_tcp(head, segment)?;
-        let mut part = cx.alloc()?;
-        if part.copy_at(packet.headroom(), &bytes).is_err() {
-            cx.free(part);
-            return None;
-        }
-        part.copy_front(packet, graph::run::cx::STRIPPED);
-        part.copy_metadata(packet);
+        checksum::fill_tcp(&mut Parts { header, payload, behind: None }, segment_len)?;
+        let part = cx.packet_like(packet, packet.headroom(), &[&bytes])?;
         self.made.add(1);
         cx.emit(0, part);
         Some(())

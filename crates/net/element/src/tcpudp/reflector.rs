@@ -9,7 +9,7 @@ use wire::{ipv4, tcp};
 
 use super::checksum::fill_tcp;
 use graph::annotation::PacketAnnotations;
-use graph::ip_header;
+use graph::ip_header::{self, Parts};
 use port::Reason;
 
 pub static CLASS: Class = Class {
@@ -42,8 +42,9 @@ pub struct TcpReflector;
 
 /// Makes a packet its answer; the place of the reason when there is none.
 fn answer(packet: &mut Packet) -> Result<usize, usize> {
-    let length = u16::try_from(packet.len()).map_err(|_| 1_usize)?;
-    let mut ip = ipv4::Header::of_mut(packet).ok_or(1_usize)?;
+    let length = u16::try_from(packet.total_len()).map_err(|_| 1_usize)?;
+    let (bytes, behind) = packet.first_and_next();
+    let mut ip = ipv4::Header::of_mut(bytes).ok_or(1_usize)?;
     let header_len = ip.header_len();
     if ip.version() != 4 || ip.protocol() != Protocol::TCP {
         return Err(0);
@@ -54,10 +55,10 @@ fn answer(packet: &mut Packet) -> Result<usize, usize> {
     ip.swap_addresses();
     ip.set_ttl(TTL);
     ip.set_total_len(length);
-    let (header, segment) = packet.split_at_mut_checked(header_len).ok_or(1_usize)?;
-    let behind = segment.len();
-    let mut tcp = tcp::Header::of_mut(segment).ok_or(1_usize)?;
-    let data = behind.checked_sub(tcp.header_len()).ok_or(1_usize)? as u32;
+    let (header, payload) = bytes.split_at_mut_checked(header_len).ok_or(1_usize)?;
+    let segment_len = usize::from(length) - header_len;
+    let mut tcp = tcp::Header::of_mut(payload).ok_or(1_usize)?;
+    let data = segment_len.checked_sub(tcp.header_len()).ok_or(1_usize)? as u32;
     let flags = tcp.flags().without(Flags::PSH);
     let next = tcp.sequence().wrapping_add(data);
     let (sequence, acknowledgement, flags) = match flags {
@@ -76,16 +77,13 @@ fn answer(packet: &mut Packet) -> Result<usize, usize> {
     tcp.set_acknowledgement(acknowledgement);
     tcp.set_flags(flags);
     tcp.set_window(WINDOW);
-    fill_tcp(header, segment).ok_or(1_usize)?;
+    fill_tcp(&mut Parts { header, payload, behind }, segment_len).ok_or(1_usize)?;
     ipv4::fill_checksum(header);
     Ok(header_len)
 }
 
 impl PerPacket for TcpReflector {
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
-        if packet.next().is_some() {
-            return Action::drop(1);
-        }
         match answer(packet) {
             Ok(header_len) => {
                 ip_header::mark(packet, 0, header_len);

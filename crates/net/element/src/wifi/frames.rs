@@ -143,7 +143,7 @@ impl PerPacket for WifiDecap {
         if is_protected || self.strict && !is_snap {
             return Action::drop(UNREADABLE);
         }
-        if packet.pull_front(length + SNAP_LEN).is_err() {
+        if !cx.advance(packet, (length + SNAP_LEN) as isize) {
             return Action::drop(TOO_SHORT);
         }
         if self.ether {

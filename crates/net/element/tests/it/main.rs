@@ -1,6 +1,7 @@
 //! What elements do, in one program: it is linked once. `cargo test -p ixora-element NAME`
 //! runs the tests whose paths contain a name, such as `rewriter::`.
 
+mod buffers;
 mod calls;
 mod chains;
 mod check;

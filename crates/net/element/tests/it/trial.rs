@@ -70,7 +70,13 @@ fn cut_off() -> Vec<Raw> {
             let bytes = packet[..length].to_vec();
             let at = if packet[0] == 2 { 14 } else { 0 };
             all.push(Raw { bytes: bytes.clone(), ..Raw::default() });
-            all.push(Raw { bytes, network: Some(at), transport: Some(at + 20), notes: vec![10, 0, 0, 2] });
+            all.push(Raw {
+                bytes,
+                network: Some(at),
+                transport: Some(at + 20),
+                notes: vec![10, 0, 0, 2],
+                ..Raw::default()
+            });
         }
     }
     all
@@ -147,11 +153,13 @@ fn raw() -> impl Strategy<Value = Raw> {
     let bytes = prop_oneof![proptest::collection::vec(any::<u8>(), 0..160), nearly];
     let at = || proptest::option::of(prop_oneof![Just(0u8), Just(14), Just(20), Just(34), any::<u8>()]);
     let notes = proptest::collection::vec(any::<u8>(), 0..48);
-    (bytes, at(), at(), notes).prop_map(|(bytes, network, transport, notes)| Raw {
+    let buffers = prop_oneof![Just(vec![]), proptest::collection::vec(0u16..40, 0..6)];
+    (bytes, at(), at(), notes, buffers).prop_map(|(bytes, network, transport, notes, buffers)| Raw {
         bytes,
         network,
         transport,
         notes,
+        buffers,
     })
 }
 

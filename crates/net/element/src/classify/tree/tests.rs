@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use graph::chain::Bytes;
 use proptest::prelude::*;
 
 use super::super::expression::{Expr, Graph};
@@ -170,7 +171,8 @@ proptest! {
         let tree = Program::of_tree(Tree::new(&expressions).expect("few rules are read soon"));
         let steps = Program::new(&rules);
         for packet in packets {
-            prop_assert_eq!(tree.classify(&packet), steps.classify(&packet), "{:?}", packet);
+            let bytes = Bytes::new(&packet, None);
+            prop_assert_eq!(tree.classify(bytes), steps.classify(bytes), "{:?}", packet);
         }
     }
 

@@ -4,12 +4,15 @@
 use memory::annotation::Header;
 use memory::{DATA_ROOM, HEADROOM, Packet};
 
-use crate::run::cx::Cx;
+use crate::run::cx::{Cx, STRIPPED};
 
 /// Bytes that a packet may have.
 pub const LONGEST: usize = 1 << 20;
 /// Bytes that the data is moved by at once.
 const STEP: usize = 1024;
+/// Bytes that the first buffer of several has at least: enough for all headers of a packet, and of
+/// one that it quotes, so that only what looks at payloads minds where a buffer ends.
+const FRONT: usize = 1024;
 const HEADERS: [Header; 3] = [Header::Link, Header::Network, Header::Transport];
 
 impl Cx<'_> {
@@ -53,35 +56,89 @@ impl Cx<'_> {
     /// packet is as it was else.
     #[cold]
     pub fn make_headroom(&mut self, packet: &mut Packet, count: usize) -> bool {
-        if count > STEP || !is_allowed(packet, count) {
-            return false;
-        }
-        let Some(mut roomy) = self.lane.buffers.alloc() else { return false };
         let start = count + HEADROOM;
-        let moved = packet.len().min(DATA_ROOM + HEADROOM - start);
-        if roomy.copy_at(start, &packet[..moved]).is_err() {
+        count <= STEP
+            && is_allowed(packet, count)
+            && self.move_front(packet, start, packet.len().min(DATA_ROOM - count))
+    }
+
+    /// Moves the first `moved` bytes of a packet, which its first buffer has, to another buffer,
+    /// `start` bytes into that. Whether there was one: the packet is as it was else.
+    fn move_front(&mut self, packet: &mut Packet, start: usize, moved: usize) -> bool {
+        let Some(mut roomy) = self.lane.buffers.alloc() else { return false };
+        let copied = packet.get(..moved).is_some_and(|bytes| roomy.copy_at(start, bytes).is_ok());
+        if !copied {
             self.lane.buffers.free(roomy);
             return false;
         }
-        roomy.copy_front(packet, packet.headroom());
-        roomy.copy_metadata(packet);
-        for header in HEADERS {
-            match packet.header_offset(header) {
-                Some(at) => roomy.set_header(header, at as usize), // below zero where it was stripped
-                None => roomy.clear_header(header),
-            }
-        }
+        copy_beside(&mut roomy, packet, packet.headroom());
         let mut rest = std::mem::replace(packet, roomy);
         let _ = rest.pull_front(moved); // it has them
-        if rest.is_empty() {
-            if let Some(next) = rest.split_next() {
-                packet.append(next);
-            }
-            self.lane.buffers.free(rest);
-        } else {
-            packet.append(rest);
-        }
+        self.append_rest(packet, rest);
         true
+    }
+
+    /// A packet of these parts, that begins `headroom` bytes into its buffer if it fits there, with
+    /// what stands beside the bytes of `like`. `None` when no buffers are left.
+    pub fn packet_like(&mut self, like: &Packet, headroom: usize, parts: &[&[u8]]) -> Option<Packet> {
+        let mut packet = self.lane.buffers.alloc()?;
+        let length = parts.iter().map(|part| part.len()).sum();
+        if packet.copy_at(headroom, &[]).and_then(|()| packet.set_len(length)).is_ok() {
+            let mut room = &mut packet[..];
+            for part in parts {
+                let (here, behind) = room.split_at_mut(part.len());
+                here.copy_from_slice(part);
+                room = behind;
+            }
+        } else if !self.fill_several(&mut packet, &parts.concat()) {
+            self.lane.buffers.free(packet);
+            return None;
+        }
+        copy_beside(&mut packet, like, STRIPPED);
+        self.count_made(Some(packet))
+    }
+
+    /// Puts bytes into an empty packet and as many buffers behind it as they need; whether there
+    /// were so many.
+    #[cold]
+    fn fill_several(&mut self, packet: &mut Packet, bytes: &[u8]) -> bool {
+        let first = bytes.len().min(DATA_ROOM);
+        let copied = packet.copy_at(HEADROOM, &bytes[..first]);
+        debug_assert!(copied.is_ok());
+        let rest = self.chain(bytes[first..].chunks(DATA_ROOM));
+        rest.map(|rest| rest.into_iter().for_each(|rest| packet.append(rest))).is_some()
+    }
+
+    /// Puts what is left of a packet behind another, without an empty buffer in front of it.
+    fn append_rest(&mut self, packet: &mut Packet, mut rest: Packet) {
+        if !rest.is_empty() {
+            return packet.append(rest);
+        }
+        if let Some(next) = rest.split_next() {
+            packet.append(next);
+        }
+        self.lane.buffers.free(rest);
+    }
+
+    /// Sees to it that the first buffer of several holds all headers, by taking bytes from those
+    /// behind it. Where there is no buffer to do it in the packet stays as it is: whoever looks
+    /// for a header does not find it.
+    #[cold]
+    pub fn gather(&mut self, packet: &mut Packet) {
+        let is_short = packet.len() < FRONT && packet.next().is_some();
+        if !is_short || !self.move_front(packet, HEADROOM, packet.len()) {
+            return;
+        }
+        while packet.len() < FRONT
+            && let Some(mut next) = packet.split_next()
+        {
+            let (before, taken) = (packet.len(), next.len().min(FRONT - packet.len()));
+            let moved = packet.set_len(before + taken).is_ok(); // a buffer holds more
+            debug_assert!(moved);
+            packet[before..].copy_from_slice(&next[..taken]);
+            let _ = next.pull_front(taken); // it has them
+            self.append_rest(packet, next);
+        }
     }
 
     /// Puts `count` zeros behind a packet. Whether there were buffers, and the packet is not
@@ -103,7 +160,7 @@ impl Cx<'_> {
         let zeros = [0; DATA_ROOM];
         let lengths = (0..count - room).step_by(DATA_ROOM).map(|at| (count - room - at).min(DATA_ROOM));
         let Some(more) = self.chain(lengths.map(|length| &zeros[..length])) else { return false };
-        let mut last = packet;
+        let mut last = &mut *packet;
         while last.next().is_some() {
             last = last.next_mut().expect("just seen");
         }
@@ -111,6 +168,7 @@ impl Cx<'_> {
         if let Some(more) = more {
             last.append(more);
         }
+        self.gather(packet);
         true
     }
 
@@ -143,14 +201,26 @@ impl Cx<'_> {
     }
 
     /// Takes up to `count` bytes off the front of a packet, whose first buffers may hold
-    /// fewer. No empty buffer stays in front of others.
+    /// fewer. The first of several buffers still holds all headers.
     #[inline]
     pub fn strip(&mut self, packet: &mut Packet, count: usize) {
-        if packet.pull_front(count).is_err() {
+        if packet.next().is_some() || packet.pull_front(count).is_err() {
             self.strip_far(packet, count);
-        } else if packet.is_empty() {
-            self.strip_far(packet, 0);
         }
+    }
+
+    /// Moves the start of a packet `by` bytes onwards, in its first buffer, or back; whether the
+    /// buffer reaches that far. The first of several buffers still holds all headers.
+    #[inline(always)]
+    pub fn advance(&mut self, packet: &mut Packet, by: isize) -> bool {
+        let moved = match usize::try_from(by) {
+            Ok(onwards) => packet.pull_front(onwards).is_ok(),
+            Err(_) => packet.push_front(by.unsigned_abs()).is_ok(),
+        };
+        if packet.next().is_some() {
+            self.gather(packet);
+        }
+        moved
     }
 
     #[cold]
@@ -167,6 +237,20 @@ impl Cx<'_> {
             self.lane.buffers.free(std::mem::replace(packet, next));
         }
         let _ = packet.pull_front(left.min(packet.len())); // it has them
+        self.gather(packet);
+    }
+}
+
+/// Takes over what stands beside the bytes of another packet, and up to `front` bytes of what
+/// stands in front of them.
+fn copy_beside(packet: &mut Packet, from: &Packet, front: usize) {
+    packet.copy_front(from, front);
+    packet.copy_metadata(from);
+    for header in HEADERS {
+        match from.header_offset(header) {
+            Some(at) => packet.set_header(header, at as usize), // below zero where it was stripped
+            None => packet.clear_header(header),
+        }
     }
 }
 
