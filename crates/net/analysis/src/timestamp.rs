@@ -3,7 +3,7 @@
 
 use graph::class::{Handlers, action, both, keyword, positional, read};
 use graph::element::kernel::Kernel;
-use graph::value::{Span, parse_alone};
+use graph::value::{SignedSpan, Span, parse_alone};
 use graph::{Action, Class, Cx, Each, PerPacket, Refused, chain};
 use memory::Packet;
 
@@ -25,7 +25,7 @@ pub static SET: Class = Class {
     see: &["AdjustTimestamp", "SetTimestampDelta", "StoreTimestamp"],
     kernel: Kernel::Excluded(crate::CLOCK),
     make: |_, conf| {
-        let at = conf.positional::<Span>("TIMESTAMP")?.map(|span| span.0).filter(|ns| *ns >= 0);
+        let at = conf.positional::<Span>("TIMESTAMP")?.map(|span| span.0);
         let first = conf.keyword("FIRST")?.unwrap_or(false);
         if conf.keyword("DELTA")?.unwrap_or(false) {
             return Err("SetTimestamp(DELTA) is deprecated, use SetTimestampDelta(TYPE FIRST)".into());
@@ -50,14 +50,14 @@ pub static ADJUST: Class = Class {
         "what is added",
         |adjust| text::span(adjust.by),
         |adjust, _, value| {
-            adjust.by = span(value).map_err(|_| "expected time in seconds")?;
+            adjust.by = parse_alone::<SignedSpan>(value).map_err(|_| "expected time in seconds")?.0;
             Ok(())
         },
     )]),
     example: "FromDump(in.pcap) -> AdjustTimestamp(-1h) -> ToDump(out.pcap)",
     see: &["SetTimestamp", "SetTimestampDelta"],
     make: |_, conf| {
-        let by = conf.positional::<Span>("TIME")?.map_or(0, |span| span.0);
+        let by = conf.positional::<SignedSpan>("TIME")?.map_or(0, |span| span.0);
         let first = conf.keyword("FIRST")?.unwrap_or(false);
         let all = conf.keyword("ALL")?.unwrap_or(false);
         conf.complete()?;

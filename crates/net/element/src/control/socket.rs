@@ -91,8 +91,22 @@ pub(super) fn port(address: IpAddr, text: &str) -> Result<ListenAddress, Fault> 
 
 pub(super) fn file(path: String) -> Result<ListenAddress, Fault> {
     match rustix::net::SocketAddrUnix::new(path.as_str()) {
-        Ok(_) => Ok(ListenAddress::File(path)),
-        Err(_) => Err("filename too long".into()),
+        Ok(_) if path.len() <= LONGEST_NAME => Ok(ListenAddress::File(path)),
+        _ => Err(too_long(&path)),
+    }
+}
+
+/// The longest name of a socket: `sun_path` has 108 bytes (unix(7)), the last of them zero.
+const LONGEST_NAME: usize = 107;
+
+#[cold]
+fn too_long(path: &str) -> Fault {
+    let bytes = path.len();
+    let message = format!("filename too long: {bytes} bytes, and a socket's name has {LONGEST_NAME} at most");
+    Fault {
+        compat: Some("filename too long".to_owned()),
+        suggestion: Some("name a file in a directory nearer to /, as /tmp or /run".to_owned()),
+        ..Fault::new(message)
     }
 }
 

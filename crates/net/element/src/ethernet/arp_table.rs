@@ -213,6 +213,7 @@ impl<A: Address> SharedTable<A> {
             (Scope { element: "", names: &Default::default() }, entry.split_whitespace());
         let address = A::parse(word(&mut words, "IP")?, &scope).map_err(|e| format!("IP: {e}"))?;
         let ethernet = Ethernet::parse(word(&mut words, "ETH")?, &scope).map_err(|e| format!("ETH: {e}"))?;
+        none_left(&mut words)?;
         let mac = Some(MacAddress(ethernet.0)).filter(|mac| *mac != MacAddress::BROADCAST);
         let mut evicted = vec![];
         let released = self.lock().insert(address, mac, now_ns, &mut evicted);
@@ -224,6 +225,7 @@ impl<A: Address> SharedTable<A> {
         let (scope, mut words) =
             (Scope { element: "", names: &Default::default() }, address.split_whitespace());
         let address = A::parse(word(&mut words, "IP")?, &scope).map_err(|e| format!("IP: {e}"))?;
+        none_left(&mut words)?;
         let mut gone = vec![];
         self.lock().insert(address, None, now_ns, &mut gone);
         Ok(gone)
@@ -233,6 +235,11 @@ impl<A: Address> SharedTable<A> {
 /// The next word of what is written to a handler.
 fn word<'a>(words: &mut impl Iterator<Item = &'a str>, what: &str) -> Result<&'a str, String> {
     words.next().ok_or_else(|| format!("{what}: required argument missing"))
+}
+
+/// That no word follows in what is written to a handler.
+fn none_left<'a>(words: &mut impl Iterator<Item = &'a str>) -> Result<(), String> {
+    words.next().map_or(Ok(()), |_| Err("too many arguments".to_owned()))
 }
 
 /// An `ARPTable` element; [`CLASS`] says what it does.

@@ -47,6 +47,13 @@ fn with_router(config: &str, talk: impl FnOnce(&str)) -> Rig {
 const CONFIG: &str = "cs :: ControlSocket(TCP, 0); i :: Idle -> c :: Counter -> q :: Queue(7) -> Discard;";
 
 #[test]
+fn a_sockets_name_that_is_too_long_is_named_with_its_length() {
+    let path = format!("/tmp/{}", "n".repeat(103));
+    let problems = Rig::new(&format!("ControlSocket(UNIX, {path})")).err().unwrap_or_default();
+    assert!(problems.contains("filename too long: 108 bytes"), "{problems}");
+}
+
+#[test]
 fn a_client_reads_writes_and_is_told_what_is_wrong() {
     with_router(CONFIG, |port| {
         let mut c = client(port);

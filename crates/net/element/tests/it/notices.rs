@@ -22,12 +22,68 @@ fn what_click_warns_of_is_a_warning() {
         (ip.as_str(), "output 2 matches no packets"),
         (ethernet.as_str(), "output 1 matches no packets"),
         ("Idle -> s :: StrideSched(40000) -> Discard", "input 0's tickets reduced to 32768"),
+        (
+            "ScheduleInfo(s 100); s :: InfiniteSource(LIMIT 0) -> Discard",
+            "ScheduleInfo too high; reduced to 32",
+        ),
         ("StaticThreadSched(nonex 0)", "'nonex' does not name an element"),
     ] {
         let said = warnings(config);
         assert!(said.contains(word), "{config}: {said}");
     }
     assert_eq!(warnings(&fan("IPFilter(0 tcp, 0 udp, 1 all)", 2)), "");
+    // 32 is the most there is, and who has no task has no tickets.
+    assert_eq!(warnings("ScheduleInfo(s 32); s :: InfiniteSource(LIMIT 0) -> Discard"), "");
+    assert_eq!(warnings("ScheduleInfo(q 100); Idle -> q :: Queue -> Unqueue -> Discard"), "");
+}
+
+#[test]
+fn an_empty_argument_keeps_the_place_of_one_that_may_be_left_out() {
+    for config in [
+        "Idle -> Print(a,,) -> Discard",
+        "Idle -> Print(,10) -> Discard",
+        "Idle -> Switch( , ) -> Discard",
+        "Idle -> Queue( , ) -> Unqueue -> Discard",
+    ] {
+        assert_eq!(warnings(config), "", "{config}");
+    }
+    assert!(Rig::new("Idle -> Print(a, x) -> Discard").is_err());
+    // What must be given is not given by an empty place.
+    assert!(Rig::new("Idle -> EtherEncap(0x800, , 1:2:3:4:5:6) -> Discard").is_err());
+    // An empty pattern holds always.
+    let said = warnings(&fan("Classifier(12/0800, , -)", 3));
+    assert!(said.contains("output 2 matches no packets"), "{said}");
+}
+
+#[test]
+fn what_is_written_of_an_address_has_no_word_too_many() {
+    let mut rig =
+        Rig::new("Idle -> q :: ARPQuerier(10.0.0.1, 2:0:0:0:0:1) -> Discard; Idle -> [1]q; q[1] -> Discard")
+            .unwrap();
+    for (handler, value) in [("q.insert", "10.0.0.2 2:0:0:0:0:2 x"), ("q.delete", "10.0.0.2 x")] {
+        let refused = rig.write(handler, value).unwrap_err();
+        assert!(refused.to_string().contains("too many arguments"), "{handler}: {refused}");
+    }
+    assert_eq!(rig.read("q.count"), "0");
+}
+
+#[test]
+fn no_time_span_is_negative_but_what_is_added_to_a_time() {
+    for class in [
+        "TimedSource(-1)",
+        "Idle -> DelayShaper(-0.5)",
+        "Idle -> LinkUnqueue(-1, 10Mbps)",
+        "Idle -> TimeFilter(START -1, INTERVAL 2)",
+        "Idle -> TimeFilter(INTERVAL -0)",
+        "Idle -> SetTimestamp(-1)",
+    ] {
+        let problems = Rig::new(&format!("{class} -> Discard")).err().unwrap_or_default();
+        assert!(problems.contains("expected time in seconds"), "{class}: {problems}");
+    }
+    let mut rig = Rig::new("Idle -> a :: AdjustTimestamp(-1.5) -> Discard").unwrap();
+    assert_eq!(rig.read("a.time").trim(), "-1.500000s");
+    rig.write("a.time", "-2").unwrap();
+    assert_eq!(rig.read("a.time").trim(), "-2.000000s");
 }
 
 #[test]

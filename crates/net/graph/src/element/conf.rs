@@ -7,7 +7,8 @@
 //! ```
 //! An argument that begins with a word and a space may be a keyword's. The last
 //! of several wins. A mandatory positional argument that is missing takes an
-//! argument that looks like a keyword's.
+//! argument that looks like a keyword's. An empty argument keeps the place of one that may
+//! be left out.
 
 use crate::element::class::{Argument, Class, Given};
 use crate::element::value::{Scope, Value};
@@ -152,6 +153,8 @@ impl<'a> Conf<'a> {
 
     fn read<T: Value>(&mut self, key: &str, positional: bool, mandatory: bool) -> Result<Option<T>> {
         match self.find(key, positional, mandatory) {
+            // As in Click: an empty place is left as it would be without the argument.
+            Some((text, _)) if text.is_empty() && !mandatory => Ok(None),
             Some((text, argument)) => match T::parse(&text, &self.scope) {
                 Ok(value) => Ok(Some(value)),
                 Err(error) => Err(self.wrong(key, argument, &error)),

@@ -453,12 +453,25 @@ pub fn fixed_point(text: &str, scale: u64) -> Option<i128> {
     Some(if negative { -value } else { value })
 }
 
-/// A time span in nanoseconds: `5`, `0.1s`, `20ms`, `3 min`, `10us`.
+/// A time span in nanoseconds, never negative: `5`, `0.1s`, `20ms`, `3 min`, `10us`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Span(pub i64);
 
 impl Value for Span {
-    fn parse(text: &str, _: &Scope<'_>) -> Result<Span, String> {
+    fn parse(text: &str, scope: &Scope<'_>) -> Result<Span, String> {
+        match SignedSpan::parse(text, scope)? {
+            SignedSpan(ns @ 0..) if !text.trim_start().starts_with('-') => Ok(Span(ns)),
+            SignedSpan(_) => Err("expected time in seconds".into()),
+        }
+    }
+}
+
+/// A time span in nanoseconds that may be negative, as `-1.5s`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct SignedSpan(pub i64);
+
+impl Value for SignedSpan {
+    fn parse(text: &str, _: &Scope<'_>) -> Result<SignedSpan, String> {
         let text = text.trim();
         let digits =
             text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit() || "+-.".contains(c)).len();
@@ -474,7 +487,7 @@ impl Value for Span {
             _ => return Err("expected time in seconds".into()),
         };
         let value = fixed_point(number, scale).ok_or("expected time in seconds")?;
-        i64::try_from(value * times).map(Span).map_err(|_| "time out of range".into())
+        i64::try_from(value * times).map(SignedSpan).map_err(|_| "time out of range".into())
     }
 }
 

@@ -123,9 +123,7 @@ pub(crate) fn configure(flat: &Flat, registry: &Registry, inputs: Inputs<'_>) ->
         elements[index].selected_inputs = Some(inputs);
     }
     if !results.said.is_empty() {
-        let all = elements.iter().enumerate();
-        let tickets = all.filter_map(|(i, e)| Some((i, schedule_info::of(&e.name, &results.said)?)));
-        results.tickets = tickets.collect();
+        grant_tickets(&elements, &mut results);
     }
     if !is_wrong(&results.problems) {
         let homes = homes(&elements, &results, inputs.threads);
@@ -303,6 +301,22 @@ fn ask(elements: &[Planned], index: usize, request: Request, awaited: &[String],
             results.threads.extend(all.into_iter().map(|element| (element, thread)));
         }
         Request::Tickets(name, tickets) => results.said.push((context.to_string(), name, tickets)),
+    }
+}
+
+/// Gives elements the tickets that were said of them.
+fn grant_tickets(elements: &[Planned], results: &mut Results) {
+    for (index, planned) in elements.iter().enumerate() {
+        let Some(granted) = schedule_info::of(&planned.name, &results.said) else { continue };
+        results.tickets.insert(index, granted.tickets);
+        // Who has no task has no use for tickets.
+        if granted.is_reduced && reach::drives(planned) {
+            let most = schedule_info::MAX_TICKETS / schedule_info::TICKETS;
+            let element = format!("{} :: {}", planned.name, planned.class);
+            let warning = Problem::error(&planned.place, format!("ScheduleInfo too high; reduced to {most}"));
+            let warning = Problem { severity: Severity::Warning, ..warning };
+            results.problems.push(warning.context(element, "initializing"));
+        }
     }
 }
 
