@@ -18,6 +18,7 @@ const RED_ZONE: u64 = 1024;
 /// A stopped thread; it goes on when this is dropped.
 pub struct Thread {
     id: Pid,
+    process: u32,
     memory: File,
     before: libc::user_regs_struct,
     /// Where a `syscall` instruction is.
@@ -38,11 +39,10 @@ impl Thread {
         let memory = File::options().read(true).write(true).open(format!("/proc/{process}/mem"));
         let memory = memory.map_err(|_| nix::Error::EPERM)?;
         ptrace::seize(id, Options::empty())?;
-        ptrace::interrupt(id)?;
-        waitpid(id, Some(WaitPidFlag::__WALL))?;
-        let before = ptrace::getregs(id)?;
+        let stopped = ptrace::interrupt(id).and_then(|()| waitpid(id, Some(WaitPidFlag::__WALL)));
+        let before = stopped.and_then(|_| ptrace::getregs(id)).inspect_err(|_| forget(process, id))?;
         let instruction = find_instruction(process, &memory);
-        Ok(Thread { id, memory, before, instruction })
+        Ok(Thread { id, process, memory, before, instruction })
     }
 
     /// What the thread gets from a system call: negative is an error number.
@@ -76,7 +76,17 @@ impl Drop for Thread {
     fn drop(&mut self) {
         // Gone, if a call ended it: the test sees that otherwise.
         let _ = ptrace::setregs(self.id, self.before);
-        let _ = ptrace::detach(self.id, None);
+        if ptrace::detach(self.id, None).is_err() {
+            forget(self.process, self.id);
+        }
+    }
+}
+
+/// Takes the end of a thread that ended while it was traced: until its tracer has, nobody who
+/// waits for the process hears of its end. The process itself is left to who started it.
+fn forget(process: u32, thread: Pid) {
+    if thread.as_raw() != process as i32 {
+        let _ = waitpid(thread, Some(WaitPidFlag::__WALL));
     }
 }
 
