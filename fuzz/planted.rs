@@ -52,10 +52,10 @@ pub const FAULTS: &[PlantedFault] = &[
     },
     PlantedFault {
         target: "elements",
-        name: "udp-length-not-checked",
-        file: "net/element/src/tcpudp/checksum.rs",
-        from: "if rest.len() < length {",
-        to: "if !PLANTED && rest.len() < length {",
+        name: "fragment-length-not-checked",
+        file: "net/element/src/ip/reassembler.rs",
+        from: "|| bytes.len() < total {",
+        to: "|| (!PLANTED && bytes.len() < total) {",
     },
     PlantedFault {
         target: "fused",

@@ -21,7 +21,7 @@ use crate::fixture::flatten;
 /// A packet to come.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Raw {
-    /// Its bytes.
+    /// Its bytes, of all buffers.
     pub bytes: Vec<u8>,
     /// How many of them lie in each of its buffers, in order: as many as fit where nothing is said.
     pub buffers: Vec<u16>,
