@@ -27,6 +27,9 @@ const LONG: [&str; 7] = [
     "interface/af_xdp",
 ];
 
+/// So much of what a failed test said is repeated with its name.
+const MOST_LINES: usize = 12;
+
 /// Builds the programs of all tests; in the order in which they are to run.
 pub fn build() -> Result<Vec<Program>, Failure> {
     println!("==> build the tests");
@@ -95,6 +98,12 @@ impl Summary {
     fn add(&mut self, program: &str, output: &str, failure: Option<String>) {
         let before = self.failures.len();
         output.lines().for_each(|line| self.note(program, line));
+        for failure in &mut self.failures[before..] {
+            let name = failure.rsplit(": ").next().unwrap_or_default();
+            if let Some(why) = panic_message(output, name) {
+                failure.push_str(&format!(" ({why})"));
+            }
+        }
         if failure.is_none() && !output.contains("test result: ") {
             self.failures.push(format!("{program} (it ended before its tests did)"));
         }
@@ -139,6 +148,16 @@ impl Summary {
     }
 }
 
+/// What a test's panic said and where, the start of it; in the output of its program.
+fn panic_message(output: &str, test: &str) -> Option<String> {
+    let (_, said) = output.split_once(&format!("---- {test} stdout ----"))?;
+    let (_, message) = said.split_once("panicked at ")?;
+    let ends =
+        |line: &&str| line.is_empty() || line.starts_with("stack backtrace:") || line.starts_with("note: ");
+    let lines: Vec<_> = message.lines().take_while(|line| !ends(line)).take(MOST_LINES).collect();
+    Some(lines.join("\n"))
+}
+
 /// A test program as cargo runs it, but that tests which pass may say what they did not try.
 fn command(program: &Program) -> Command {
     let mut command = Command::new(&program.path);
@@ -176,6 +195,18 @@ mod tests {
         assert_eq!((summary.passed, summary.failed, summary.ignored), (42, 1, 2));
         assert_eq!((summary.seconds, summary.failures.clone()), (1.75, vec!["it: a::c".to_owned()]));
         assert!(summary.line().starts_with("test result: FAILED. 42 passed; 1 failed; 2 ignored;"));
+    }
+
+    #[test]
+    fn what_a_failed_test_said_stands_behind_its_name() {
+        let output = "test a::b ... FAILED\ntest a::c ... FAILED\n\nfailures:\n\n---- a::b stdout ----\nabout to\n\n\
+            thread 'a::b' (7) panicked at src/a.rs:3:5:\nleft: 1\nright: 2\nstack backtrace:\n   0: begin\n\n\
+            ---- a::c stdout ----\n\nthread 'a::c' (8) panicked at src/a.rs:9:5:\nno\nnote: run with\n\n\
+            test result: FAILED. 0 passed; 2 failed; 0 ignored; finished in 1.50s\n";
+        let mut summary = Summary::default();
+        summary.add("it", output, Some("exit status: 101".to_owned()));
+        let wanted = ["it: a::b (src/a.rs:3:5:\nleft: 1\nright: 2)", "it: a::c (src/a.rs:9:5:\nno)"];
+        assert_eq!(summary.failures, wanted);
     }
 
     #[test]
