@@ -50,6 +50,7 @@ pub mod names;
 pub mod ndp;
 pub mod option_list;
 pub mod outer;
+pub mod ptp;
 pub mod segment;
 pub mod siphash;
 pub mod tcp;

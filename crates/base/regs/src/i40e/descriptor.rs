@@ -23,6 +23,12 @@ pub mod rx_high {
     pub const L3L4P: u64 = 1 << 3;
     /// The CRC is in the buffer.
     pub const CRCP: u64 = 1 << 4;
+    /// Which place has the time of the packet: two bits.
+    pub const TSYNINDX_SHIFT: u32 = 5;
+    /// Which place has the time of the packet: both bits.
+    pub const TSYNINDX_MASK: u64 = 3 << 5;
+    /// A place has the time of the packet.
+    pub const TSYNVALID: u64 = 1 << 7;
     /// To one host, to several, to all: two bits.
     pub const UMBCAST_SHIFT: u32 = 9;
     /// A filter of Flow Director matched.
@@ -94,6 +100,8 @@ pub mod rx_program {
 pub mod ptype {
     /// A frame without a layer 3 that is known.
     pub const L2: u8 = 1;
+    /// A message of PTP in a frame of its own.
+    pub const TIMESYNC: u8 = 2;
     /// An ARP message.
     pub const ARP: u8 = 11;
     /// IPv4, a fragment.

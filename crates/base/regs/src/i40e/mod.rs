@@ -6,7 +6,7 @@
 //! on. Places and bits are those on which the drivers of Linux, FreeBSD and DPDK agree;
 //! a section is cited by its chapter. Commands of the firmware are in [`admin`], queue
 //! contexts in [`context`], descriptors in [`descriptor`]. What a virtual function sees of
-//! itself is in [`crate::iavf`]. Not here: DCB, FCoE, RDMA (X722), timestamps.
+//! itself is in [`crate::iavf`]. Not here: DCB, FCoE, RDMA (X722), times of sent packets.
 
 pub mod admin;
 pub mod context;
@@ -18,6 +18,7 @@ mod general;
 mod queues;
 mod setup;
 mod statistics;
+mod timesync;
 mod virtual_function;
 
 pub use crate::ixgbe::VENDOR_INTEL;
@@ -27,6 +28,7 @@ pub use general::*;
 pub use queues::*;
 pub use setup::*;
 pub use statistics::*;
+pub use timesync::*;
 pub use virtual_function::*;
 
 /// Bytes of BAR 0.
@@ -56,7 +58,7 @@ pub mod shadow {
     pub const SECTOR_WORDS: usize = 2048;
 }
 
-crate::table::register_map!(BAR0_LEN: general, queues, director, setup, statistics, virtual_function);
+crate::table::register_map!(BAR0_LEN: general, queues, director, setup, statistics, timesync, virtual_function);
 
 #[cfg(test)]
 mod tests {

@@ -41,10 +41,6 @@ registers! {
         PXE_MODE = 1 << 0;
     }
 
-    PRTTSYN_CTL0 @ 0x1E4200, RW reserved 0x7FFF_C0F0, "10", "Timestamps: which function has their clock" {
-        PF_ID_SHIFT = 8;
-        PF_ID_MASK = 0xF << 8;
-    }
     PFQF_CTL_0 @ 0x1C0AC0, RW reserved 0xFC00_0000, "10", "Filters of a function" {
         HASHLUTSIZE_512 = 1 << 16;
         FD_ENA = 1 << 17;
@@ -52,7 +48,6 @@ registers! {
     PFQF_HENA[2; 128] @ 0x245900, RW, "10", "Which packet classes are hashed" {}
     PFQF_HKEY[13; 128] @ 0x244800, RW, "10", "Key of the hash" {}
     PFQF_HLUT[128; 128] @ 0x240000, RW reserved 0xC0C0_C0C0, "10", "Table of the hash's queues, four in each" {}
-    PRTTSYN_AUX_0[2; 32] @ 0x1E42A0, RW reserved 0xFFFC_F0F0, "10", "Timestamps: what their pins do" {}
     GLQF_HKEY[13; 4] @ 0x270140, RW, "10", "Key of the hash of Flow Director, for all functions of the card" {}
     GLQF_FD_PCTYPES[64; 4] @ 0x268000, RW reserved 0xFFFF_FFC0, "10", "Which packet class Flow Director takes each class for (X722)" {
         FD_PCTYPE_MASK = 0x3F;

@@ -39,6 +39,10 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         if let Some(value) = counted.or_else(|| self.director.read(id, n)) {
             return value;
         }
+        if let Some(value) = self.host.counters.time_sync.read(id, n) {
+            self.host.counters.report_time_sync();
+            return value;
+        }
         let value = self.value(id, n, offset);
         self.note_read(id, n, value);
         value
@@ -167,6 +171,11 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             }
             PFQF_CTL_0::ID | PFQF_HENA::ID | PFQF_HKEY::ID | PFQF_HLUT::ID => self.stale = true,
             PRTQF_FD_INSET::ID | GLQF_FD_MSK::ID | GLQF_HASH_INSET::ID => self.stale = true,
+            PRTTSYN_CTL0::ID | PRTTSYN_CTL1::ID => self.host.counters.time_sync.configure(&self.registers),
+            PRTTSYN_TIME_L::ID | PRTTSYN_TIME_H::ID | PRTTSYN_INC_L::ID | PRTTSYN_INC_H::ID => {
+                self.host.counters.time_sync.write(id, value);
+                self.host.counters.report_time_sync();
+            }
             QINT_RQCTL::ID => self.rx.queues.get_mut(n).into_iter().for_each(|queue| queue.cause = value),
             QINT_TQCTL::ID => self.tx.queues.get_mut(n).into_iter().for_each(|queue| queue.cause = value),
             QRX_ENA::ID => self.enable_rx(n, offset, value & QRX_ENA::QENA_REQ != 0),

@@ -6,6 +6,8 @@
 use super::interrupts::Interrupts;
 use super::lint::{Lint, Location, Rule};
 use super::statistics::{Statistics, TX};
+use super::timesync::TimeSync;
+use crate::headers::Headers;
 
 crate::counters::drops! {
     /// The queue had no descriptor.
@@ -60,6 +62,7 @@ pub(super) struct Counters {
     pub drops: Drops,
     pub statistics: Statistics,
     pub interrupts: Interrupts,
+    pub time_sync: TimeSync,
     pub lint: Lint,
     /// Bus Master Enable is clear: the device accesses no memory.
     pub dma_off: bool,
@@ -82,6 +85,24 @@ impl Counters {
         self.drops.tx_control += 1;
         self.statistics.packets[TX] -= 1;
         self.statistics.bytes[TX] -= frame.len() as u64;
+    }
+
+    /// The place that keeps the time of a frame that comes from the wire now, if one does.
+    #[inline]
+    pub fn keep_time(&mut self, frame: &[u8], headers: &Headers) -> Option<usize> {
+        if !self.time_sync.looks() {
+            return None;
+        }
+        let kept = self.time_sync.keep(frame, headers);
+        self.report_time_sync();
+        kept
+    }
+
+    /// Reports what was done wrong with the clock and the times that are kept.
+    pub fn report_time_sync(&mut self) {
+        if let Some((rule, place, value)) = self.time_sync.violation() {
+            self.report(rule, place, value);
+        }
     }
 
     /// Reports a rule broken; a new kind is logged.

@@ -5,8 +5,8 @@
 //! and [`I40e::write`] are accesses to BAR 0 outside the polled pages (inside them, too, for a
 //! driver that maps nothing). The firmware answers a command as soon as the tail is moved.
 //! Virtual functions are devices of their own ([`Vf`]). Not modelled: VSIs but for theirs, the
-//! function's own and Flow Director's, DCB, timestamps, tunnels; the registers of what is not
-//! modelled keep what is written.
+//! function's own and Flow Director's, DCB, times of sent packets, tunnels; the registers of what is
+//! not modelled keep what is written.
 
 mod admin;
 mod bring_up;
@@ -32,6 +32,7 @@ mod setup;
 mod sriov;
 mod statistics;
 mod switch;
+mod timesync;
 mod tx;
 mod write_back;
 
@@ -57,6 +58,7 @@ use registers::Registers;
 use rx::Rx;
 use sriov::Sriov;
 use switch::Switch;
+use timesync::TimeSync;
 use tx::Tx;
 
 use std::collections::BTreeSet;
@@ -117,9 +119,10 @@ impl<D: Dma, P: Pages> I40e<D, P> {
     /// at most.
     pub fn with_vfs(family: Family, dma: D, pages: P, mac: [u8; 6], vfs: &[SharedSlot]) -> I40e<D, P> {
         let vfs = &vfs[..vfs.len().min(MOST_VFS)];
+        let counters = Counters { time_sync: TimeSync::new(family), ..Counters::default() };
         let mut device = I40e {
             generation: dma.generation(),
-            host: Host { dma, pages, counters: Counters::default() },
+            host: Host { dma, pages, counters },
             family,
             firmware: FirmwareSetup::default(),
             mac,
@@ -188,7 +191,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
     /// What a step does beside moving packets: resets that are due, the link and its light,
     /// messages and events, and what has changed of memory and registers.
     pub fn attend(&mut self, light: bool, now_ns: u64) {
-        self.now_ns = now_ns;
+        (self.now_ns, self.host.counters.time_sync.now_ns) = (now_ns, now_ns);
         if self.reset_due_ns.is_some_and(|due_ns| due_ns <= now_ns) {
             self.reset_card();
         }
@@ -244,6 +247,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         (self.last_reset, self.reset_due_ns) = (0, None);
         self.director.reset();
         self.stopped.clear();
+        self.host.counters.time_sync.reset();
         self.host.counters.malicious = false;
         self.seen = Default::default();
         self.reset_function();
@@ -303,6 +307,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
     fn reset_card(&mut self) {
         self.reset_due_ns = None;
         self.host.counters.malicious = false;
+        self.host.counters.time_sync.reset();
         self.registers = Registers::new(self.family);
         self.director.reset();
         self.reset_function();

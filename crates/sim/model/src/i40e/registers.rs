@@ -59,8 +59,6 @@ impl Registers {
             }
             registers.write(GLQF_FDEVICTENA::at(1), EVICTED);
         }
-        // No function has the clock of timestamps.
-        registers.write(PRTTSYN_CTL0::AT, PRTTSYN_CTL0::PF_ID_MASK);
         registers
     }
 
@@ -76,6 +74,9 @@ impl Registers {
             PRTQF_FD_MSK::ID,
             PRTQF_FD_FLXINSET::ID,
             PRTTSYN_CTL0::ID,
+            PRTTSYN_CTL1::ID,
+            PRTTSYN_INC_L::ID,
+            PRTTSYN_INC_H::ID,
             GLGEN_RSTCTL::ID,
         ]
         .map(Id::index);

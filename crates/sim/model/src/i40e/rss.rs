@@ -3,6 +3,7 @@
 
 use regs::i40e::*;
 use regs::iavf::{VFQF_HENA, VFQF_HKEY, VFQF_HLUT};
+use wire::ethernet::EtherType;
 use wire::ip::Protocol;
 use wire::{ipv4, ipv6};
 
@@ -174,7 +175,8 @@ pub(super) fn packet_type(frame: &[u8], headers: &Headers) -> u8 {
         Some(class::IPV6_SCTP) => ptype::IPV6_SCTP,
         Some(class::IPV6_FRAGMENT) => ptype::IPV6_FRAGMENT,
         Some(_) => ptype::IPV6,
-        None if headers.ethertype == wire::ethernet::EtherType::ARP.0 => ptype::ARP,
+        None if headers.ethertype == EtherType::ARP.0 => ptype::ARP,
+        None if headers.ethertype == EtherType::PTP.0 => ptype::TIMESYNC,
         None => ptype::L2,
     }
 }

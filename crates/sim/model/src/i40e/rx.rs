@@ -1,6 +1,6 @@
 //! Receiving: a frame from the wire is checked, filtered, given a queue and written to the
 //! queue's buffers (datasheet 332464, chapter 8). Without a descriptor it is lost: there is
-//! no packet buffer here. Header split and timestamps are not modelled.
+//! no packet buffer here. Header split is not modelled.
 
 use regs::Register;
 use regs::i40e::descriptor::{MOST_RX_BUFFERS, rx_extended, rx_high, rx_low, rx_program};
@@ -315,18 +315,20 @@ impl<W: Window> Rx<W> {
         P: Pages,
     {
         let headers = parse(frame, 1, |ethertype| ethertype == EtherType::VLAN);
+        let kept = if local { None } else { host.counters.keep_time(frame, &headers) };
         switch.accept(frame, headers.tag, local)?;
-        self.take(host, director, frame, &headers);
+        self.take(host, director, frame, &headers, kept);
         Ok(())
     }
 
-    /// A frame that the VSI receives: queue, buffers.
+    /// A frame that the VSI receives: queue, buffers. Its time may be kept in a place.
     pub fn take<D, P>(
         &mut self,
         host: &mut Host<D, P>,
         director: &mut Director,
         frame: &[u8],
         headers: &Headers,
+        kept: Option<usize>,
     ) where
         D: Dma<Window = W>,
         P: Pages,
@@ -369,8 +371,11 @@ impl<W: Window> Rx<W> {
             }
             bytes = &self.changed;
         }
-        let words = words(frame, headers, hash, tag, queue.strips_crc);
-        queue.write(host, bytes, queue.with_filter(words, filter));
+        let [low, mut high] = words(frame, headers, hash, tag, queue.strips_crc);
+        if let Some(place) = kept {
+            high |= rx_high::TSYNVALID | (place as u64) << rx_high::TSYNINDX_SHIFT;
+        }
+        queue.write(host, bytes, queue.with_filter([low, high], filter));
     }
 }
 

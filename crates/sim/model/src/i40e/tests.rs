@@ -5,6 +5,7 @@ mod director;
 mod link;
 mod order;
 mod queues;
+mod timesync;
 mod vfs;
 mod x722;
 

@@ -178,6 +178,20 @@ rules! {
         "The table of the hash names a queue that is not in the VSI's queue map.",
         "Frames come to another queue than the driver thinks, or to none.";
 
+    // The clock, and times of received messages.
+    ClockUpperHalfFirst, Error, "10",
+        "The upper half of PRTTSYN_TIME or PRTTSYN_INC was read or written before the lower half.",
+        "The halves are of different times, or the clock does not take over what was written.";
+    ClockStands, Error, "10",
+        "The time of a received message was kept while PRTTSYN_INC is zero.",
+        "The clock stands still: all messages have the same time.";
+    ReceiveTimeNotKept, Error, "10",
+        "PRTTSYN_RXTIME_L was read of a place that keeps no time: none came, or PRTTSYN_RXTIME_H was read before.",
+        "What is read is of another message: the upper half gives the place free.";
+    ReceiveTimesNotRead, Warning, "10",
+        "Messages found all four places for times taken for ten seconds.",
+        "No message has a time until PRTTSYN_RXTIME_H of a place is read.";
+
     // Interrupts.
     InterruptListBroken, Error, "7",
         "A vector was enabled that a queue raises which is not in the vector's list, or whose list does not end.",

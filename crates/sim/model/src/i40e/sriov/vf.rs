@@ -156,7 +156,7 @@ impl<D: Dma, P: Pages> Vf<D, P> {
         for frame in &frames {
             host.counters.rx_offered += 1;
             let headers = parse(frame, 1, |ethertype| ethertype == EtherType::VLAN);
-            rx.take(host, director, frame, &headers);
+            rx.take(host, director, frame, &headers, None);
         }
         rx.raise(host);
         let mut sent: Vec<Vec<u8>> = Vec::new();
