@@ -46,6 +46,9 @@ pub fn run(arguments: &Pcap) -> Result<(), Failure> {
     let can = ports.list[0].capabilities();
     let (stamped, stamps) = match () {
         () if can.has(Feature::Timestamps) => (true, "time stamps by the NIC"),
+        () if can.has(Feature::PtpTimestamps) => {
+            (true, "time stamps by the NIC of event messages of PTP, others when a batch was received")
+        }
         () if can.has(Feature::KernelTimestamps) => (true, "time stamps by the kernel"),
         () => (false, "time stamps when a batch was received"),
     };

@@ -41,6 +41,9 @@ pub enum Feature {
     /// 82599, X540 and 82576 keep the time of one packet in a register until it is read, and these
     /// and the XL710 of PTP's packets alone, so that none of them has this.
     Timestamps,
+    /// The device tells the time at which event messages of PTP (IEEE 1588, version 2) arrived, of no
+    /// others. The XL710 and its like do, of four that wait to be received.
+    PtpTimestamps,
     /// The kernel tells the time at which it got a frame.
     KernelTimestamps,
     /// The port's queues are joined into rings of fixed buffers.
@@ -52,7 +55,7 @@ pub enum Feature {
 
 impl Feature {
     /// All of them, in the order of the table.
-    pub const ALL: [Feature; 19] = [
+    pub const ALL: [Feature; 20] = [
         Feature::RxChecksum,
         Feature::TxChecksum,
         Feature::TunnelChecksum,
@@ -69,6 +72,7 @@ impl Feature {
         Feature::HeadWriteback,
         Feature::FlowFilter,
         Feature::Timestamps,
+        Feature::PtpTimestamps,
         Feature::KernelTimestamps,
         Feature::FixedBuffers,
         Feature::EncapOffload,
@@ -93,6 +97,7 @@ impl Feature {
             Feature::HeadWriteback => "head-writeback",
             Feature::FlowFilter => "flow-filter",
             Feature::Timestamps => "timestamps",
+            Feature::PtpTimestamps => "ptp-timestamps",
             Feature::KernelTimestamps => "kernel-timestamps",
             Feature::FixedBuffers => "fixed-buffers",
             Feature::EncapOffload => "encap-offload",
@@ -122,7 +127,9 @@ impl Feature {
             Feature::Interrupts => "--interrupts (Options::interrupts)",
             Feature::HeadWriteback => "--head-writeback (Options::completion)",
             Feature::FlowFilter => "Filters::add_flow",
-            Feature::Timestamps | Feature::KernelTimestamps => "pcap (Options::timestamps)",
+            Feature::Timestamps | Feature::PtpTimestamps | Feature::KernelTimestamps => {
+                "pcap (Options::timestamps)"
+            }
             Feature::FixedBuffers => "fwd --fixed-buffers (Options::fixed_buffers)",
             Feature::EncapOffload => "offload = \"nic\" of an overlay's underlay (Port::encap_offload)",
         }

@@ -139,7 +139,8 @@ pub struct Options {
     /// Wire each receive queue's interrupt to an eventfd.
     pub interrupts: bool,
     /// Have packets carry the time at which they were received, in their annotations: where
-    /// the device ([`Feature::Timestamps`](crate::Feature)) or the kernel
+    /// the device ([`Feature::Timestamps`](crate::Feature), and of messages of PTP
+    /// [`Feature::PtpTimestamps`](crate::Feature)) or the kernel
     /// ([`Feature::KernelTimestamps`](crate::Feature)) takes it; zero of a packet of which it is not
     /// known. A device's costs the driver about as much for each packet as a frame of several
     /// buffers does.

@@ -126,6 +126,10 @@ pub static DRIVERS: &[Driver] = &[
             (Feature::Interrupts, "i40e_driver::a_queue_wakes_who_sleeps_on_it"),
             (Feature::EncapOffload, "encap_offload::frames_are_those_that_software_makes"),
             (Feature::FlowFilter, "i40e_flow::a_flow_comes_to_the_queue_that_it_is_led_to"),
+            (
+                Feature::PtpTimestamps,
+                "i40e_timestamps::a_message_has_the_time_at_which_it_came_and_other_frames_none",
+            ),
         ],
     },
     Driver {

@@ -47,6 +47,11 @@ impl Firmware {
         Firmware { version, build, api, ..Firmware::default() }
     }
 
+    /// The first number of its version.
+    pub(super) fn major(&self) -> u16 {
+        self.version.0
+    }
+
     /// All of it by name, as a port tells it.
     pub fn rows(&self) -> Vec<(&'static str, String)> {
         let version = format!("{}.{}.{}", self.version.0, self.version.1, self.build);

@@ -14,6 +14,8 @@ pub(crate) struct Generation {
     /// Registers that packets are hashed and matched by are accessed by commands, so that the device
     /// is not disturbed under load. Else directly: the X722's firmware has no such command.
     pub receive_by_commands: bool,
+    /// It stamps messages of PTP over UDP, whatever its firmware.
+    pub stamps_udp: bool,
     /// Classes of packets over IPv4 and over IPv6 that have ports, of those that are hashed.
     with_ports: [&'static [u32]; 2],
     /// Both addresses of IPv4, among what can be hashed and compared.
@@ -26,6 +28,7 @@ pub(crate) struct Generation {
 pub(crate) static XL710: Generation = Generation {
     hash_by_commands: false,
     receive_by_commands: true,
+    stamps_udp: false,
     with_ports: [&[class::IPV4_UDP, class::IPV4_TCP], &[class::IPV6_UDP, class::IPV6_TCP]],
     ipv4: inset::IPV4_SRC | inset::IPV4_DST,
 };
@@ -35,6 +38,7 @@ pub(crate) static XL710: Generation = Generation {
 pub(crate) static X722: Generation = Generation {
     hash_by_commands: true,
     receive_by_commands: false,
+    stamps_udp: true,
     with_ports: [
         &[
             class::IPV4_UDP_UNICAST,

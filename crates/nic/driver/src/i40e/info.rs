@@ -34,6 +34,7 @@ pub(super) static INFO: ChipInfo = ChipInfo {
         Feature::Interrupts,
         Feature::HeadWriteback,
         Feature::FlowFilter,
+        Feature::PtpTimestamps,
         Feature::EncapOffload,
     ],
     vectors: 1..PFINT_DYN_CTLN::COUNT + 1,

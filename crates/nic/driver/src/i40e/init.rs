@@ -60,6 +60,9 @@ impl Init for Chip {
         filters.rx_only = self.firmware().api >= promiscuous::RX_ONLY_SINCE;
         filters.use_vlans(options.vlan_filter);
         self.state().filters = filters;
+        if options.timestamps {
+            self.start_timestamps();
+        }
         self.spread_flows(options)
     }
 

@@ -55,6 +55,11 @@ impl RxLayout for RxXl710 {
     // Of filters for flows, whose outcome their driver learns otherwise.
     const NO_FRAME: u64 = rx_high::PROGRAM;
 
+    fn latch(status: u64) -> Option<usize> {
+        let place = (status & rx_high::TSYNINDX_MASK) >> rx_high::TSYNINDX_SHIFT;
+        (status & rx_high::TSYNVALID != 0).then_some(place as usize)
+    }
+
     #[inline(always)]
     fn len(status: u64) -> u16 {
         ((status & rx_high::LENGTH_MASK) >> rx_high::LENGTH_SHIFT) as u16

@@ -49,7 +49,9 @@ impl Chip {
             admin.command(restart)?;
             admin.command(status())
         })?;
-        self.state().link = link_of(&now);
+        let link = link_of(&now);
+        self.state().link = link;
+        self.follow_link(link);
         Ok(())
     }
 
@@ -62,10 +64,13 @@ impl Chip {
             let changed = self.state().link_changed;
             if changed { admin.command(status()).map(Some) } else { Ok(None) }
         });
-        let mut state = self.state();
         if let Ok(Some(answer)) = &asked {
-            (state.link, state.link_changed) = (link_of(answer), false);
+            let link = link_of(answer);
+            let mut state = self.state();
+            (state.link, state.link_changed) = (link, false);
+            drop(state);
+            self.follow_link(link);
         }
-        if asked.is_err() || self.pci.health().is_err() { Link::DOWN } else { state.link }
+        if asked.is_err() || self.pci.health().is_err() { Link::DOWN } else { self.state().link }
     }
 }

@@ -24,6 +24,7 @@ mod layout;
 mod link;
 mod nvm;
 mod stats;
+mod timestamps;
 
 use crate::intel;
 pub use device::Chip;

@@ -67,7 +67,7 @@ pub trait Chip: Deref<Target = Device> + Queues + FilterTables + Sized + 'static
     fn set_flow_queues(&self, _changes: &[(usize, usize)], _table: &FlowTable) -> Result<()> {
         Ok(())
     }
-    /// The clock by which the device can put the time at which it came behind each frame.
+    /// The clock by which the device can tell when frames came: each, or messages of PTP alone.
     fn clock(&self) -> Option<Clock> {
         None
     }

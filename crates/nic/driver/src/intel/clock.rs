@@ -13,6 +13,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bus::Register;
 
+use super::latches::{KEPT, Latches};
+
 const SECOND_NS: i64 = 1_000_000_000;
 /// A reading is used for stamps up to so much later.
 const PERIOD_NS: i64 = SECOND_NS / 10;
@@ -24,13 +26,37 @@ const READINGS: usize = 4;
 /// in the future would have it read for each frame.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The clock of a device that has seconds and nanoseconds in a register each.
+/// The two registers of a device's time, that which is read first and with which the device holds the
+/// other; stamps are made of the same two words.
+#[derive(Debug)]
+pub enum Words {
+    /// Nanoseconds, fewer than are in a second, and seconds.
+    Seconds([Register; 2]),
+    /// The lower and the upper half of nanoseconds.
+    Halves([Register; 2]),
+}
+
+/// The longest time in halves that is taken for one: 73 years.
+const LONGEST_NS: i64 = i64::MAX / 4;
+
+impl Words {
+    /// The time of two words; `None` for what is no time.
+    fn ns(&self, stamp: u64) -> Option<i64> {
+        match self {
+            Words::Seconds(_) => device_ns((stamp >> 32) as u32, stamp as u32),
+            Words::Halves(_) => i64::try_from(stamp).ok().filter(|ns| *ns <= LONGEST_NS),
+        }
+    }
+}
+
+/// The clock of a device.
 #[derive(Debug)]
 pub struct Clock {
-    nanoseconds: Register,
-    seconds: Register,
-    /// Held from the one register to the other: the device holds the seconds for one reader.
+    words: Words,
+    /// Held from the one register to the other: the device holds the second one for one reader.
     turn: Arc<Mutex<()>>,
+    /// Where the device keeps stamps, and when was looked at that last.
+    latches: Option<(Arc<Latches>, Instant)>,
     relation: Option<Relation>,
     /// When it was read last.
     looked: Option<Instant>,
@@ -38,14 +64,30 @@ pub struct Clock {
 
 impl Clock {
     /// A clock with these registers; `turn` is the device's, for all queues that read it.
-    pub fn new(nanoseconds: Register, seconds: Register, turn: Arc<Mutex<()>>) -> Clock {
-        Clock { nanoseconds, seconds, turn, relation: None, looked: None }
+    pub fn new(words: Words, turn: Arc<Mutex<()>>) -> Clock {
+        Clock { words, turn, latches: None, relation: None, looked: None }
+    }
+
+    /// Of a device that keeps stamps.
+    pub fn keeping(self, latches: Arc<Latches>) -> Clock {
+        Clock { latches: Some((latches, Instant::now())), ..self }
+    }
+
+    /// The stamp in a place of the device, for a frame that has one there.
+    pub fn kept(&mut self, place: Option<usize>) -> Option<u64> {
+        let (latches, looked) = self.latches.as_mut()?;
+        let stamp = place.and_then(|place| latches.take(place));
+        if looked.elapsed() >= KEPT {
+            latches.give_free();
+            *looked = Instant::now();
+        }
+        stamp
     }
 
     /// The system's time at a stamp, in nanoseconds since 1970, as an annotation has it: zero when
     /// nobody knows, since the stamp is none, or in the future, or the clock cannot be read.
     pub fn system_ns(&mut self, stamp: u64) -> i64 {
-        let Some(device) = device_ns((stamp >> 32) as u32, stamp as u32) else { return 0 };
+        let Some(device) = self.words.ns(stamp) else { return 0 };
         if let Some(known) = self.relation.as_ref().and_then(|relation| relation.system_ns(device)) {
             return known;
         }
@@ -60,13 +102,14 @@ impl Clock {
         self.relation.as_ref().and_then(|relation| relation.system_ns(device)).unwrap_or(0)
     }
 
-    /// Nanoseconds first: with them the device holds the seconds (X550 datasheet 7.7.4).
+    /// With the first word the device holds the second one (X550 datasheet 7.7.4).
     fn read(&self) -> Option<Reading> {
+        let (Words::Seconds([first, second]) | Words::Halves([first, second])) = &self.words;
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let before = now_ns();
-        let nanoseconds = self.nanoseconds.read();
+        let low = first.read();
         let after = now_ns();
-        let device = device_ns(self.seconds.read(), nanoseconds)?;
+        let device = self.words.ns(u64::from(second.read()) << 32 | u64::from(low))?;
         (before <= after).then_some(Reading { device, before, after })
     }
 }
@@ -91,7 +134,8 @@ struct Reading {
 }
 
 /// How far the system's time is ahead of the device's. Sums do not overflow: 32 bits of seconds
-/// are less than half of what an `i64` holds in nanoseconds, and so is the system's time.
+/// are less than half of what an `i64` holds in nanoseconds, and so is the system's time. A stamp of
+/// before 1970 is none.
 #[derive(Debug, Clone, Copy)]
 struct Relation {
     /// The device's time at the last reading.
@@ -121,7 +165,7 @@ impl Relation {
 
     /// The system's time at one of the device's; `None` if that is too long after the reading.
     fn system_ns(&self, device: i64) -> Option<i64> {
-        (device <= self.read_at + PERIOD_NS).then_some(device + self.ahead)
+        (device <= self.read_at + PERIOD_NS).then(|| (device + self.ahead).max(0))
     }
 }
 

@@ -43,6 +43,11 @@ pub trait RxLayout: Send + Sync + 'static {
     /// A timestamp stands behind the frame that ends here; a suspect bit.
     const TIMESTAMP: u64 = 0;
 
+    /// The place in the device that keeps the timestamp of the frame that ends here.
+    fn latch(_status: u64) -> Option<usize> {
+        None
+    }
+
     /// Bytes in the buffer, from the status word.
     fn len(status: u64) -> u16;
 

@@ -5,7 +5,7 @@
 //! share, rings and counters in registers, stands in `ring_registers`.
 //!
 //! Modules import in one direction: `layout`, then `chip`, then what the queues are made of
-//! (`interrupt`, `clock`, `scatter`, `offload`, `writeback`), `rx` and `tx`, and above them `port`
+//! (`interrupt`, `latches`, `clock`, `scatter`, `offload`, `writeback`), `rx` and `tx`, and above them `port`
 //! and `filter`. `fixed` forwards in place with rings of its own, of which ports know when they open. `vf` is what drivers of virtual functions with a mailbox share.
 //!
 //! Section numbers are those of the 82599 10 GbE Controller Datasheet, revision
@@ -19,6 +19,7 @@ pub(crate) mod clock;
 mod filter;
 pub mod fixed;
 pub(crate) mod interrupt;
+pub(crate) mod latches;
 pub(crate) mod layout;
 mod offload;
 mod port;

@@ -298,8 +298,8 @@ fn features(chip: &[Feature], options: &Options, vectors: usize, (clock, encap):
         Feature::Scatter => Support::on_if(scatters(options)),
         Feature::HeadWriteback => Support::on_if(options.completion == port::Completion::Head),
         Feature::FlowFilter => Support::On,
-        Feature::Timestamps if !clock => Support::No,
-        Feature::Timestamps => Support::on_if(options.timestamps),
+        Feature::Timestamps | Feature::PtpTimestamps if !clock => Support::No,
+        Feature::Timestamps | Feature::PtpTimestamps => Support::on_if(options.timestamps),
         Feature::KernelTimestamps => Support::No, // no kernel is in the way
         Feature::FixedBuffers => Support::on_if(options.fixed_buffers),
         Feature::EncapOffload if !encap => Support::No,
@@ -331,6 +331,7 @@ mod tests {
         let can = Capabilities { features, ..Capabilities::default() };
         assert_eq!(can.support(Feature::Interrupts), Support::No);
         assert_eq!(can.support(Feature::Timestamps), Support::No);
+        assert_eq!(can.support(Feature::PtpTimestamps), Support::No);
         assert_eq!(can.support(Feature::EncapOffload), Support::No);
         assert_eq!(can.support(Feature::TxChecksum), Support::On);
     }

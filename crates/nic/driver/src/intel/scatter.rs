@@ -1,5 +1,5 @@
 //! Frames in several buffers (82599 datasheet 7.1.10), frames with a timestamp behind them
-//! (X550 datasheet 7.1.6.2), and descriptors that are wrong: what the receive loop does not see
+//! (X550 datasheet 7.1.6.2) or kept by the device, and descriptors that are wrong: what the receive loop does not see
 //! on its plain path.
 
 use std::sync::Arc;
@@ -83,7 +83,9 @@ impl Scatter {
         self.segments = 0;
         self.takes_all = self.clock.is_some();
         let stamped = status & L::TIMESTAMP != 0;
-        if !spoiled && chain.as_mut().is_some_and(|frame| self.take_timestamp(frame, stamped)) {
+        // That of a frame that is dropped, too: its place is to be given free.
+        let kept = self.clock.as_mut().and_then(|clock| clock.kept(L::latch(status)));
+        if !spoiled && chain.as_mut().is_some_and(|frame| self.take_timestamp(frame, stamped, kept)) {
             return chain;
         }
         chain.into_iter().for_each(|chain| pool.free(chain));
@@ -92,9 +94,10 @@ impl Scatter {
     }
 
     /// Takes the timestamp off the end of a frame that has one, into the annotations of a port
-    /// that was opened for them; `false` when there is no frame in front of it.
-    fn take_timestamp(&mut self, frame: &mut Packet, stamped: bool) -> bool {
-        let mut stamp = None;
+    /// that was opened for them, or one that the device kept; `false` when there is no frame in front
+    /// of it.
+    fn take_timestamp(&mut self, frame: &mut Packet, stamped: bool, kept: Option<u64>) -> bool {
+        let mut stamp = kept;
         if stamped {
             let len = frame.total_len().checked_sub(TIMESTAMP_LEN).filter(|len| *len > 0);
             let Some(len) = len else { return false };

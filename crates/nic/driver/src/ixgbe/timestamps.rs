@@ -8,14 +8,15 @@
 use regs::ixgbe::{SYSTIMH, SYSTIML, TSAUXC, TSYNCRXCTL, device};
 
 use super::device::Chip;
-use crate::intel::clock::Clock;
+use crate::intel::clock::{Clock, Words};
 
 impl Chip {
     /// The clock, if the device stamps each frame.
     pub(super) fn system_time(&self) -> Option<Clock> {
         let stamps = device(self.id).is_some_and(|device| device.stamps_each_frame());
         let register = |offset| self.bar.register(offset);
-        stamps.then(|| Clock::new(register(SYSTIML::AT), register(SYSTIMH::AT), self.systime.clone()))
+        let words = Words::Seconds([SYSTIML::AT, SYSTIMH::AT].map(register));
+        stamps.then(|| Clock::new(words, self.systime.clone()))
     }
 
     /// Has each frame stamped, untagged or of any priority (7.1.6.2). The CRC must be stripped, or

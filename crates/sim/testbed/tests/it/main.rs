@@ -32,6 +32,7 @@ mod i40e_firmware;
 mod i40e_flow;
 mod i40e_probe;
 mod i40e_rings;
+mod i40e_timestamps;
 mod i40e_vf;
 mod i40e_vf_host;
 mod i40e_vf_hostile;

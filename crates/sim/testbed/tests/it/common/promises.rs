@@ -66,8 +66,8 @@ fn case<B: Ports>(feature: Feature) -> Option<fn()> {
         Feature::Scatter => scatter::<B>,
         Feature::HeadWriteback => head_writeback::<B>,
         Feature::VlanFilter | Feature::Interrupts | Feature::FlowFilter => return None,
-        Feature::Timestamps | Feature::KernelTimestamps | Feature::FixedBuffers => return None,
-        Feature::EncapOffload => return None,
+        Feature::Timestamps | Feature::PtpTimestamps | Feature::KernelTimestamps => return None,
+        Feature::FixedBuffers | Feature::EncapOffload => return None,
     })
 }
 
