@@ -34,6 +34,14 @@ pub fn stop_flag_but(claimed: impl Fn(i32) -> bool) -> Result<Arc<AtomicBool>, F
     Ok(stop)
 }
 
+/// A flag that a signal sets.
+pub fn flag_of(signal: i32) -> Result<Arc<AtomicBool>, Failure> {
+    let flag = Arc::<AtomicBool>::default();
+    signal_hook::flag::register(signal, flag.clone())
+        .map_err(|error| Failure::new(format!("cannot catch signal {signal}: {error}")))?;
+    Ok(flag)
+}
+
 /// Catches SIGHUP where `nohup` had it ignored, and does nothing then: exec(3) gives what was
 /// caught its default action again, so programs that are started end when it is sent to them.
 pub fn have_children_hang_up() -> Result<(), Failure> {

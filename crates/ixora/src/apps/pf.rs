@@ -1,5 +1,5 @@
 //! Hosts the virtual functions of a port: brings them up, answers their drivers until it is told to
-//! stop, and tells what it counted of each.
+//! stop, and tells what it counted of each. SIGUSR1 has it reset them all.
 
 pub mod arguments;
 
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use driver::vf_host::{Policy, VfCounters};
 use serde_json::json;
+use signal_hook::consts::SIGUSR1;
 use wire::MacAddress;
 
 use crate::{Failure, open, signal};
@@ -20,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// `ixora pf A`.
 pub fn run(arguments: &Pf) -> Result<(), Failure> {
     let policies = policies(arguments)?;
-    let stop = signal::stop_flag()?;
+    let (stop, reset) = (signal::stop_flag()?, signal::flag_of(SIGUSR1)?);
     let options = &arguments.port;
     let (pci, mut opened) = open::device(&arguments.a, options, &stop)?;
     // The port itself is for other uses than this: it receives what is its own.
@@ -36,6 +37,9 @@ pub fn run(arguments: &Pf) -> Result<(), Failure> {
     }
     let end = options.duration.map(|duration| Instant::now() + duration);
     while !stop.load(Ordering::Relaxed) && end.is_none_or(|end| Instant::now() < end) {
+        if reset.swap(false, Ordering::Relaxed) {
+            (0..policies.len()).try_for_each(|n| host.reset(n)).map_err(port::Error::from)?;
+        }
         if host.poll().map_err(port::Error::from)? == 0 {
             thread::sleep(PAUSE);
         }

@@ -11,6 +11,11 @@ pub trait Hosting {
     /// # Errors
     /// When the device itself fails.
     fn poll(&mut self) -> Result<usize>;
+    /// Resets a virtual function, whose driver is told.
+    ///
+    /// # Errors
+    /// [`crate::Error::FewVfs`] when there is none of that number.
+    fn reset(&mut self, vf: usize) -> Result<()>;
     /// The address of a virtual function; `None` when there is none of that number.
     fn mac(&self, vf: usize) -> Option<[u8; 6]>;
     /// What was counted of a virtual function.

@@ -248,6 +248,10 @@ impl Hosting for Host {
         Host::poll(self)
     }
 
+    fn reset(&mut self, vf: usize) -> Result<()> {
+        Host::reset(self, vf)
+    }
+
     fn mac(&self, vf: usize) -> Option<[u8; 6]> {
         Host::mac(self, vf)
     }
