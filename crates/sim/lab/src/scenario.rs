@@ -123,7 +123,7 @@ pub const ALL: &[Scenario] = &[
     },
     Scenario {
         name: "linux-iavf",
-        about: "Linux's iavf on virtual functions of the XL710 model, which our driver hosts; its host restarted",
+        about: "Linux's iavf on virtual functions of the XL710 model, which our driver hosts; reset under traffic, its host restarted",
         packages: &[],
         run: linux_iavf::hosted,
     },

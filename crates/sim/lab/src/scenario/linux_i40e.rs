@@ -41,5 +41,5 @@ fn pair(
     explained: &'static [(&'static str, &'static str)],
 ) -> Pair {
     let (script, environment) = (include_str!("linux_i40e.sh"), format!("SPEED={speed}\n"));
-    Pair { model, environment, script, explained, hosted: None }
+    Pair { model, environment, script, explained, hosted: None, resets: 0 }
 }

@@ -36,6 +36,7 @@ fn run(bench: &Bench, name: &str, model: &'static [&'static str], speed: &str) -
         script,
         explained: EXPLAINED,
         hosted: Some(POLICY),
+        resets: 2,
     };
     pair.run(bench, name)
 }

@@ -4,6 +4,29 @@
 # The driver asks for the device's counters now and then only: those of its rings are as they are.
 received() { b ethtool -S eth1 | awk '/rx-[0-9]+.packets/ { sum += $2 } END { print sum }'; }
 
+# flowing: TCP from a to b and pings, until /tmp/enough is there.
+flowing() {
+    mkfifo /tmp/sent
+    b sh -c 'timeout 500 nc -l -p 5000 <&9 | sha256sum >/tmp/sum' &
+    await 5 sh -c 'ip netns exec b netstat -ltn | grep -q :5000'
+    sha256sum </tmp/sent >/tmp/want &
+    sums=$!
+    (until [ -f /tmp/enough ]; do cat /tmp/piece; done) | tee /tmp/sent | a timeout 500 nc 10.0.0.2 5000 &
+    flow=$!
+    (until [ -f /tmp/enough ]; do a ping -c 1 -W 1 10.0.0.2; usleep 100000; done) >/tmp/pings 2>&1 &
+    pings=$!
+}
+# Segments of TCP that came to b, and pings that were answered.
+segments() { b awk '/^Tcp: [0-9]/ { print $11 }' /proc/net/snmp; }
+answers() { grep -c 'bytes from' /tmp/pings; }
+# more WHAT N: whether that is beyond N.
+more() { [ $($1) -gt $2 ]; }
+flows() { await 90 more segments $(($(segments) + 200)); }
+pinged() { await 60 more answers $(($(answers) + 3)); }
+# told N: whether the kernel's log has so many resets by a host: the message of it, or what the registers
+# told where the mailbox was gone before that was read.
+told() { [ $(dmesg | grep -cE 'Reset indication received|Hardware reset detected') -ge $1 ]; }
+
 begun iavf $SPEED
 check "TSO is on" sh -c 'ip netns exec a ethtool -k eth0 | grep -q "tcp-segmentation-offload: on"'
 transferred
@@ -16,9 +39,26 @@ queried '(rx_unknown_protocol|tx_errors): [1-9]'
 # takes too: it says that it is busy, and does it then. So it is with the MTU.
 asked() { a ethtool -G eth0 rx 1024 tx 1024 || true; }
 resized asked
+# One host after the other resets its virtual function while packets are under way. TCP sends again what
+# was lost, the driver is told, and all that was sent arrives.
+listen
+flowing
+for n in 1 2; do
+    check "packets are under way before reset $n" flows
+    echo "LAB: reset $n"
+    hear
+    check "the driver is told of reset $n" await 60 told $n
+    check "packets come after reset $n" flows
+    check "pings are answered after reset $n" pinged
+done
+echo enough >/tmp/enough
+wait $flow $sums $pings
+echo "LAB: no more resets"
+hear
+check "what was sent under resets arrived" test "$(cat /tmp/want)" = "$(cat /tmp/sum)"
+dmesg | grep -i iavf | tail -n 30
 # Their hosts end and others come. Nothing is sent meanwhile: a transmit queue that had packets under
 # way then was stopped for Linux 6.1 until its module was loaded anew (the cause was not found).
-listen
 echo "LAB: hosts"
 hear
 answered 10.0.0.2

@@ -100,5 +100,5 @@ pub fn kx4(bench: &Bench, name: &str) -> Result<Outcome> {
 
 fn pair(model: &'static [&'static str], id: &str) -> Pair {
     let environment = format!("ID={id}\n");
-    Pair { model, environment, script: SCRIPT, explained: EXPLAINED, hosted: None }
+    Pair { model, environment, script: SCRIPT, explained: EXPLAINED, hosted: None, resets: 0 }
 }

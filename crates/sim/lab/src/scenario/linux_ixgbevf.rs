@@ -29,6 +29,7 @@ pub fn hosted(bench: &Bench, name: &str) -> Result<Outcome> {
         script,
         explained: EXPLAINED,
         hosted: Some(POLICY),
+        resets: 0,
     };
     pair.run(bench, name)
 }

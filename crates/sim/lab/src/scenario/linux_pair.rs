@@ -9,7 +9,7 @@ use std::path::Path;
 use super::pf::Host;
 use super::{Bench, Served};
 use crate::Result;
-use crate::vm::{Outcome, Vm};
+use crate::vm::{Outcome, Running, Vm};
 
 /// What scripts are made of.
 const COMMON: &str = include_str!("linux_pair.sh");
@@ -28,7 +28,14 @@ pub struct Pair {
     /// The guest has the first virtual function of each NIC instead, and our driver hosts it;
     /// its policy, as `ixora pf --vf` is given it.
     pub hosted: Option<&'static str>,
+    /// How often its script asks, while packets are under way, that one of the hosts resets its own.
+    pub resets: usize,
 }
+
+/// Why frames may be lost while virtual functions are reset, by the models' names: the rings are taken away
+/// with what is in them, what waits is lost, and what comes meanwhile is wanted by no filter.
+const LOST_BY_RESETS: [&str; 5] =
+    ["vf_reset", "rx_queue_disabled", "tx_disabled", "rx_vf_full", "rx_filtered_mac"];
 
 impl Pair {
     /// Boots the guest, and asks the linter.
@@ -53,6 +60,7 @@ impl Pair {
         }
         vm.files.file("lab/environment", self.environment.as_bytes());
         let mut running = vm.told().start()?;
+        let lost = self.reset(&mut running, &hosts, &mut served)?;
         if self.hosted.is_some() && running.says("LAB: hosts") {
             for host in &mut hosts {
                 host.restart()?;
@@ -65,10 +73,37 @@ impl Pair {
             running.tell()?;
         }
         let mut outcome = running.wait()?;
+        outcome.failed.extend(lost);
         match findings.is_empty() {
             true => outcome.passed.push("linter: nothing found".to_owned()),
             false => outcome.failed.extend(findings.iter().map(|finding| format!("linter: {finding}"))),
         }
         Ok(outcome)
+    }
+
+    /// Has the hosts reset their virtual functions in turns, as often as the script asks for it; what was
+    /// lost meanwhile for another reason.
+    fn reset(&self, running: &mut Running, hosts: &[Host], served: &mut Served) -> Result<Vec<String>> {
+        let turns = hosts.iter().cycle().zip(1..=self.resets);
+        let mut before = None;
+        for (host, n) in turns {
+            if !running.says(&format!("LAB: reset {n}")) {
+                return Ok(Vec::new()); // the machine's end tells why
+            }
+            before = before.map_or_else(|| served.losses().map(Some), |known| Ok(Some(known)))?;
+            host.reset();
+            running.tell()?;
+        }
+        let Some(before) = before.filter(|_| running.says("LAB: no more resets")) else {
+            return Ok(Vec::new());
+        };
+        let more = served.losses()?.into_iter().filter_map(|(name, count)| {
+            let more = count - before.get(&name).copied().unwrap_or(0).min(count);
+            (more > 0 && !LOST_BY_RESETS.contains(&name.as_str()))
+                .then(|| format!("reset: lost {more} {name}"))
+        });
+        let more = more.collect();
+        running.tell()?;
+        Ok(more)
     }
 }

@@ -64,6 +64,11 @@ impl Host {
         self.wait_until_hosting()
     }
 
+    /// Has it reset the virtual function, whose driver is told.
+    pub fn reset(&self) {
+        let _ = kill_process(Pid::from_child(&self.child), Signal::USR1); // it may have ended
+    }
+
     fn wait_until_hosting(&mut self) -> Result<()> {
         let begin = Instant::now();
         while !self.said().contains(HOSTING) {

@@ -1,5 +1,6 @@
 //! Device models in a process of their own: `ixora model`, and its report.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -72,6 +73,21 @@ impl Served {
         let endpoints = report["endpoints"].as_array().into_iter().flatten();
         let findings = endpoints.flat_map(|endpoint| endpoint["device"]["findings"].as_array()).flatten();
         Ok(findings.filter_map(|finding| unexplained(finding, explained)).collect())
+    }
+
+    /// Frames that the devices lost, by name.
+    ///
+    /// # Errors
+    /// As [`Served::report`].
+    pub fn losses(&mut self) -> Result<BTreeMap<String, u64>> {
+        let report = self.report()?;
+        let mut losses = BTreeMap::new();
+        for endpoint in report["endpoints"].as_array().into_iter().flatten() {
+            for (name, count) in endpoint["device"]["drops"].as_object().into_iter().flatten() {
+                *losses.entry(name.clone()).or_default() += count.as_u64().unwrap_or(0);
+            }
+        }
+        Ok(losses)
     }
 
     fn line(&mut self) -> Result<String> {
