@@ -9,12 +9,17 @@ use crate::plan::buffers::FIRST;
 const KEPT: usize = 1024;
 /// Buffers at hand below which receive queues are given another pool.
 const LOW: usize = 64;
+/// The most buffers of a further pool, unless there are many: while the system provides their memory,
+/// which takes milliseconds, the lane does nothing else, and rings run over.
+const SLICE: usize = 1 << 14;
 
 /// Pools of one lane. The first is the one that receive queues refill from; further
 /// ones come when elements hold many packets, up to a limit.
 #[derive(Debug)]
 pub struct Buffers {
     pools: Vec<Pool>,
+    /// The further pool that had a buffer last.
+    latest: usize,
     dma: Dma,
     /// Buffers there may be in all.
     limit: usize,
@@ -40,9 +45,10 @@ impl Buffers {
     pub fn new(dma: &Dma, limit: usize, places: usize) -> memory::Result<Buffers> {
         let first = Pool::new(dma, FIRST.min(limit.max(1)))?;
         let full = first.capacity() >= limit;
-        let (reserved, missing, told) = (0, 0, false);
+        let (latest, reserved, missing, told) = (0, 0, 0, false);
         let few = (kept(limit) / 2 / places.max(1)).max(1);
-        Ok(Buffers { pools: vec![first], dma: dma.clone(), limit, reserved, few, full, missing, told })
+        let pools = vec![first];
+        Ok(Buffers { pools, latest, dma: dma.clone(), limit, reserved, few, full, missing, told })
     }
 
     /// The pool that receive and transmit queues use.
@@ -161,11 +167,23 @@ impl Buffers {
     /// A buffer with an empty packet and nothing known of it.
     #[inline]
     pub fn alloc(&mut self) -> Option<Packet> {
-        let Some(mut packet) = self.pools.iter_mut().find_map(Pool::alloc).or_else(|| self.grow()) else {
+        let Some(mut packet) = self.pools[0].alloc().or_else(|| self.alloc_further()) else {
             self.missing += 1;
             return None;
         };
         packet.clear_annotations();
+        Some(packet)
+    }
+
+    /// A buffer of another pool than the first.
+    fn alloc_further(&mut self) -> Option<Packet> {
+        let latest = self.pools.get_mut(self.latest).and_then(Pool::alloc);
+        if latest.is_some() {
+            return latest;
+        }
+        let found = self.pools.iter_mut().zip(0..).find_map(|(pool, n)| Some((pool.alloc()?, n)));
+        let Some((packet, n)) = found else { return self.grow() };
+        self.latest = n;
         Some(packet)
     }
 
@@ -188,14 +206,14 @@ impl Buffers {
         }
     }
 
-    /// As many again as there are. It is not tried again once that failed.
+    /// Some more ([`further`]). It is not tried again once that failed.
     #[cold]
     fn grow(&mut self) -> Option<Packet> {
         if self.full {
             return None;
         }
         let have: usize = self.pools.iter().map(Pool::capacity).sum();
-        let more = have.min(self.limit.saturating_sub(have)).min(Pool::MAX);
+        let more = further(have).min(self.limit.saturating_sub(have)).min(Pool::MAX);
         let pool = (more > 0).then(|| Pool::new(&self.dma, more).ok()).flatten();
         let Some(mut pool) = pool else {
             self.full = true;
@@ -203,6 +221,7 @@ impl Buffers {
         };
         self.full = have + more >= self.limit;
         let packet = pool.alloc();
+        self.latest = self.pools.len();
         self.pools.push(pool);
         packet
     }
@@ -229,6 +248,12 @@ impl Buffers {
     }
 }
 
+/// How many buffers come to so many: as many again while they are few, and a sixteenth while they
+/// are many, so that there are some hundred pools at most.
+fn further(have: usize) -> usize {
+    have.min(SLICE.max(have / 16))
+}
+
 /// Of so many buffers, those that are kept for packets on their way.
 fn kept(limit: usize) -> usize {
     KEPT.min(limit / 8)
@@ -253,6 +278,24 @@ mod tests {
         assert!(buffers.complaint().is_some() && buffers.complaint().is_none(), "told once");
         drop((waiting, more));
         assert!(!buffers.is_scarce());
+    }
+
+    #[test]
+    fn memory_comes_in_slices_and_not_in_many() {
+        let (mut have, mut pools) = (FIRST, 1);
+        while have < 1 << 24 {
+            let more = further(have);
+            assert!(more <= SLICE.max(have / 16) && more > 0);
+            (have, pools) = (have + more, pools + 1);
+        }
+        assert!(pools < 100, "{pools}");
+        let dma = Dma::new(memory::Options { backing: memory::Backing::Memfd, ..Default::default() });
+        let mut buffers = Buffers::new(&dma, 1 << 20, 1).expect("memory");
+        let held: Vec<Packet> = (0..3 * SLICE).filter_map(|_| buffers.alloc()).collect();
+        let largest = buffers.pools.iter().map(Pool::capacity).max();
+        assert_eq!((held.len(), largest), (3 * SLICE, Some(SLICE)));
+        drop(held);
+        assert_eq!(buffers.usage(), (0, 3 * SLICE));
     }
 
     #[test]
