@@ -133,7 +133,7 @@ impl CheckIpHeader {
         match &old_form[..] {
             [] => {}
             [only] if number(only).is_some() => offset = number(only),
-            [bad, rest @ ..] if rest.len() < 2 => {
+            [bad, rest @ ..] if rest.len() < 2 && !old_form.iter().any(String::is_empty) => {
                 let bad = String::parse(bad, &scope)?;
                 bad_src.extend(addresses(&bad, &scope).map_err(|error| fault("BADSRC", error))?);
                 bad_src.extend([Ipv4Addr::UNSPECIFIED, Ipv4Addr::BROADCAST]);

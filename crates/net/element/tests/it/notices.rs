@@ -49,7 +49,19 @@ fn an_empty_argument_keeps_the_place_of_one_that_may_be_left_out() {
     }
     assert!(Rig::new("Idle -> Print(a, x) -> Discard").is_err());
     // What must be given is not given by an empty place.
-    assert!(Rig::new("Idle -> EtherEncap(0x800, , 1:2:3:4:5:6) -> Discard").is_err());
+    for (config, key) in [
+        ("EtherEncap(0x800, , 1:2:3:4:5:6)", "SRC"),
+        ("Paint(,)", "COLOR"),
+        ("Truncate(,)", "LENGTH"),
+        ("SetIPAddress(,)", "IPADDR"),
+    ] {
+        let said = Rig::new(&format!("Idle -> {config} -> Discard")).err().unwrap_or_default();
+        assert!(said.contains(&format!("{key}: required argument is empty")), "{config}: {said}");
+    }
+    for config in ["CheckIPHeader(,)", "CheckIPHeader(,,)", "CheckIPHeader(, 14)", "CheckIPHeader(14,,)"] {
+        let said = Rig::new(&format!("Idle -> {config} -> Discard")).err().unwrap_or_default();
+        assert!(said.contains("too many arguments"), "{config}: {said}");
+    }
     // An empty pattern holds always.
     let said = warnings(&fan("Classifier(12/0800, , -)", 3));
     assert!(said.contains("output 2 matches no packets"), "{said}");

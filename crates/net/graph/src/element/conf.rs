@@ -157,6 +157,8 @@ impl<'a> Conf<'a> {
             Some((text, _)) if text.is_empty() && !mandatory => Ok(None),
             Some((text, argument)) => match T::parse(&text, &self.scope) {
                 Ok(value) => Ok(Some(value)),
+                // Click takes it, and the element works with whatever is in its memory.
+                Err(_) if text.is_empty() => Err(self.wrong(key, argument, "required argument is empty")),
                 Err(error) => Err(self.wrong(key, argument, &error)),
             },
             None if mandatory => Err(self.missing(key)),
