@@ -6,8 +6,10 @@ mod assembled;
 mod clp;
 mod configuration;
 mod confine;
+mod denied;
 mod doc;
 mod dpdk;
+mod endpoint;
 mod flattened;
 mod inspect;
 mod interfaces;
@@ -299,9 +301,15 @@ fn hotswap(click: &Click, clock: &Arc<Clock>, successor: &Successor, resources: 
         let source = configuration::unpacked(&click, name, text.as_bytes().to_vec());
         let sources = vec![source.map_err(|broken| format!("{name}: {broken}\n"))?];
         let router = build(&click, sources, &clock, &successor, ResourcesFrom::Of(&resources, from));
-        let router = router.map_err(|stop| match stop {
-            Stop::Unread(problems) | Stop::Problems(problems) => problems.compat(),
-            Stop::Failure(failure) => failure.said(),
+        let router = router.map_err(|stop| {
+            let said = match stop {
+                Stop::Unread(problems) | Stop::Problems(problems) => problems.compat(),
+                Stop::Failure(failure) => failure.said(),
+            };
+            match resources.given_up().and_then(|given_up| given_up.user) {
+                Some(user) => denied::explain(&said, user),
+                None => said,
+            }
         })?;
         *successor.lock().unwrap_or_else(PoisonError::into_inner) = Some(router.0);
         Ok(())

@@ -6,7 +6,7 @@
 
 use clap::Parser;
 
-use super::Click;
+use super::{Click, endpoint};
 
 /// An option: its long and short name, and what it takes.
 struct Flag {
@@ -319,13 +319,9 @@ fn without_dpdk(words: &[String]) -> (Vec<String>, Vec<String>) {
 /// A port to listen at: a number, perhaps with `+`, perhaps with an address before it; or a
 /// packet port and its number.
 fn port(text: String) -> Result<String, String> {
-    if super::dpdk::numbered(&text).is_some() {
-        return Ok(text);
-    }
-    let digits = text.rsplit_once(':').map_or(text.as_str(), |(_, port)| port);
-    match digits.strip_suffix('+').unwrap_or(digits).parse::<u16>() {
-        Ok(_) => Ok(text),
-        Err(_) => Err(format!("'-p' expects a TCP port number, not '{text}'")),
+    match super::dpdk::numbered(&text).is_some() || endpoint::is_tcp(&text) {
+        true => Ok(text),
+        false => Err(format!("'-p' expects a TCP port number, not '{text}'")),
     }
 }
 

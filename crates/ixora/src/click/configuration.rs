@@ -10,7 +10,7 @@ use graph::lang::{self, Declared, Flat, Problems, Source, SourceLocation, args};
 use graph::plan::Planned;
 use graph::run::shared::CONTINUED;
 
-use super::Click;
+use super::{Click, endpoint};
 use crate::Failure;
 use crate::compiled::Compiled;
 
@@ -138,24 +138,31 @@ fn with_options<R>(click: &Click, registry: &Registry, read: impl FnOnce(&lang::
 /// place (`hotswap`) wait for the other's sockets.
 pub fn add_driver(click: &Click, flat: &mut Flat, hotswap: bool) {
     let waits = if hotswap { ", RETRIES 1, RETRY_WARNINGS false" } else { "" };
-    let ports = click.port.iter().map(|port| match address(port) {
-        Some((address, port)) => format!("TCP, {port}, ADDRESS {address}"),
-        None => format!("TCP, {port}"),
+    let ports = click.port.iter().map(|port| {
+        let config = match endpoint::split(port) {
+            Some((address, port)) => format!("TCP, {port}, ADDRESS {address}"),
+            None => format!("TCP, {port}"),
+        };
+        (format!("--port {port}"), config)
     });
-    let files = click.unix_socket.iter().map(|file| format!("UNIX, {}", quoted(file)));
-    for (n, config) in ports.chain(files).enumerate() {
+    let files = click
+        .unix_socket
+        .iter()
+        .map(|file| (format!("--unix-socket {file}"), format!("UNIX, {}", quoted(file))));
+    for (n, (option, config)) in ports.chain(files).enumerate() {
         let name = match n {
             0 => "click_driver@@ControlSocket".to_string(),
             n => format!("click_driver@@ControlSocket@{n}"),
         };
-        add(flat, name, "ControlSocket", format!("{config}{waits}"));
+        add(flat, &option, name, "ControlSocket", format!("{config}{waits}"));
     }
     if let Some(place) = &click.metrics {
-        let config = match address(place) {
+        let config = match endpoint::split(place) {
             Some((address, port)) => format!("{port}, {address}"),
             None => place.clone(),
         };
-        add(flat, "click_driver@@Metrics".to_string(), "Metrics", format!("{config}{waits}"));
+        let name = "click_driver@@Metrics".to_string();
+        add(flat, &format!("--metrics={place}"), name, "Metrics", format!("{config}{waits}"));
     }
 }
 
@@ -184,11 +191,12 @@ pub fn add_continued(flat: &mut Flat, from: &Planned) {
         && !flat.elements.iter().any(|new| is_driver(&new.class, &new.config));
     arguments.extend(stops.then(|| "stop".to_string()));
     arguments.push("TYPE ACTIVE".to_string());
-    add(flat, format!("{}{CONTINUED}", from.name), from.kind.name, args::join(&arguments));
+    add(flat, "click", format!("{}{CONTINUED}", from.name), from.kind.name, args::join(&arguments));
 }
 
-fn add(flat: &mut Flat, name: String, class: &str, config: String) {
-    let place = SourceLocation::nowhere("click");
+/// Adds an element that `origin` asks for, which errors of it name.
+fn add(flat: &mut Flat, origin: &str, name: String, class: &str, config: String) {
+    let place = SourceLocation::nowhere(origin);
     flat.elements.push(Declared {
         name: name.into(),
         class: class.into(),
@@ -197,12 +205,6 @@ fn add(flat: &mut Flat, name: String, class: &str, config: String) {
         config_place: None,
         within: None,
     });
-}
-
-/// An address and a port, where both are given: `0.0.0.0:7777`, `[::1]:7777`.
-fn address(text: &str) -> Option<(String, &str)> {
-    let (address, port) = text.rsplit_once(':')?;
-    Some((address.trim_matches(['[', ']']).to_string(), port))
 }
 
 /// A file's name as an argument.

@@ -89,7 +89,7 @@ fn written_files(handler: &str, elements: &[Planned], by_clients: bool) -> Vec<S
 }
 
 /// The folder in which a file is made: itself, if the name is a folder's.
-fn folder(path: &Path) -> PathBuf {
+pub(super) fn folder(path: &Path) -> PathBuf {
     let is_folder = path.as_os_str().is_empty() || path.as_os_str().as_encoded_bytes().ends_with(b"/");
     let folder = if is_folder { Some(path) } else { path.parent() };
     folder.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_path_buf()
@@ -188,9 +188,10 @@ pub fn begin(click: &Click, router: &Router, resources: &RouterResources) -> Res
     clean_up.sockets.extend(sockets);
     let janitor = Janitor::call(&clean_up)?;
     resources.add_needs(&mut needs);
-    let given_up = GivenUp { programs: !needs.programs };
+    let (programs, before) = (!needs.programs, rustix::process::geteuid());
     let confinement = resources.with_models_paused(|| Ok(Confinement::begin(needs)?))?;
-    resources.set_given_up(given_up);
+    let user = Some(rustix::process::geteuid()).filter(|user| *user != before);
+    resources.set_given_up(GivenUp { programs, user: user.map(|user| user.as_raw()) });
     Ok(Confined { confinement, janitor })
 }
 

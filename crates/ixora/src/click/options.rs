@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use super::endpoint;
 use crate::compiled::Compiled;
 use clap::{ArgAction, Args};
 use element::control::policy::ControlPolicy;
@@ -31,7 +32,7 @@ pub struct Click {
     /// Control connections on this TCP port of this host (127.0.0.1), or of an address:
     /// ADDRESS:PORT. A port may end in `+`: then one of the next ten will do. N=NAME is the
     /// packet port that FromDPDKDevice(N) and ToDPDKDevice(N) mean: 0=0000:03:00.0.
-    #[arg(long, short = 'p', value_name = "PORT | N=NAME")]
+    #[arg(long, short = 'p', value_name = "PORT | N=NAME", value_parser = endpoint::port)]
     pub port: Vec<String>,
     /// DPDK's options, up to `--`: packet ports (-a, --vdev) are numbered as DPDK numbers them,
     /// threads are as many as its cores (-l, -c); others mean nothing here.
@@ -44,7 +45,7 @@ pub struct Click {
     #[arg(long)]
     pub control_files: bool,
     /// Serve counters to Prometheus on this TCP port of this host (9464), or ADDRESS:PORT.
-    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "9464", require_equals = true)]
+    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "9464", require_equals = true, value_parser = endpoint::metrics)]
     pub metrics: Option<String>,
     /// Let the configuration be replaced: a `hotconfig` handler.
     #[arg(long, short = 'R')]

@@ -45,6 +45,8 @@ pub struct RouterResources {
 pub struct GivenUp {
     /// Starting programs; privileges always.
     pub programs: bool,
+    /// Being root: it is this user now.
+    pub user: Option<u32>,
 }
 
 /// What comes with open ports and must stay as long as they do.

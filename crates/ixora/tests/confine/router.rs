@@ -219,6 +219,24 @@ fn a_new_configuration_has_what_is_left() {
     assert!(file.exists());
 }
 
+/// Who started as root is told why a file is denied to its new configurations, and what to do.
+#[test]
+fn a_new_configuration_that_is_denied_a_file_is_told_who_it_is() {
+    if !is_root() {
+        return println!("passed over: only root becomes somebody else");
+    }
+    let (place, roots) = (folder(), tempfile::tempdir().expect("a folder of root's"));
+    let running = router(place.path(), "-R|-e|RatedSource(RATE 100) -> c :: Counter -> Discard");
+    for file in [roots.path().join("dump"), roots.path().join("missing/dump")] {
+        let next = format!("RatedSource -> ToDump({})", file.display());
+        let said = ask(place.path(), &format!("WRITE hotconfig {next}"));
+        let why =
+            format!("became user {NOBODY} when it started, who may not use {}:", roots.path().display());
+        assert!(said.contains("520") && said.contains(&why) && said.contains("--no-confine"), "{said}");
+    }
+    end(running, place.path());
+}
+
 /// A process that takes new configurations may still ask the system for names.
 #[test]
 fn a_new_configuration_may_name_interfaces_and_services() {

@@ -70,6 +70,38 @@ fn a_number_that_nothing_names_is_an_error_that_tells_the_option() {
     assert!(errors.contains("packet port 0 is given twice"), "{errors}");
 }
 
+#[test]
+fn what_is_no_place_to_listen_at_is_told_as_the_options_own_error() {
+    let refused = |option: &str| {
+        let out = output(Command::new(IXORA).args(["click", option, "-e", "Idle -> Discard"]));
+        assert!(!out.status.success(), "{option}");
+        let errors = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(!errors.contains("ControlSocket") && !errors.contains("Metrics ::"), "{errors}");
+        errors
+    };
+    let named = refused("--port=p0=model:82599");
+    assert!(named.contains("'p0' is no number") && named.contains("0=model:82599"), "{named}");
+    assert!(named.contains("FromDevice(\"model:82599\")"), "{named}");
+    for wrong in ["--port=", "--port=eth0", "--port=10.0.0.1:", "--port=70000", "--port=:7", "--port=0="] {
+        let errors = refused(wrong);
+        assert!(errors.contains("expected a TCP port") || errors.contains("a value is required"), "{errors}");
+    }
+    for wrong in ["--metrics=p0", "--metrics=70000", "--metrics=10.0.0.1:x", "--metrics=9464+"] {
+        assert!(refused(wrong).contains("expected a TCP port to listen at"), "{wrong}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_place_to_listen_at_is_told_with_the_option() {
+    for option in ["--port=nobody:7", "--metrics=nobody:7"] {
+        let out = output(Command::new(IXORA).args(["click", option, "-e", "Idle -> Discard"]));
+        let errors = String::from_utf8_lossy(&out.stderr).into_owned();
+        let (name, _) = option.split_once('=').expect("both");
+        assert!(!out.status.success() && errors.contains(name), "{errors}");
+        assert!(errors.contains("nobody:7"), "{errors}");
+    }
+}
+
 /// Hexadecimal digits, without what stands between them.
 fn digits(text: &str) -> String {
     text.chars().filter(char::is_ascii_hexdigit).collect::<String>().to_lowercase()
