@@ -39,6 +39,7 @@ pub mod autoconf;
 pub mod dhcp;
 mod limits;
 pub mod nd;
+mod orders;
 mod outbox;
 mod resolver;
 mod responder;

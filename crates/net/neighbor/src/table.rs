@@ -4,20 +4,17 @@
 //! addresses, those that nobody answers for, packets, packets for one address, the time that
 //! they may wait, and requests. What a packet costs does not depend on how many others wait.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use memory::Packet;
 use wire::MacAddress;
 
 use crate::limits::{Limits, Pace, SECOND_NS};
+use crate::orders::{Age, Entry, Orders};
 use crate::resolver::Address;
 
 /// Ages are compared in milliseconds.
 const TICK_NS: i64 = SECOND_NS / 1000;
-/// Polls sent at a quick pace, and the paces.
-const QUICK_POLLS: u8 = 10;
-const QUICK_NS: i64 = SECOND_NS / 10;
-const SLOW_NS: i64 = 2 * SECOND_NS;
 
 /// What a table knows of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,93 +27,6 @@ pub struct Neighbor<A> {
     pub is_valid: bool,
     /// How long ago it was said, in nanoseconds.
     pub age_ns: i64,
-}
-
-/// A place in the order of ages: the time of the last word, then who came first.
-type Age = (i64, i64);
-
-#[derive(Debug)]
-struct Entry {
-    mac: Option<MacAddress>,
-    age: Age,
-    polled_ns: i64,
-    polls: u8,
-    waiting: VecDeque<Packet>,
-    /// Since when any have waited, and which address began first.
-    since: Age,
-}
-
-impl Entry {
-    /// How long after one request for it another may be sent.
-    fn poll_pace_ns(&self) -> i64 {
-        if self.polls >= QUICK_POLLS { SLOW_NS } else { QUICK_NS }
-    }
-
-    /// Whether it may be asked for again, if `allowed` says so too, which is noted.
-    fn poll(&mut self, now_ns: i64, allowed: impl FnOnce() -> bool) -> bool {
-        let may = now_ns >= self.polled_ns + self.poll_pace_ns() && allowed();
-        if may {
-            self.polled_ns = now_ns;
-            self.polls = self.polls.saturating_add(1);
-        }
-        may
-    }
-}
-
-/// The entries in the orders in which they are looked for, so that none is searched.
-#[derive(Debug)]
-struct Orders<A> {
-    /// All, the oldest first.
-    ages: BTreeMap<Age, A>,
-    /// Those that nobody has answered for, the oldest first.
-    incomplete: BTreeMap<Age, A>,
-    /// Those that packets wait for, the oldest first.
-    holding: BTreeMap<Age, A>,
-    /// The same, by since when they wait. Used when packets wait for a limited time.
-    unresolved: BTreeMap<Age, A>,
-}
-
-impl<A: Address> Orders<A> {
-    fn new() -> Orders<A> {
-        let [ages, incomplete, holding, unresolved] = [const { BTreeMap::new() }; 4];
-        Orders { ages, incomplete, holding, unresolved }
-    }
-
-    /// Enters an entry that is in none; `timed` when packets wait for a limited time.
-    fn enter(&mut self, address: A, entry: &Entry, timed: bool) {
-        self.ages.insert(entry.age, address);
-        if entry.mac.is_none() {
-            self.incomplete.insert(entry.age, address);
-        }
-        if !entry.waiting.is_empty() {
-            self.wait(address, entry, timed);
-        }
-    }
-
-    /// Packets wait for an entry, which none did.
-    fn wait(&mut self, address: A, entry: &Entry, timed: bool) {
-        self.holding.insert(entry.age, address);
-        if timed {
-            self.unresolved.insert(entry.since, address);
-        }
-    }
-
-    /// No packet waits any more for an entry.
-    fn release(&mut self, entry: &Entry) {
-        self.holding.remove(&entry.age);
-        self.unresolved.remove(&entry.since);
-    }
-
-    /// Takes an entry out as it was entered.
-    fn leave(&mut self, entry: &Entry) {
-        self.ages.remove(&entry.age);
-        if entry.mac.is_none() {
-            self.incomplete.remove(&entry.age);
-        }
-        if !entry.waiting.is_empty() {
-            self.release(entry);
-        }
-    }
 }
 
 /// What became of a packet that was to wait.
@@ -268,6 +178,20 @@ impl<A: Address> Table<A> {
         Some(changed)
     }
 
+    /// Says who has an address, nobody for `None`. Packets that wait for it go on waiting, as in
+    /// Click, until an answer comes ([`insert`](Table::insert) releases them).
+    pub fn enter(&mut self, address: A, mac: Option<MacAddress>, now_ns: i64, gone: &mut Vec<Packet>) {
+        self.ensure(address, mac, now_ns, gone);
+        let age = self.next_age(now_ns);
+        // Groups are known without an entry.
+        let mut is_wrong = address.group_mac().is_some();
+        self.change(address, |entry| {
+            is_wrong |= entry.mac.is_some() && entry.mac != mac;
+            (entry.age, entry.mac, entry.polls, entry.polled_ns) = (age, mac, 0, now_ns - SECOND_NS);
+        });
+        self.version += u64::from(is_wrong);
+    }
+
     /// Says who has an address, nobody for `None`; the packets that waited for it.
     pub fn insert(
         &mut self,
@@ -276,17 +200,14 @@ impl<A: Address> Table<A> {
         now_ns: i64,
         gone: &mut Vec<Packet>,
     ) -> VecDeque<Packet> {
-        self.ensure(address, mac, now_ns, gone);
-        let age = self.next_age(now_ns);
-        // Groups are known without an entry.
-        let mut is_wrong = address.group_mac().is_some();
-        let ready = self.change(address, |entry| {
-            is_wrong |= entry.mac.is_some() && entry.mac != mac;
-            (entry.age, entry.mac, entry.polls, entry.polled_ns) = (age, mac, 0, now_ns - SECOND_NS);
-            if mac.is_some() { std::mem::take(&mut entry.waiting) } else { VecDeque::new() }
-        });
-        self.version += u64::from(is_wrong);
-        let ready = ready.unwrap_or_default();
+        self.enter(address, mac, now_ns, gone);
+        let Some(entry) = self.entries.get_mut(&address).filter(|_| mac.is_some()) else {
+            return VecDeque::new();
+        };
+        if !entry.waiting.is_empty() {
+            self.orders.release(entry);
+        }
+        let ready = std::mem::take(&mut entry.waiting);
         self.waiting -= ready.len();
         ready
     }
@@ -338,6 +259,18 @@ impl<A: Address> Table<A> {
             }
         }
         Held::Waits { ask: entry.poll(now_ns, || self.pace.allow(self.limits.requests, now_ns)) }
+    }
+
+    /// What it may keep and send.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// It may keep and send so much from now on, but for how long packets wait
+    /// ([`set_wait`](Table::set_wait)). What is too much goes when something else comes.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = Limits { wait_ns: self.limits.wait_ns, ..limits.checked() };
+        self.version += 1;
     }
 
     /// Packets wait so long at most from now on.

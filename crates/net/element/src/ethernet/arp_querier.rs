@@ -1,6 +1,7 @@
 //! `ARPQuerier`: Ethernet headers for IPv4 packets, with the address of whoever has
 //! the next hop's; asks for it if need be (RFC 826; RFC 1122, 2.3.2).
 
+use std::any::Any;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,7 +17,7 @@ use memory::{Batch, Packet};
 use neighbor::{Cache, Held, Learned, Resolution, Resolver, arp};
 use wire::{MacAddress, ethernet};
 
-use super::arp_table::{self, Inserted, SharedTable};
+use super::arp_table::{self, SharedTable};
 use super::encap::{LEN, prepend};
 use super::resolution_timer::{GIVE_UP, ResolutionTimer};
 use crate::kernels;
@@ -79,12 +80,9 @@ pub static CLASS: Class = Class {
             |querier| shown(&querier.host.address),
             |querier, _, value| set(&querier.host.address, value),
         ),
-        write("insert", "`IP ETH`: who has an address", |querier, cx, value| {
-            let Inserted { mac, released, evicted } = querier.table.insert_entry(value, cx.now_ns())?;
+        write("insert", arp_table::INSERT, |querier, cx, value| {
+            let evicted = querier.table.insert_entry(value, cx.now_ns())?;
             evicted.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
-            if let Some(mac) = mac {
-                released.into_iter().for_each(|packet| querier.send(cx, packet, mac));
-            }
             Ok(())
         }),
         write("delete", "forgets who has an address", |querier, cx, value| {
@@ -112,6 +110,7 @@ pub static CLASS: Class = Class {
     example: "q :: ARPQuerier(10.0.0.1/24, 0:0:c0:ae:67:ef);\nrt -> [0]q -> ToDevice(p);\n\
               c :: Classifier(12/0806 20/0002, -); c[0] -> [1]q;",
     see: &["ARPTable", "ARPResponder", "EtherEncap", "ARPFaker"],
+    live: true,
     kernel: Kernel::Excluded(kernels::LOCK),
     make: |setup, conf| Ok(Box::new(ArpQuerier::parse(conf, setup.outputs)?)),
     ..Class::BASE
@@ -241,6 +240,11 @@ impl ArpQuerier {
             warned: false,
             outcomes: Box::new([Outcome::Sent; Batch::MAX]),
         })
+    }
+
+    /// This host's address, as a number.
+    fn address(&self) -> u32 {
+        self.host.address.load(Ordering::Relaxed)
     }
 
     /// Packets that wait in a table of its own.
@@ -375,7 +379,6 @@ impl Element for ArpQuerier {
         if let Some(name) = &self.table_name {
             let shared = cx.shared::<SharedTable>(name);
             self.table = shared.ok_or_else(|| format!("TABLE: '{name}' is no ARPTable"))?;
-            self.table.set_sender(cx);
         } else {
             self.table.start_expiry(cx);
         }
@@ -389,7 +392,7 @@ impl Element for ArpQuerier {
             self.learn(cx, batch, now_ns);
             return Next::Done;
         }
-        if self.host.address.load(Ordering::Relaxed) == 0 {
+        if self.address() == 0 {
             self.drops.add(batch.len() as u64);
             cx.drop_batch(UNCONFIGURED, batch);
             return Next::Done;
@@ -422,11 +425,30 @@ impl Element for ArpQuerier {
         }))
     }
 
+    /// As in Click, TABLE and which timer gives packets up stay as they were, and another address
+    /// of this host forgets all addresses.
+    fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {
+        let Ok(new) = (new as Box<dyn Any>).downcast::<ArpQuerier>() else {
+            return Err("a new element of another kind".into());
+        };
+        if self.table_name.is_none() {
+            let mut gone = vec![];
+            let mut table = self.table.lock();
+            if self.address() != new.address() || self.host.ethernet != new.host.ethernet {
+                table.clear(&mut gone);
+            }
+            table.set_limits(new.table.lock().limits());
+            drop(table);
+            gone.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
+        }
+        (self.host, self.cache) = (new.host, Cache::default());
+        Ok(())
+    }
+
     fn take_over(&mut self, cx: &mut Cx<'_>, old: &mut dyn Element) {
         self.resolution.set_anyway(cx);
-        let Some(old) = (old as &mut dyn std::any::Any).downcast_mut::<ArpQuerier>() else { return };
-        let address = |of: &ArpQuerier| of.host.address.load(Ordering::Relaxed);
-        let same = address(self) == address(old) && self.host.ethernet == old.host.ethernet;
+        let Some(old) = (old as &mut dyn Any).downcast_mut::<ArpQuerier>() else { return };
+        let same = self.address() == old.address() && self.host.ethernet == old.host.ethernet;
         if same && self.table_name.is_none() && old.table_name.is_none() {
             self.table.lock().adopt(&mut old.table.lock());
         }

@@ -2,11 +2,10 @@
 //! (the crate `neighbor`), as a configuration and its handlers see it. IPv6's neighbours are
 //! kept in the same way.
 
-use std::collections::VecDeque;
 use std::fmt::{Display, Write};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use graph::class::{Argument, Handlers, action, call, keyword, read, write};
 use graph::clock::SECOND_NS;
@@ -33,7 +32,8 @@ pub(super) const SLIM_FACTOR: Argument =
     keyword("CAPACITY_SLIM_FACTOR", "when too many packets wait, one in so many of them goes; 2");
 pub(super) const TIMEOUT: Argument = keyword("TIMEOUT", "how long an answer counts, 0 for ever; 300 s");
 
-/// What two handlers of all tables tell.
+/// What handlers of all tables do.
+pub(super) const INSERT: &str = "`IP ETH`: who has an address; what waits for it waits for an answer still";
 pub(super) const EVICTIONS: &str = "addresses forgotten early, because others needed their place";
 pub(super) const SUPPRESSED: &str = "requests not sent, because of REQUEST_RATE";
 
@@ -66,18 +66,11 @@ pub static CLASS: Class = Class {
         read("length", "packets that wait", |table| table.table.lock().waiting().to_string()),
         read("evictions", EVICTIONS, |table| table.table.lock().evictions().to_string()),
         read("suppressed", SUPPRESSED, |table| table.table.lock().suppressed().to_string()),
-        write(
-            "insert",
-            "`IP ETH`: who has an address; an ARPQuerier sends what waits for it",
-            |table, cx, value| {
-                if let Some(querier) = table.table.sender(cx) {
-                    return cx.at(querier).write("insert", value);
-                }
-                let Inserted { released, evicted, .. } = table.table.insert_entry(value, cx.now_ns())?;
-                released.into_iter().chain(evicted).for_each(|packet| cx.drop(0, packet));
-                Ok(())
-            },
-        ),
+        write("insert", INSERT, |table, cx, value| {
+            let evicted = table.table.insert_entry(value, cx.now_ns())?;
+            evicted.into_iter().for_each(|packet| cx.drop(0, packet));
+            Ok(())
+        }),
         write("delete", "forgets who has an address", |table, cx, value| {
             let evicted = table.table.delete_entry(value, cx.now_ns())?;
             evicted.into_iter().for_each(|packet| cx.drop(0, packet));
@@ -112,8 +105,6 @@ impl Address for Ipv6Addr {}
 #[derive(Debug)]
 pub(super) struct SharedTable<A: Address = Ipv4Addr> {
     table: SyncTable<A>,
-    /// The full name of the first element that sends packets which waited here.
-    sender: OnceLock<String>,
 }
 
 impl<A: Address> Deref for SharedTable<A> {
@@ -122,16 +113,6 @@ impl<A: Address> Deref for SharedTable<A> {
     fn deref(&self) -> &SyncTable<A> {
         &self.table
     }
-}
-
-/// Who has an address, as a handler was told.
-pub(super) struct Inserted {
-    /// Who has it, if anybody.
-    pub(super) mac: Option<MacAddress>,
-    /// The packets that waited for it, the first first.
-    pub(super) released: VecDeque<Packet>,
-    /// Packets that waited for an address which was forgotten, because this one needed its place.
-    pub(super) evicted: Vec<Packet>,
 }
 
 impl<A: Address> SharedTable<A> {
@@ -158,18 +139,7 @@ impl<A: Address> SharedTable<A> {
             timeout_ns: timeout.0.max(0),
             wait_ns: 0,
         };
-        Ok(SharedTable { table: SyncTable::new(Table::new(limits)), sender: OnceLock::new() })
-    }
-
-    /// This element sends packets that waited here, unless another one said so before.
-    pub(super) fn set_sender(&self, cx: &Cx<'_>) {
-        self.sender.get_or_init(|| cx.name().to_string());
-    }
-
-    /// The number of the element that sends packets which waited here.
-    fn sender(&self, cx: &Cx<'_>) -> Option<usize> {
-        let sender = self.sender.get()?;
-        cx.elements().iter().position(|name| name == sender)
+        Ok(SharedTable { table: SyncTable::new(Table::new(limits)) })
     }
 
     /// Makes a timer for [`expire`](SharedTable::expire), if addresses expire.
@@ -207,8 +177,9 @@ impl<A: Address> SharedTable<A> {
         out
     }
 
-    /// Enters who has an address, as `IP ETH` says.
-    pub(super) fn insert_entry(&self, entry: &str, now_ns: i64) -> Result<Inserted, Refused> {
+    /// Enters who has an address, as `IP ETH` says; packets that waited for an address which made
+    /// room for it.
+    pub(super) fn insert_entry(&self, entry: &str, now_ns: i64) -> Result<Vec<Packet>, Refused> {
         let (scope, mut words) =
             (Scope { element: "", names: &Default::default() }, entry.split_whitespace());
         let address = A::parse(word(&mut words, "IP")?, &scope).map_err(|e| format!("IP: {e}"))?;
@@ -216,8 +187,8 @@ impl<A: Address> SharedTable<A> {
         none_left(&mut words)?;
         let mac = Some(MacAddress(ethernet.0)).filter(|mac| *mac != MacAddress::BROADCAST);
         let mut evicted = vec![];
-        let released = self.lock().insert(address, mac, now_ns, &mut evicted);
-        Ok(Inserted { mac, released, evicted })
+        self.lock().enter(address, mac, now_ns, &mut evicted);
+        Ok(evicted)
     }
 
     /// Forgets who has an address; packets that waited for an address which made room for it.
@@ -227,7 +198,7 @@ impl<A: Address> SharedTable<A> {
         let address = A::parse(word(&mut words, "IP")?, &scope).map_err(|e| format!("IP: {e}"))?;
         none_left(&mut words)?;
         let mut gone = vec![];
-        self.lock().insert(address, None, now_ns, &mut gone);
+        self.lock().enter(address, None, now_ns, &mut gone);
         Ok(gone)
     }
 }

@@ -13,7 +13,7 @@ use memory::{Batch, Packet};
 use neighbor::{Cache, Held, Learned, Resolution, Resolver, nd};
 use wire::MacAddress;
 
-use super::arp_table::{self, Inserted, SharedTable};
+use super::arp_table::{self, SharedTable};
 use super::encap::{LEN as ETHER, prepend};
 use super::resolution_timer::{GIVE_UP, ResolutionTimer};
 use crate::ip::ip6;
@@ -100,12 +100,9 @@ pub static SOLICITOR: Class = Class {
         read("suppressed", arp_table::SUPPRESSED, |solicitor| {
             solicitor.table.lock().suppressed().to_string()
         }),
-        write("insert", "`IP ETH`: who has an address", |solicitor, cx, value| {
-            let Inserted { mac, released, evicted } = solicitor.table.insert_entry(value, cx.now_ns())?;
+        write("insert", arp_table::INSERT, |solicitor, cx, value| {
+            let evicted = solicitor.table.insert_entry(value, cx.now_ns())?;
             evicted.into_iter().for_each(|packet| cx.drop(IN_VAIN, packet));
-            if let Some(mac) = mac {
-                released.into_iter().for_each(|packet| solicitor.send(cx, packet, mac));
-            }
             Ok(())
         }),
         write("delete", "forgets who has an address", |solicitor, cx, value| {

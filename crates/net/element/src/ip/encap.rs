@@ -1,11 +1,12 @@
 //! `IPEncap`: an IPv4 header in front.
 
+use std::any::Any;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use graph::class::{Handlers, Headers, both, keyword, mandatory};
 use graph::value::{Names, Raw, Scope, Value, parse_alone, unsigned};
-use graph::{Class, Conf, Cx, Element, Fault, Next};
+use graph::{Class, Conf, Cx, Element, Fault, Next, Refused};
 use memory::{Batch, Packet};
 use wire::ip::Protocol;
 use wire::ipv4;
@@ -33,30 +34,33 @@ pub static CLASS: Class = Class {
         both(
             "src",
             "whom it is from",
-            |encap| encap.set().header.src().to_string(),
-            |encap, _, value| {
+            |encap: &IpEncap| encap.set().header.src().to_string(),
+            |encap: &mut IpEncap, _, value| {
                 let src = parse_alone::<Ipv4Addr>(value)?;
                 encap.set.write().unwrap_or_else(PoisonError::into_inner).set_src(src);
                 Ok(())
             },
-        ),
+        )
+        .marked("."),
         both(
             "dst",
             "whom it is to, or DST_ANNO",
-            |encap| {
+            |encap: &IpEncap| {
                 if encap.set().annotated { "DST_ANNO".into() } else { encap.set().header.dst().to_string() }
             },
-            |encap, _, value| {
+            |encap: &mut IpEncap, _, value| {
                 let scope = Scope { element: "", names: &Names::default() };
                 encap.set.write().unwrap_or_else(PoisonError::into_inner).set_dst(value, &scope)?;
                 Ok(())
             },
-        ),
+        )
+        .marked("."),
     ]),
     drops: &[Reason::NoHeadroom, Reason::TooLong],
     example: "IPEncap(4, 18.26.4.24, 140.247.60.147)",
     see: &["UDPIPEncap", "StripIPHeader", "EtherEncap"],
     headers: Headers { finds_network: true, ..Class::BASE.headers },
+    live: true,
     make: |_, conf| {
         let set = Set::parse(conf)?;
         Ok(Box::new(IpEncap { set: Arc::new(RwLock::new(set)), number: 0 }))
@@ -193,5 +197,11 @@ impl Element for IpEncap {
 
     fn replicate(&self) -> Option<Box<dyn Element>> {
         Some(Box::new(IpEncap { set: self.set.clone(), number: self.number }))
+    }
+
+    fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {
+        let new = (new as Box<dyn Any>).downcast::<IpEncap>();
+        self.set = new.map_err(|_| format!("{}: a new element of another kind", cx.name()))?.set;
+        Ok(())
     }
 }

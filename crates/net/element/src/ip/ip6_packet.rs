@@ -34,8 +34,9 @@ pub static ENCAP: Class = Class {
         keyword("CLASS", "the traffic class; 0"),
     ],
     handlers: &Handlers::<Encap>(&[
-        read("src", "the source address", |encap| unparse(encap.src)),
-        read("dst", "the destination address", |encap| encap.dst.map_or("DST_ANNO".into(), unparse)),
+        read("src", "the source address", |encap: &Encap| unparse(encap.src)).marked("."),
+        read("dst", "the destination address", |encap: &Encap| encap.dst.map_or("DST_ANNO".into(), unparse))
+            .marked("."),
     ]),
     drops: &[Reason::NoRoom, Reason::TooLong],
     example: "IP6Encap(udp, 2001:db8::1, DST_ANNO)",
@@ -91,14 +92,16 @@ pub static DSCP: Class = Class {
     handlers: &Handlers::<Dscp>(&[both(
         "dscp",
         "the code point",
-        |dscp| dscp.0.to_string(),
-        |dscp, _, value| {
+        |dscp: &Dscp| dscp.0.to_string(),
+        |dscp: &mut Dscp, _, value| {
             let new = parse_alone::<u8>(value)?;
             dscp.0 = Some(new).filter(|new| *new < 64).ok_or("diffserv code point out of range")?;
             Ok(())
         },
-    )]),
+    )
+    .marked(".")]),
     drops: &[Reason::NoIpHeader],
+    live: true,
     example: "CheckIP6Header -> SetIP6DSCP(46)",
     see: &["SetIPDSCP"],
     headers: NEEDS,

@@ -25,6 +25,29 @@ fn a_configuration_is_replaced_while_the_router_runs() {
 }
 
 #[test]
+fn headers_are_others_once_their_elements_have_another_configuration() {
+    let mut rig = rig("Idle -> i :: IPEncap(6, 1.2.3.4, 5.6.7.8) -> d :: SetIP6DSCP(3) -> Discard");
+    rig.write("i.config", "17, 4.3.2.1, 8.7.6.5").expect("as in Click");
+    assert_eq!((rig.read("i.src"), rig.read("i.dst")), ("4.3.2.1".into(), "8.7.6.5".into()));
+    assert!(refusal(&mut rig, "i.config", "17, 4.3.2.1").contains("DST: required argument missing"));
+    rig.write("d.config", "5").expect("as in Click");
+    assert_eq!((rig.read("d.dscp"), rig.read("i.src")), ("5".into(), "4.3.2.1".into()));
+}
+
+#[test]
+fn another_host_asks_anew_who_has_its_neighbors_addresses() {
+    let mut rig = rig("Idle -> q :: ARPQuerier(10.0.0.1/24, 2:0:0:0:0:1) -> Discard; Idle -> [1] q");
+    rig.write("q.insert", "10.0.0.9 2:0:0:0:0:9").expect("an entry");
+    rig.write("q.config", "10.0.0.1/16, 2:0:0:0:0:1, ENTRY_CAPACITY 1").expect("the same host");
+    assert_eq!([rig.read("q.count"), rig.read("q.broadcast")], ["1", "10.0.255.255"]);
+    rig.write("q.insert", "10.0.0.8 2:0:0:0:0:8").expect("another in its place");
+    assert_eq!(rig.read("q.count"), "1");
+    rig.write("q.config", "10.0.0.2/24, 2:0:0:0:0:1").expect("another host");
+    assert_eq!([rig.read("q.count"), rig.read("q.ipaddr")], ["0", "10.0.0.2"]);
+    assert!(refusal(&mut rig, "q.config", "10.0.0.2/24, x").contains("ETH: "));
+}
+
+#[test]
 fn all_copies_of_an_element_take_the_new_configuration() {
     let config =
         "a :: InfiniteSource(LIMIT 1000) -> p :: Paint(2) -> s :: CheckPaint(5) -> c :: Counter -> Discard;

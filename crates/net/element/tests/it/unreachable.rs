@@ -55,25 +55,56 @@ fn who_is_silent_is_asked_three_times_and_given_up() {
     }
 }
 
+/// An answer from 10.0.2.3, and an advertisement of 2001:db8:1::2, both of 2:0:0:0:0:3.
+const ARP_REPLY: &str = "\\<020000000001 020000000003 0806 0001 0800 06 04 0002
+    020000000003 0a000203 020000000001 0a000201>";
+const ADVERTISEMENT: &str = "\\<020000000001 020000000003 86dd 60000000 0020 3a ff
+    20010db8000100000000000000000002 20010db8000100000000000000000001
+    88008a6d 60000000 20010db8000100000000000000000002 0201 020000000003>";
+
 #[test]
 fn who_answers_late_gets_all() {
-    for (source, querier, address) in [(V4, ARP, "10.0.2.3"), (V6, ND, "2001:db8:1::2")] {
+    for (source, querier, answer) in [(V4, ARP, ARP_REPLY), (V6, ND, ADVERTISEMENT)] {
         // The three that waited are sent; afterwards it is known, and nobody waits.
-        let answer = "write q.insert ADDRESS 2:0:0:0:0:3, write s.reset, write s.active true,";
-        let script = format!("wait 2500ms, {}", answer.replace("ADDRESS", address));
-        let mut rig = three(source, querier, &script);
+        let mut rig = run(&format!(
+            "{source} -> {querier}); q[0] -> sent :: Counter -> Discard;
+             q[1] -> asked :: Counter -> Discard; q[2] -> lost :: Counter -> Discard;
+             a :: InfiniteSource(DATA {answer}, LIMIT 1, ACTIVE false) -> [1]q;
+             DriverManager(wait 2500ms, write a.active true, wait 1ms, write s.reset, write s.active true,
+                           wait 10s, stop)"
+        ));
         assert_eq!(counts(&mut rig), ["6", "3", "0", "0"], "{querier}: {}", rig.printed());
     }
 }
 
 #[test]
-fn what_waits_in_a_shared_table_is_sent_when_it_is_told_who_answers() {
+fn what_waits_goes_on_waiting_when_a_handler_tells_who_has_the_address_as_in_click() {
+    let other = [(V4, ARP, "10.0.2.3", ARP_REPLY), (V6, ND, "2001:db8:1::2", ADVERTISEMENT)];
+    for (source, querier, address, answer) in other {
+        // Who comes later is sent at once; who waited goes with the next answer.
+        let mut rig = run(&format!(
+            "{source} -> {querier}); q[0] -> sent :: Counter -> Discard; q[1] -> Discard;
+             a :: InfiniteSource(DATA {answer}, LIMIT 1, ACTIVE false) -> [1]q;
+             DriverManager(wait 1s, write q.insert {address} 2:0:0:0:0:3,
+                           print $(sent.count) $(q.length), write s.reset, write s.active true, wait 1s,
+                           print $(sent.count) $(q.length), write a.active true, wait 1s, stop)"
+        ));
+        assert_eq!(rig.printed(), "0 3\n3 3\n", "{querier}");
+        assert_eq!([rig.read("sent.count"), rig.read("q.length")], ["6", "0"], "{querier}");
+    }
+}
+
+#[test]
+fn what_waits_in_a_shared_table_goes_on_waiting_as_well() {
     let config = format!(
         "{V4} -> q :: ARPQuerier(10.0.2.1/24, 2:0:0:0:0:1, TABLE t); t :: ARPTable;
-         q[0] -> sent :: Counter -> Discard; q[1] -> Discard; Idle -> [1]q;
-         DriverManager(wait 1s, write t.insert 10.0.2.3 2:0:0:0:0:3, wait 1s, stop)"
+         q[0] -> sent :: Counter -> Discard; q[1] -> Discard;
+         a :: InfiniteSource(DATA {ARP_REPLY}, LIMIT 1, ACTIVE false) -> [1]q;
+         DriverManager(wait 1s, write t.insert 10.0.2.3 2:0:0:0:0:3, wait 1s,
+                       print $(sent.count) $(t.length), write a.active true, wait 1s, stop)"
     );
     let mut rig = run(&config);
+    assert_eq!(rig.printed(), "0 3\n");
     assert_eq!([rig.read("sent.count"), rig.read("t.length"), rig.read("t.drops")], ["3", "0", "0"]);
 }
 

@@ -17,6 +17,8 @@ enum Act {
     Hold(u8),
     /// Somebody says who has it; or that nobody has.
     Say(u8, Option<u8>),
+    /// The same, and what waits goes on waiting.
+    Enter(u8, Option<u8>),
     Wait(i64),
     Expire,
     GiveUp,
@@ -27,6 +29,7 @@ fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         8 => (0..12_u8).prop_map(Act::Hold),
         4 => (0..12_u8, prop::option::weighted(0.8, 0..4_u8)).prop_map(|(a, m)| Act::Say(a, m)),
+        2 => (0..12_u8, prop::option::weighted(0.8, 0..4_u8)).prop_map(|(a, m)| Act::Enter(a, m)),
         3 => (0..3 * SECOND_NS).prop_map(Act::Wait),
         1 => Just(Act::Expire),
         2 => Just(Act::GiveUp),
@@ -108,6 +111,14 @@ proptest! {
                 }
                 Act::Say(n, who) => {
                     it.say(n, who);
+                    said.insert(n, (who, it.now_ns));
+                }
+                Act::Enter(n, who) => {
+                    let waiting = it.table.waiting();
+                    let mut gone = vec![];
+                    it.table.enter(address(n), who.map(mac), it.now_ns, &mut gone);
+                    prop_assert_eq!(it.table.waiting() + gone.len(), waiting);
+                    it.back(gone);
                     said.insert(n, (who, it.now_ns));
                 }
                 Act::Wait(ns) => it.now_ns += ns,

@@ -123,9 +123,9 @@ fn packets_wait_until_their_address_is_known() {
         )
     );
     assert_eq!(b.read("q.stats", ""), "0 packets killed\n1 ARP queries sent\n");
-    // Somebody who knows says so.
+    // Somebody who knows says so, and what waits waits for an answer still, as in Click.
     assert_eq!(b.write("q.insert", "10.0.1.2 0:0:0:0:0:2"), "");
-    assert_eq!((b.at("g").len(), b.read("q.length", "")), (3, "0".into()));
+    assert_eq!((b.at("g").len(), b.read("q.length", "")), (0, "3".into()));
     // Somebody answers.
     let mut b = bench(&format!(
         "{feed} -> q :: ARPQuerier(10.0.0.1/24, 0:0:0:0:0:1, TIMEOUT 0) -> g :: Catch;
