@@ -36,7 +36,7 @@ pub static CLASS: Class = Class {
         read("time", "seconds from the first packet to the last", |counter| {
             text::general(counter.milliseconds() as f64 / 1000.0)
         }),
-        action("reset", "begins again", AverageCounter::reset),
+        action("reset", "begins again", AverageCounter::reset).marked("b"),
         action("reset_counts", "begins again", AverageCounter::reset),
     ]),
     example: "FromDevice(p) -> c :: AverageCounter -> Discard",

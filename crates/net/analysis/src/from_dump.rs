@@ -24,19 +24,21 @@ const HANDLERS: Handlers<FromDump> = Handlers(&[
     both(
         "active",
         "whether it reads",
-        |dump| dump.active.to_string(),
-        |dump, cx, value| {
+        |dump: &FromDump| dump.active.to_string(),
+        |dump: &mut FromDump, cx, value| {
             dump.active = parsed(value).map_err(|_| "type mismatch")?;
             dump.ended &= !dump.active;
             dump.changed(cx);
             Ok(())
         },
-    ),
+    )
+    .marked("c"),
     read("count", "packets so far", |dump| dump.count.to_string()),
-    action("reset_counts", "sets the count to zero", |dump, cx| {
+    action("reset_counts", "sets the count to zero", |dump: &mut FromDump, cx| {
         dump.count = 0;
         dump.changed(cx);
-    }),
+    })
+    .marked("b"),
     read("sampling_prob", "the probability that a packet is taken", |dump| dump.sample.to_string()),
     read(ENCAP.as_str(), "what packets begin with, for ToDump's USE_ENCAP_FROM", |dump| {
         link::name(dump.link)
@@ -68,15 +70,17 @@ const HANDLERS: Handlers<FromDump> = Handlers(&[
         dump.changed(cx);
         Ok(())
     }),
-    action("reset_timing", "takes the times from the next packet on", |dump, cx| {
+    action("reset_timing", "takes the times from the next packet on", |dump: &mut FromDump, cx| {
         dump.timed = false;
         dump.changed(cx);
-    }),
-    action("stop", "stops reading, and the router", |dump, cx| {
+    })
+    .marked("b"),
+    action("stop", "stops reading, and the router", |dump: &mut FromDump, cx| {
         dump.active = false;
         cx.stop();
         dump.changed(cx);
-    }),
+    })
+    .marked("b"),
 ]);
 
 /// What is written to a handler.

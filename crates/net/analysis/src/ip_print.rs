@@ -47,9 +47,10 @@ pub static CLASS: Class = Class {
     handlers: &Handlers::<IpPrint>(&[both(
         "active",
         "whether it prints",
-        |print| print.lines.active.is().to_string(),
-        |print, _, value| print.lines.active.write(value),
-    )]),
+        |print: &IpPrint| print.lines.active.is().to_string(),
+        |print: &mut IpPrint, _, value| print.lines.active.write(value),
+    )
+    .marked(".c")]),
     drops: &[Reason::NotConnected],
     example: "FromDevice(p) -> MarkIPHeader(14) -> IPPrint(in) -> Discard",
     see: &["Print", "CheckIPHeader"],

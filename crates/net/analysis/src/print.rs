@@ -32,9 +32,10 @@ pub static CLASS: Class = Class {
     handlers: &Handlers::<Print>(&[both(
         "active",
         "whether it prints",
-        |print| print.active.is().to_string(),
-        |print, _, value| print.active.write(value),
-    )]),
+        |print: &Print| print.active.is().to_string(),
+        |print: &mut Print, _, value| print.active.write(value),
+    )
+    .marked(".c")]),
     drops: &[Reason::NotConnected],
     live: true,
     example: "FromDevice(p) -> Print(in, 64) -> Discard",

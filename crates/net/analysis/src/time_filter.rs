@@ -126,7 +126,8 @@ pub static RANGE: Class = Class {
         read("last", "the latest timestamp", |range| text::time(range.last)),
         read("range", "both", |range| format!("{} {}", text::time(range.first), text::time(range.last))),
         read("interval", "the time between them", |range| apart(range.last, range.first)),
-        action("reset", "forgets them", |range, _| (range.first, range.last) = (0, 0)),
+        action("reset", "forgets them", |range: &mut Range, _| (range.first, range.last) = (0, 0))
+            .marked("b"),
     ]),
     example: "FromDump(in.pcap, STOP true) -> r :: TimeRange -> Discard",
     see: &["TimeFilter"],
@@ -149,7 +150,8 @@ pub static ACCUM: Class = Class {
         read("average_time", "their age on average, in seconds", |accum| {
             text::general(accum.seconds() / accum.count.max(1) as f64)
         }),
-        action("reset_counts", "begins at zero again", |accum, _| *accum = Accum::default()),
+        action("reset_counts", "begins at zero again", |accum: &mut Accum, _| *accum = Accum::default())
+            .marked("b"),
     ]),
     example: "FromDevice(p) -> Queue -> Unqueue -> TimestampAccum -> Discard",
     see: &["SetTimestamp", "TimeRange"],

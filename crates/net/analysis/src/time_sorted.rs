@@ -25,8 +25,9 @@ pub static CLASS: Class = Class {
     handlers: &Handlers::<TimeSorted>(&[read(
         "well_ordered",
         "whether all packets left in the order of time",
-        |sorted| sorted.well_ordered.to_string(),
-    )]),
+        |sorted: &TimeSorted| sorted.well_ordered.to_string(),
+    )
+    .marked("c")]),
     drops: &[NOT_TAKEN_OVER],
     example: "s :: TimeSortedSched(STOP true) -> ToDump(both.pcap); FromDump(a.pcap) -> s; FromDump(b.pcap) -> [1]s",
     see: &["FromDump", "RoundRobinSched"],

@@ -76,7 +76,7 @@ pub static DELTA: Class = Class {
     arguments: &[keyword("TYPE", "`RANGE`, `NOW` or `FIRST`; RANGE")],
     handlers: &Handlers::<Delta>(&[
         read("first", "the first timestamp seen", |delta| format!("{}\n", text::time(delta.first))),
-        action("reset", "forgets it", |delta, _| delta.first = 0),
+        action("reset", "forgets it", |delta: &mut Delta, _| delta.first = 0).marked("b"),
     ]),
     example: "FromDump(in.pcap) -> SetTimestampDelta -> IPPrint",
     see: &["SetTimestamp", "AdjustTimestamp", "TimeFilter"],

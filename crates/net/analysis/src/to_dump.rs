@@ -40,7 +40,7 @@ pub static CLASS: Class = Class {
     handlers: &Handlers::<ToDump>(&[
         read(FILENAME.as_str(), "the file", |dump| dump.shown().to_string()),
         read("count", "packets written", |dump| dump.count.to_string()),
-        action("reset_counts", "sets the count to zero", |dump, _| dump.count = 0),
+        action("reset_counts", "sets the count to zero", |dump: &mut ToDump, _| dump.count = 0).marked("b"),
         write("flush", "writes out what is buffered", |dump, _, _| {
             let flushed = dump.writer().and_then(|w| w.map_or(Ok(()), |w| w.flush()));
             flushed.map_err(|error| Refused::Failed(error.to_string()))

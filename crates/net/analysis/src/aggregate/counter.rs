@@ -24,30 +24,33 @@ const HANDLERS: Handlers<Counter> = Handlers(&[
     both(
         "freeze",
         "whether it is frozen",
-        |counter| counter.frozen.to_string(),
-        |counter, _, value| {
+        |counter: &Counter| counter.frozen.to_string(),
+        |counter: &mut Counter, _, value| {
             counter.frozen = truth(value)?;
             Ok(())
         },
-    ),
+    )
+    .marked("c"),
     both(
         "active",
         "whether it counts",
-        |counter| counter.active.to_string(),
-        |counter, _, value| {
+        |counter: &Counter| counter.active.to_string(),
+        |counter: &mut Counter, _, value| {
             counter.active = truth(value)?;
             Ok(())
         },
-    ),
+    )
+    .marked("c"),
     both(
         "banner",
         "text at the top of files",
-        |counter| counter.banner.clone(),
-        |counter, _, value| {
+        |counter: &Counter| counter.banner.clone(),
+        |counter: &mut Counter, _, value| {
             counter.banner = value.to_string();
             Ok(())
         },
-    ),
+    )
+    .marked("%"),
     both(
         "aggregate_call",
         "what is written after how many aggregates",
@@ -97,10 +100,11 @@ const HANDLERS: Handlers<Counter> = Handlers(&[
     ),
     action("reaggregate_counts", "as counts_pdf", |counter, _| counter.reaggregate()),
     action("clear", "forgets all", |counter, _| (counter.counts, counter.count) = (Tree::default(), 0)),
-    action("stop", "stops counting, and the router", |counter, cx| {
+    action("stop", "stops counting, and the router", |counter: &mut Counter, cx| {
         counter.active = false;
         cx.stop();
-    }),
+    })
+    .marked("b"),
 ]);
 
 pub static CLASS: Class = Class {

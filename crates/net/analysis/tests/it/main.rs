@@ -3,6 +3,7 @@
 
 mod aggregate;
 mod dump;
+mod marks;
 mod print;
 mod summary;
 mod text_files;

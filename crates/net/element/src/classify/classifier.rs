@@ -28,7 +28,8 @@ pub static CLASS: Class = Class {
         "program",
         "the tests that are made, in order",
         Classifier::listing,
-    )]),
+    )
+    .marked(".")]),
     drops: &[Reason::NoPattern],
     live: true,
     example: "c :: Classifier(12/0806 20/0001, 12/0800, -)",

@@ -42,9 +42,10 @@ pub static CLASS: Class = Class {
         both(
             "config",
             "all entries, comma-separated",
-            |responder| responder.read_table().config.clone(),
+            |responder: &ArpResponder| responder.read_table().config.clone(),
             ArpResponder::set_config,
-        ),
+        )
+        .marked("."),
     ]),
     drops: &[Reason::NoArpRequest],
     example: "c :: Classifier(12/0806 20/0001, -);\nc[0] -> ARPResponder(10.0.0.1 0:0:c0:ae:67:ef) -> ToDevice(p);",

@@ -68,7 +68,7 @@ pub static CLASS: Class = Class {
         src(),
         dst(),
         ethertype("ethertype", "what the packets are"),
-        ethertype("etht", "what the packets are; the old name"),
+        ethertype("etht", "what the packets are; the old name").marked("D"),
     ]),
     drops: &[Reason::NoHeadroom],
     live: true,

@@ -29,13 +29,14 @@ pub static CLASS: Class = Class {
         both(
             "active",
             "whether anything is done",
-            |dec| dec.active.load(Ordering::Relaxed).to_string(),
-            |dec, _, value| {
+            |dec: &DecIpTtl| dec.active.load(Ordering::Relaxed).to_string(),
+            |dec: &mut DecIpTtl, _, value| {
                 let active = parse_alone::<bool>(value)?;
                 dec.active.store(active, Ordering::Relaxed); // a lone value
                 Ok(())
             },
-        ),
+        )
+        .marked("c"),
     ]),
     drops: &[Reason::TimeExceeded, Reason::NoIpHeader],
     example: "dt :: DecIPTTL; dt[1] -> ICMPError(10.0.0.1, timeexceeded) -> rt;",

@@ -25,11 +25,10 @@ const ARGUMENTS: &[Argument] =
     &[rest("ROUTE", "`ADDR/MASK [GATEWAY] OUTPUT`: where packets to these addresses go")];
 const LOOKUP: Row<Lookup> =
     ask(well_known::LOOKUP.as_str(), "the output, and gateway, of the address given", Lookup::ask);
-const TABLE: Row<Lookup> = read("table", "all routes, a line each", |lookup| lookup.routes().dump());
-const FIXED: &Handlers<Lookup> = &Handlers(&[TABLE, LOOKUP]);
+const TABLE: Row<Lookup> =
+    read("table", "all routes, a line each", |lookup: &Lookup| lookup.routes().dump()).marked("$");
+const FIXED: &Handlers<Lookup> = &Handlers(&[TABLE.marked(""), LOOKUP]);
 const CHANGED: &Handlers<Lookup> = &Handlers(&[
-    TABLE,
-    LOOKUP,
     write("add", "adds the route given; refused when there is one of the prefix", |lookup, cx, route| {
         lookup.command(cx, Command::Add, route)
     }),
@@ -47,13 +46,16 @@ const CHANGED: &Handlers<Lookup> = &Handlers(&[
             lookup.change(|routes| routes.transact(lines, &scope))
         },
     ),
-    action("flush", "removes all routes", |lookup, _| {
+    TABLE,
+    LOOKUP,
+    action("flush", "removes all routes", |lookup: &mut Lookup, _| {
         // Nothing of it can fail.
         let _flushed = lookup.change(|routes| {
             routes.flush();
             Ok(())
         });
-    }),
+    })
+    .marked("b"),
 ]);
 const DROPS: &[Reason] = &[Reason::NoSuchOutput, Reason::NoRoute];
 const DOC: &str = "Sends packets where the longest prefix that their destination annotation lies in says: to \

@@ -25,15 +25,14 @@ pub static CLASS: Class = Class {
     processing: "h/h",
     arguments: &[rest("ROUTE", "`ADDR/LENGTH [GATEWAY] OUTPUT`: where packets to these addresses go")],
     handlers: &Handlers::<LookupIp6Route>(&[
-        read("table", "all routes, a line each", |lookup| lookup.routes().dump()),
+        write("add", "adds the route given, or replaces that of the prefix", |lookup, cx, route| {
+            lookup.command(cx, Command::Add, route)
+        }),
         ask(
             well_known::LOOKUP.as_str(),
             "the output, and gateway, of the address given",
             LookupIp6Route::ask,
         ),
-        write("add", "adds the route given, or replaces that of the prefix", |lookup, cx, route| {
-            lookup.command(cx, Command::Add, route)
-        }),
         write("remove", "removes the route of the prefix given", |lookup, cx, prefix| {
             lookup.command(cx, Command::Remove, prefix)
         }),
@@ -44,6 +43,7 @@ pub static CLASS: Class = Class {
             let command = Command::named(word).filter(|command| *command != Command::Set);
             lookup.command(cx, command.ok_or("bad command, should be `add' or `remove'")?, rest)
         }),
+        read("table", "all routes, a line each", |lookup| lookup.routes().dump()),
     ]),
     drops: &[Reason::NoSuchOutput, Reason::NoRoute],
     example: "rt :: LookupIP6Route(2001:db8:1::/48 0, ::/0 2001:db8::1 1)",

@@ -26,14 +26,15 @@ pub static SET_DSCP: Class = Class {
     handlers: &Handlers::<SetTos>(&[both(
         "dscp",
         "the code point",
-        |set| (set.value.load(Ordering::Relaxed) >> 2).to_string(),
-        |set, _, value| {
+        |set: &SetTos| (set.value.load(Ordering::Relaxed) >> 2).to_string(),
+        |set: &mut SetTos, _, value| {
             let dscp = unsigned(value).filter(|dscp| *dscp <= 63);
             let bits = (dscp.ok_or("diffserv code point out of range")? as u8) << 2;
             set.value.store(bits, Ordering::Relaxed); // a lone value
             Ok(())
         },
-    )]),
+    )
+    .marked(".")]),
     drops: &[Reason::NoIpHeader],
     live: true,
     example: "SetIPDSCP(46)",
@@ -60,13 +61,14 @@ pub static SET_ECN: Class = Class {
     handlers: &Handlers::<SetTos>(&[both(
         "ecn",
         "the bits",
-        |set| set.value.load(Ordering::Relaxed).to_string(),
-        |set, _, value| {
+        |set: &SetTos| set.value.load(Ordering::Relaxed).to_string(),
+        |set: &mut SetTos, _, value| {
             let bits = parse_ecn(value).ok_or("bad ECN argument")?;
             set.value.store(bits, Ordering::Relaxed); // a lone value
             Ok(())
         },
-    )]),
+    )
+    .marked(".")]),
     drops: &[Reason::NoIpHeader],
     live: true,
     example: "SetIPECN(ect1)",

@@ -58,17 +58,21 @@ pub static SUPPRESSOR: Class = Class {
         named(
             "whether packets of one port go through",
             Suppressor::handler_names,
-            |suppressor, _, name, _| Ok(suppressor.is_open(suppressor.port(name)?).to_string()),
+            |suppressor: &mut Suppressor, _, name, _| {
+                Ok(suppressor.is_open(suppressor.port(name)?).to_string())
+            },
         )
-        .and_write(|suppressor, _, name, value| {
+        .and_write(|suppressor: &mut Suppressor, _, name, value| {
             let port = suppressor.port(name)?;
             let active: bool = parsed(value).map_err(|_| Refused::from("type mismatch"))?;
             suppressor.closed[port].store(!active, Ordering::Relaxed);
             Ok(())
-        }),
-        action("reset", "lets all through", |suppressor, _| {
+        })
+        .marked("c"),
+        action("reset", "lets all through", |suppressor: &mut Suppressor, _| {
             suppressor.closed.iter().for_each(|closed| closed.store(false, Ordering::Relaxed));
-        }),
+        })
+        .marked("b"),
     ]),
     drops: &[Reason::Suppressed],
     example: "Suppressor",

@@ -29,11 +29,11 @@ pub static CLASS: Class = Class {
         call("rate", "packets per second, of the last second or so", |counter, cx, _| {
             Ok(counter.rates(cx).0.to_string())
         }),
-        call("byte_rate", "bytes per second, of the last second or so", |counter, cx, _| {
-            Ok(counter.rates(cx).1.to_string())
-        }),
         call("bit_rate", "bits per second, of the last second or so", |counter, cx, _| {
             Ok((counter.rates(cx).1 * 8.0).to_string())
+        }),
+        call("byte_rate", "bytes per second, of the last second or so", |counter, cx, _| {
+            Ok(counter.rates(cx).1.to_string())
         }),
         action("reset", "counts from zero", Counter::reset).marked("b"),
         action("reset_counts", "counts from zero", Counter::reset).marked("Ub"),

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use graph::class::{Handlers, NOT_TAKEN_OVER, action, both, mandatory, read};
+use graph::class::{Handlers, NOT_TAKEN_OVER, Row, action, both, mandatory, read};
 use graph::clock::SECOND_NS;
 use graph::signal::SignalKind;
 use graph::value::{Bandwidth, Span};
@@ -14,6 +14,18 @@ use super::{interval, parsed};
 use graph::annotation::{EXTRA_LENGTH, PacketAnnotations};
 use port::Reason;
 
+const DELAY: Row<Delay> = both(
+    "delay",
+    "how long",
+    |delay: &Delay| interval(delay.delay_ns),
+    |delay: &mut Delay, _, value| {
+        let Span(ns) = parsed(value).map_err(|_| Refused::from("delay must be a timestamp"))?;
+        delay.delay_ns = ns;
+        Ok(())
+    },
+)
+.marked(".");
+
 /// Held for a time, pulled.
 pub static DELAY_SHAPER: Class = Class {
     name: "DelayShaper",
@@ -22,16 +34,7 @@ pub static DELAY_SHAPER: Class = Class {
           at first. Its timestamp is then the time it left.",
     processing: "l/l",
     arguments: &[mandatory("DELAY", "how long")],
-    handlers: &Handlers::<Delay>(&[both(
-        "delay",
-        "how long",
-        |delay| interval(delay.delay_ns),
-        |delay, _, value| {
-            let Span(ns) = parsed(value).map_err(|_| Refused::from("delay must be a timestamp"))?;
-            delay.delay_ns = ns;
-            Ok(())
-        },
-    )]),
+    handlers: &Handlers::<Delay>(&[DELAY]),
     drops: &[NOT_TAKEN_OVER],
     example: "SetTimestamp -> Queue -> DelayShaper(10ms) -> Unqueue",
     see: &["DelayUnqueue", "LinkUnqueue", "SetTimestamp"],
@@ -50,6 +53,7 @@ pub static DELAY_UNQUEUE: Class = Class {
     doc: "A packet is pushed DELAY after its timestamp; one without a timestamp DELAY after it was pulled. Its \
           timestamp is then the time it was meant to leave.",
     processing: "l/h",
+    handlers: &Handlers::<Delay>(&[DELAY.marked("")]),
     example: "SetTimestamp -> Queue -> DelayUnqueue(10ms) -> Discard",
     see: &["DelayShaper", "LinkUnqueue", "SetTimestamp"],
     make: |_, conf| {
@@ -76,27 +80,29 @@ pub static LINK_UNQUEUE: Class = Class {
         both(
             "latency",
             "how long a bit takes",
-            |link| interval(link.latency_ns),
-            |link, cx, value| {
+            |link: &Link| interval(link.latency_ns),
+            |link: &mut Link, cx, value| {
                 let Span(ns) = parsed(value).map_err(|_| Refused::from("latency must be a timestamp"))?;
                 link.latency_ns = ns;
                 link.begin_anew(cx);
                 Ok(())
             },
-        ),
+        )
+        .marked("."),
         both(
             "bandwidth",
             "bytes a second",
-            |link| (link.bandwidth * 100).to_string(),
-            |link, cx, value| {
+            |link: &Link| (link.bandwidth * 100).to_string(),
+            |link: &mut Link, cx, value| {
                 let bandwidth = parsed(value).map_err(|_| Refused::from("invalid bandwidth"))?;
                 link.bandwidth = hundreds(bandwidth)?;
                 link.begin_anew(cx);
                 Ok(())
             },
-        ),
+        )
+        .marked("."),
         read("size", "packets on the link", |link| link.link.len().to_string()),
-        action("reset", "drops all packets on the link", Link::begin_anew),
+        action("reset", "drops all packets on the link", Link::begin_anew).marked("b"),
     ]),
     drops: &[Reason::Dropped, Reason::Reset, NOT_TAKEN_OVER],
     example: "Queue -> LinkUnqueue(10ms, 1Mbps) -> Discard",

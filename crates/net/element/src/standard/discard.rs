@@ -16,19 +16,21 @@ pub static CLASS: Class = Class {
     ],
     handlers: &Handlers::<Discard>(&[
         read("count", "packets dropped", |discard| discard.count.sum().to_string()),
-        action("reset_counts", "sets the count to zero", |discard, _| discard.count.reset()),
+        action("reset_counts", "sets the count to zero", |discard: &mut Discard, _| discard.count.reset())
+            .marked("b"),
         both(
             "active",
             "whether it pulls",
-            |discard| discard.active.is_raised().to_string(),
-            |discard, cx, value| {
+            |discard: &Discard| discard.active.is_raised().to_string(),
+            |discard: &mut Discard, cx, value| {
                 match super::parsed(value)? {
                     true => discard.active.raise(cx),
                     false => discard.active.lower(),
                 }
                 Ok(())
             },
-        ),
+        )
+        .marked("c"),
     ]),
     example: "FromDevice(p) -> Discard",
     see: &["Idle", "Queue"],

@@ -38,18 +38,16 @@ pub static CLASS: Class = Class {
     ],
     live: true,
     handlers: &Handlers::<InfiniteSource>(&[
-        read("count", "packets sent", |source| source.count.to_string()),
         both(
-            "active",
-            "whether it sends",
-            |source: &InfiniteSource| source.active.to_string(),
+            "data",
+            "the packets' bytes",
+            |source: &InfiniteSource| String::from_utf8_lossy(&source.data).into_owned(),
             |source, cx, value| {
-                source.active =
-                    parsed(value).map_err(|_| Refused::from("active parameter must be boolean"))?;
+                source.data = value.as_bytes().to_vec();
                 source.changed(cx)
             },
         )
-        .marked("c"),
+        .marked("%."),
         both(
             "limit",
             "packets in all",
@@ -68,15 +66,18 @@ pub static CLASS: Class = Class {
         )
         .marked("."),
         both(
-            "data",
-            "the packets' bytes",
-            |source: &InfiniteSource| String::from_utf8_lossy(&source.data).into_owned(),
+            "active",
+            "whether it sends",
+            |source: &InfiniteSource| source.active.to_string(),
             |source, cx, value| {
-                source.data = value.as_bytes().to_vec();
+                source.active =
+                    parsed(value).map_err(|_| Refused::from("active parameter must be boolean"))?;
                 source.changed(cx)
             },
         )
-        .marked("%."),
+        .marked("c"),
+        read("count", "packets sent", |source| source.count.to_string()),
+        write("reset", "begins again", InfiniteSource::reset).marked("b"),
         both(
             "length",
             "bytes in a packet; -1 for those of DATA",
@@ -98,7 +99,6 @@ pub static CLASS: Class = Class {
             InfiniteSource::set_length,
         )
         .marked(".D"),
-        write("reset", "begins again", InfiniteSource::reset),
         write("reset_counts", "begins again", InfiniteSource::reset),
     ]),
     drops: &[Reason::NoBuffers],

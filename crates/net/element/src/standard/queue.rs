@@ -27,18 +27,20 @@ pub static CLASS: Class = Class {
         read("highwater_length", "the most there ever were", |queue| queue.lock().highest.to_string()),
         setting(CAPACITY.as_str(), "packets it holds", Queue::capacity, (0, "CAPACITY")).marked("."),
         read("drops", "packets dropped because it was full", Queue::drops),
-        action("reset_counts", "sets drops and highwater_length to zero", |queue, cx| {
+        action("reset_counts", "sets drops and highwater_length to zero", |queue: &mut Queue, cx| {
             let mut inner = queue.lock();
             (inner.highest, inner.drops) = (inner.packets.len(), 0);
             queue.tell(&inner, cx);
-        }),
-        action("reset", "drops all packets in it", |queue, cx| {
+        })
+        .marked("b"),
+        action("reset", "drops all packets in it", |queue: &mut Queue, cx| {
             let mut inner = queue.lock();
             let gone = std::mem::take(&mut inner.packets);
             queue.tell(&inner, cx);
             drop(inner);
             gone.into_iter().for_each(|packet| cx.drop(1, packet));
-        }),
+        })
+        .marked("b"),
     ]),
     drops: &[Reason::QueueFull, Reason::Reset, Reason::NoBuffersLeft, NOT_TAKEN_OVER],
     account: Account::Keeps(&WaitingIn(Queue::waiting)),

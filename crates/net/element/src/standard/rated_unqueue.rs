@@ -24,11 +24,18 @@ pub static CLASS: Class = Class {
         keyword("BURST_SIZE", "packets in a burst, instead of BURST_DURATION"),
     ],
     handlers: &Handlers::<RatedUnqueue>(&[
-        datum("rate", "packets a second", |unqueue| unqueue.rate.read(), (0, "RATE")),
-        both("active", "whether it pulls", |unqueue| unqueue.active.to_string(), RatedUnqueue::set_active),
         read("calls", "how often it tried, and what came of it", RatedUnqueue::calls),
+        datum("rate", "packets a second", |unqueue| unqueue.rate.read(), (0, "RATE")),
+        both(
+            "active",
+            "whether it pulls",
+            |unqueue: &RatedUnqueue| unqueue.active.to_string(),
+            RatedUnqueue::set_active,
+        )
+        .marked("c"),
     ]),
     live: true,
+    config_changes: true,
     example: "RatedUnqueue(1000)",
     see: &["BandwidthRatedUnqueue", "Unqueue", "Shaper", "RatedSplitter"],
     make: |_, conf| Ok(Box::new(RatedUnqueue::new(Rate::parse(conf, false)?))),
@@ -42,9 +49,15 @@ pub static BANDWIDTH: Class = Class {
           or to what RATE gives in BURST_DURATION.",
     arguments: BANDWIDTH_ARGUMENTS,
     handlers: &Handlers::<RatedUnqueue>(&[
-        datum("rate", "bytes a second", |unqueue| unqueue.rate.read(), (0, "RATE")),
-        both("active", "whether it pulls", |unqueue| unqueue.active.to_string(), RatedUnqueue::set_active),
         read("calls", "how often it tried, and what came of it", RatedUnqueue::calls),
+        datum("rate", "bytes a second", |unqueue| unqueue.rate.read(), (0, "RATE")),
+        both(
+            "active",
+            "whether it pulls",
+            |unqueue: &RatedUnqueue| unqueue.active.to_string(),
+            RatedUnqueue::set_active,
+        )
+        .marked("c"),
     ]),
     example: "BandwidthRatedUnqueue(10Mbps)",
     see: &["RatedUnqueue", "BandwidthShaper", "BandwidthRatedSplitter"],
@@ -66,6 +79,7 @@ pub static SPLITTER: Class = Class {
     )]),
     drops: &[Reason::RateExceeded],
     live: true,
+    config_changes: true,
     example: "RatedSplitter(1000)",
     see: &["BandwidthRatedSplitter", "RandomSample", "Meter", "RatedUnqueue"],
     make: |_, conf| Ok(Each::boxed(RatedSplitter(Rate::parse(conf, false)?))),

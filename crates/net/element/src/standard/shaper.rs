@@ -22,6 +22,7 @@ pub static SHAPER: Class = Class {
         action("reset", "forgets what went through", |shaper, _| shaper.gap.second = None),
     ]),
     live: true,
+    config_changes: true,
     example: "Queue -> Shaper(1000) -> Unqueue",
     see: &["BandwidthShaper", "RatedUnqueue", "RatedSplitter"],
     make: |_, conf| {

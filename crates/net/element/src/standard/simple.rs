@@ -115,25 +115,27 @@ pub static RANDOM_SAMPLE: Class = Class {
             |sample, cx, value| sample.set(cx, probability(value)?),
         ),
         both(
+            "active",
+            "whether it samples",
+            |sample: &RandomSample| sample.chance.is_active().to_string(),
+            |sample: &mut RandomSample, cx, value| {
+                sample.chance.set_active(value)?;
+                sample.show(cx);
+                Ok(())
+            },
+        )
+        .marked("c"),
+        read("drops", "packets that did not go on", |sample| sample.drops.sum().to_string()),
+        both(
             "drop_prob",
             "probability that it does not",
             |sample| (1.0 - sample.chance.chance()).to_string(),
             |sample, cx, value| sample.set(cx, 1.0 - probability(value)?),
         ),
-        both(
-            "active",
-            "whether it samples",
-            |sample| sample.chance.is_active().to_string(),
-            |sample, cx, value| {
-                sample.chance.set_active(value)?;
-                sample.show(cx);
-                Ok(())
-            },
-        ),
-        read("drops", "packets that did not go on", |sample| sample.drops.sum().to_string()),
     ]),
     drops: &[Reason::NotInSample],
     live: true,
+    config_changes: true,
     example: "RandomSample(0.1)",
     see: &["RandomSwitch", "RatedSplitter"],
     make: |_, conf| {

@@ -1,7 +1,7 @@
 //! `RatedSource`, `TimedSource`, `RandomSource`: packets at a rate, at intervals, or
 //! of random bytes.
 
-use graph::class::{Handlers, action, both, keyword, mandatory, positional, read};
+use graph::class::{Handlers, Row, action, both, keyword, mandatory, positional, read};
 use graph::clock::SECOND_NS;
 use graph::lang::args::shift_word;
 use graph::signal::SignalKind;
@@ -9,11 +9,22 @@ use graph::value::{Bandwidth, Bytes, Raw, Span};
 use graph::{Class, Cx, Element, Fault, LONGEST, Notice, Ran, Refused, Signal, Signals, TaskId, TimerId};
 use memory::{Batch, Packet};
 
-use super::bucket::Bucket;
-use super::infinite_source::DATA;
-use super::parsed;
+use super::{bucket::Bucket, infinite_source::DATA, parsed};
 use graph::random;
 use port::Reason;
+
+const COUNT: Row<Source> = read("count", "packets sent", |source| source.count.to_string());
+const LIMIT: Row<Source> =
+    both("limit", "packets in all", |of: &Source| of.limit.to_string(), Source::set_limit).marked(".");
+const ACTIVE: Row<Source> =
+    both("active", "whether it sends", |of: &Source| of.active.to_string(), Source::set_active).marked("c");
+const LENGTH: Row<Source> = both("length", "bytes in a packet", Source::length, Source::set_length);
+const RESET: Row<Source> = action("reset", "begins again", |source: &mut Source, cx| {
+    (source.count, source.ended) = (0, false);
+    source.begin_anew();
+    source.wake(cx);
+})
+.marked("b");
 
 /// At a rate.
 pub static RATED: Class = Class {
@@ -34,18 +45,14 @@ pub static RATED: Class = Class {
         keyword("BANDWIDTH", "bytes a second, instead of RATE"),
     ],
     handlers: &Handlers::<Source>(&[
-        read("count", "packets sent", |source| source.count.to_string()),
         both("data", "the packets' bytes", Source::data, Source::set_data).marked("%."),
         both("rate", "packets a second", Source::rate, Source::set_rate),
-        both("limit", "packets in all", |source| source.limit.to_string(), Source::set_limit),
-        both("active", "whether it sends", |source| source.active.to_string(), Source::set_active),
-        both("length", "bytes in a packet", |source| source.content.length.to_string(), Source::set_length),
-        both("datasize", "bytes in a packet", |source| source.content.length.to_string(), Source::set_length),
-        action("reset", "begins again", |source, cx| {
-            (source.count, source.ended) = (0, false);
-            source.begin_anew();
-            source.wake(cx);
-        }),
+        LIMIT,
+        ACTIVE,
+        COUNT,
+        RESET,
+        LENGTH,
+        both("datasize", "bytes in a packet", Source::length, Source::set_length).marked("D"),
     ]),
     drops: &[Reason::NoBuffers],
     example: "RatedSource(\\<0800>, 10, 1000)",
@@ -87,26 +94,23 @@ pub static TIMED: Class = Class {
         keyword("STOP", "stop the router after LIMIT packets; false"),
     ],
     handlers: &Handlers::<Source>(&[
-        read("count", "packets sent", |source| source.count.to_string()),
         both("data", "the packets' bytes", Source::data, Source::set_data).marked("%."),
-        both("interval", "time between packets", Source::interval, Source::set_interval),
-        both("limit", "packets in all", |source| source.limit.to_string(), Source::set_limit),
-        both("active", "whether it sends", |source| source.active.to_string(), Source::set_active),
+        LIMIT,
+        both("interval", "time between packets", Source::interval, Source::set_interval).marked("."),
+        ACTIVE.marked(".c"),
+        COUNT,
         both(
             "headroom",
             "bytes of headroom; what is written is of no effect",
             |_| memory::HEADROOM.to_string(),
-            |source, cx, value| {
+            |source: &mut Source, cx, value| {
                 parsed::<u32>(value).map_err(|_| Refused::from("bad headroom"))?;
                 source.wake(cx);
                 Ok(())
             },
-        ),
-        action("reset", "begins again", |source, cx| {
-            (source.count, source.ended) = (0, false);
-            source.begin_anew();
-            source.wake(cx);
-        }),
+        )
+        .marked("."),
+        RESET,
     ]),
     example: "TimedSource(0.1s, \\<0800>)",
     see: &["RatedSource", "TimedSink", "TimedUnqueue"],
@@ -140,16 +144,12 @@ pub static RANDOM: Class = Class {
         keyword("END_CALL", "handler written after LIMIT packets"),
     ],
     handlers: &Handlers::<Source>(&[
-        read("count", "packets sent", |source| source.count.to_string()),
-        both("limit", "packets in all", |source| source.limit.to_string(), Source::set_limit),
-        both("burst", "packets at a time", Source::burst, Source::set_burst),
-        both("active", "whether it sends", |source| source.active.to_string(), Source::set_active),
-        both("length", "bytes in a packet", |source| source.content.length.to_string(), Source::set_length),
-        action("reset", "begins again", |source, cx| {
-            (source.count, source.ended) = (0, false);
-            source.begin_anew();
-            source.wake(cx);
-        }),
+        LIMIT,
+        both("burst", "packets at a time", Source::burst, Source::set_burst).marked("."),
+        ACTIVE,
+        COUNT,
+        RESET,
+        LENGTH.marked("."),
     ]),
     example: "RandomSource(64)",
     see: &["InfiniteSource", "RandomBitErrors"],
@@ -397,6 +397,10 @@ impl Source {
         }
         self.wake(cx);
         Ok(())
+    }
+
+    fn length(&self) -> String {
+        self.content.length.to_string()
     }
 
     fn set_length(&mut self, cx: &mut Cx<'_>, value: &str) -> Result<(), Refused> {

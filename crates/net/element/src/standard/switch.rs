@@ -37,6 +37,7 @@ pub static CLASS: Class = Class {
     )]),
     drops: &[Reason::SwitchedOff],
     live: true,
+    config_changes: true,
     example: "Switch(1)",
     see: &["StaticSwitch", "PaintSwitch", "InputSwitch", "PullSwitch"],
     kernel: Kernel::Inside(each!(Switch)),
@@ -145,6 +146,7 @@ pub static INPUT: Class = Class {
     )]),
     drops: &[Reason::NotSwitchedTo],
     live: true,
+    config_changes: true,
     example: "InputSwitch(0)",
     see: &["Switch", "PullSwitch"],
     make: |setup, conf| {

@@ -19,9 +19,10 @@ pub static SINK: Class = Class {
     handlers: &Handlers::<Timed>(&[both(
         "interval",
         "time between packets",
-        |timed| interval(timed.interval_ns),
+        |timed: &Timed| interval(timed.interval_ns),
         Timed::set_interval,
-    )]),
+    )
+    .marked(".")]),
     example: "Queue -> TimedSink(0.1s)",
     see: &["TimedSource", "Discard"],
     make: |_, conf| {

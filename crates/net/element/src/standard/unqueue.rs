@@ -18,13 +18,25 @@ pub static CLASS: Class = Class {
         keyword("QUIET", "say nothing of odd configurations"),
     ],
     handlers: &Handlers::<Unqueue>(&[
-        read("count", "packets moved", |unqueue| unqueue.count.to_string()),
         both(
             "active",
             "whether it pulls",
-            |unqueue| unqueue.active.to_string(),
-            |unqueue, cx, value| {
+            |unqueue: &Unqueue| unqueue.active.to_string(),
+            |unqueue: &mut Unqueue, cx, value| {
                 unqueue.active = parsed(value)?;
+                unqueue.wake(cx);
+                Ok(())
+            },
+        )
+        .marked("c"),
+        read("count", "packets moved", |unqueue| unqueue.count.to_string()),
+        both(
+            "burst",
+            "packets at a time",
+            |unqueue| unqueue.burst.to_string(),
+            |unqueue, cx, value| {
+                let burst = parsed(value)?;
+                unqueue.burst = if burst < 0 { i64::from(i32::MAX) } else { burst };
                 unqueue.wake(cx);
                 Ok(())
             },
@@ -39,19 +51,8 @@ pub static CLASS: Class = Class {
                 Ok(())
             },
         ),
-        both(
-            "burst",
-            "packets at a time",
-            |unqueue| unqueue.burst.to_string(),
-            |unqueue, cx, value| {
-                let burst = parsed(value)?;
-                unqueue.burst = if burst < 0 { i64::from(i32::MAX) } else { burst };
-                unqueue.wake(cx);
-                Ok(())
-            },
-        ),
-        action("reset", "sets the count to zero", Unqueue::reset),
-        action("reset_counts", "sets the count to zero", Unqueue::reset),
+        action("reset", "sets the count to zero", Unqueue::reset).marked("b"),
+        action("reset_counts", "sets the count to zero", Unqueue::reset).marked("Ub"),
     ]),
     example: "Queue -> Unqueue(32) -> Discard",
     see: &["RatedUnqueue", "TimedUnqueue", "Queue"],

@@ -15,8 +15,8 @@ pub static CLASS: Class = Class {
     handlers: &Handlers::<RandomSeed>(&[both(
         "seed",
         "the number; written, where to begin anew, or nothing",
-        |seed| seed.seed.map_or(String::new(), |seed| seed.to_string()),
-        |element, _, value| {
+        |seed: &RandomSeed| seed.seed.map_or(String::new(), |seed| seed.to_string()),
+        |element: &mut RandomSeed, _, value| {
             element.seed = match value.trim() {
                 "" => None,
                 value => Some(parse_alone(value)?),
@@ -24,7 +24,8 @@ pub static CLASS: Class = Class {
             element.sow();
             Ok(())
         },
-    )]),
+    )
+    .marked(".")]),
     example: "RandomSeed(7); src -> RandomSample(0.5) -> Discard",
     see: &["RandomSample", "RandomSwitch"],
     make: |_, conf| {

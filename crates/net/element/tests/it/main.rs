@@ -17,6 +17,7 @@ mod hostile;
 mod ip_filter;
 mod l4;
 mod live;
+mod marks;
 mod names;
 mod notices;
 mod packets;

@@ -66,6 +66,9 @@ pub struct Class {
     /// Whether it takes a new configuration while it runs: `config` can be written
     /// ([`Element::reconfigure`]).
     pub live: bool,
+    /// Whether handlers that are written often change what `config` tells, so that Click does not list
+    /// it as one that changes rarely.
+    pub config_changes: bool,
     /// What its elements may ask of the system beside opening something when they are
     /// initialized; each says for itself which of it ([`Setup::will_need`]). A process that
     /// runs no such element gives it up.
@@ -235,6 +238,7 @@ impl Class {
             finds_if: "",
         },
         live: false,
+        config_changes: false,
         system: &[],
         port: None,
         kernel: Kernel::Unwritten,

@@ -29,7 +29,8 @@ pub struct Handler {
     /// It can be written.
     pub write: bool,
     /// What else there is to it, as Click's `handlers` lists it: `+` it is asked with a
-    /// parameter, `%` it is raw, `.` it changes rarely, `b` a button, `c` a check box;
+    /// parameter, `%` it is raw, `.` it changes rarely, `$` reading it is expensive, `U` it is uncommon,
+    /// `D` it is an old one, `b` a button, `c` a check box;
     /// and two that are not listed: `-`, it is not for those outside the configuration to
     /// read; `/`, a file is written whose name is what is written to it.
     pub marks: &'static str,

@@ -15,7 +15,7 @@ use crate::element::handler::Handler;
 use crate::element::{Complaint, Refused};
 use crate::run::lane::Lane;
 use crate::run::late::Late;
-use common::{ElementRow, LIVE_CONFIG, OF_ALL, OF_HOTSWAP, OF_ROUTER, OF_TASKS, RouterRow, TaskRow};
+use common::{CONFIG, ElementRow, LIVE_CONFIG, OF_ALL, OF_HOTSWAP, OF_ROUTER, OF_TASKS, RouterRow, TaskRow};
 
 /// How long another thread may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -317,18 +317,25 @@ impl Lane {
         let planned = &self.shared.plan.elements[element];
         let kind = planned.kind;
         let own: Vec<Handler> = kind.handlers().collect();
-        let known = |h: &Handler| !own.iter().any(|o| o.name == h.name);
-        let tasks = self.task_rows(element).iter().rev().map(|row| row.handler).filter(known);
-        let all = OF_ALL.iter().rev().map(|row| row.handler).filter(known).map(|h| match h.name {
-            "config" if kind.live => LIVE_CONFIG,
-            _ => h,
+        let of_own = |name| own.iter().find(|own| own.name == name).copied();
+        let tasks = self.task_rows(element).iter().rev().map(|row| row.handler);
+        let tasks = tasks.filter(|row| of_own(row.name).is_none());
+        let config = match (kind.live, kind.config_changes) {
+            (true, true) => LIVE_CONFIG.marked(""),
+            (true, false) => LIVE_CONFIG,
+            (false, _) => CONFIG,
+        };
+        // One of its own that all have stands where all have it.
+        let all = OF_ALL.iter().rev().map(|row| match row.handler.name {
+            name @ "config" => of_own(name).unwrap_or(config),
+            name => of_own(name).unwrap_or(row.handler),
         });
+        let is_for_all = |handler: &Handler| OF_ALL.iter().any(|row| row.handler.name == handler.name);
+        let own = own.iter().rev().copied().filter(|handler| !is_for_all(handler));
         let further = planned.further_handlers.iter().rev();
         let further = further.map(|(name, row)| (name.as_str(), kind.handlers.handler(*row)));
         let named = |h: Handler| (h.name, h);
-        list(
-            tasks.map(named).chain(further).chain(own.iter().rev().copied().map(named)).chain(all.map(named)),
-        )
+        list(tasks.map(named).chain(further).chain(own.map(named)).chain(all.map(named)))
     }
 
     fn read_global(&mut self, name: &str) -> Result<String, Refused> {

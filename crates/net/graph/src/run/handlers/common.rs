@@ -44,10 +44,7 @@ pub(super) const OF_ALL: &[ElementRow] = &[
         handler: readable("class", "the element's class").marked("."),
         read: |lane, element| lane.shared.plan.elements[element].class.to_string(),
     },
-    ElementRow {
-        handler: readable("config", "its configuration, as it is now").marked("."),
-        read: |lane, element| lane.shared.config(element),
-    },
+    ElementRow { handler: CONFIG, read: |lane, element| lane.shared.config(element) },
     ElementRow {
         handler: readable("ports", "its ports and what is connected to them").marked("."),
         read: ports,
@@ -57,6 +54,9 @@ pub(super) const OF_ALL: &[ElementRow] = &[
         read: |lane, element| lane.list_handlers(element),
     },
 ];
+
+/// A configuration.
+pub(super) const CONFIG: Handler = readable("config", "its configuration, as it is now").marked(".");
 
 /// A configuration that can be written.
 pub(super) const LIVE_CONFIG: Handler =

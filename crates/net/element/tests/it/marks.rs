@@ -1,0 +1,83 @@
+//! What Click's `handlers` lists of elements, in its order and with its marks.
+
+use crate::Rig;
+
+/// Elements, and handlers as Click lists them, those left out that there are not here.
+const LISTED: &[(&str, &str)] = &[
+    ("Queue", "reset:wb reset_counts:wb drops:r capacity:rw. highwater_length:r length:r"),
+    ("SimpleQueue", "reset:wb reset_counts:wb drops:r capacity:rw. highwater_length:r length:r"),
+    (
+        "Counter",
+        "byte_count_call:w count_call:rw reset_counts:wUb reset:wb byte_rate:r bit_rate:r rate:r byte_count:r \
+         count:r",
+    ),
+    ("Unqueue", "reset_counts:wUb reset:wb limit:rw burst:rw count:r active:rwc"),
+    ("RatedUnqueue(1)", "active:rwc rate:rw calls:r config:rw"),
+    ("RatedSplitter(1)", "rate:rw config:rw"),
+    ("Shaper(1)", "reset:w rate:rw config:rw"),
+    ("Switch", "switch:rw handlers:r. ports:r. config:rw class:r. name:r."),
+    ("InputSwitch", "switch:rw config:rw"),
+    ("RandomSample(0)", "drop_prob:rw drops:r active:rwc sampling_prob:rw config:rw"),
+    ("Suppressor", "active0:rwc"),
+    ("DelayShaper(0)", "delay:rw."),
+    ("DelayUnqueue(0)", "delay:rw"),
+    ("StaticIPLookup", "table:r"),
+    ("LinkUnqueue(1s, 1kBps)", "reset:wb size:r bandwidth:rw. latency:rw."),
+    ("Classifier(-)", "program:r. handlers:r. ports:r. config:rw. class:r. name:r."),
+    ("DecIPTTL", "active:rwc drops:r config:r."),
+    ("IPEncap(6, 1.2.3.4, 5.6.7.8)", "dst:rw. src:rw. config:rw."),
+    ("SetIP6DSCP(0)", "dscp:rw. config:rw."),
+    ("EtherEncap(0x800, 1:2:3:4:5:6, 1:2:3:4:5:7)", "etht:rwD ethertype:rw dst:rw src:rw config:rw."),
+    ("SetIPDSCP(0)", "dscp:rw. config:rw."),
+    ("SetIPECN(0)", "ecn:rw. config:rw."),
+    ("RadixIPLookup", "flush:wb lookup:r+ table:r$ ctrl:w remove:w set:w add:w"),
+    ("LookupIP6Route", "table:r ctrl:w remove:w add:w"),
+    ("ARPResponder", "remove:w add:w lookup:r+ table:r handlers:r. ports:r. config:rw. class:r. name:r."),
+    (
+        "TCPRewriter(pass)",
+        "clear:w capacity:rw size:r patterns:r mapping_failures:r nmappings:rD table_size:r lookup:r+ \
+         mappings:rD table:r",
+    ),
+    ("Paint(0)", "color:rw handlers:r. ports:r. config:rw. class:r. name:r."),
+];
+
+/// Sources, as the others.
+const SOURCES: &[(&str, &str)] = &[
+    (
+        "InfiniteSource",
+        "datasize:rw.D burstsize:rw.D length:rw. reset:wb count:r active:rwc burst:rw. limit:rw. data:rw%. \
+         config:rw.",
+    ),
+    ("RatedSource", "datasize:rwD length:rw reset:wb count:r active:rwc limit:rw. rate:rw data:rw%."),
+    ("TimedSource", "reset:wb headroom:rw. count:r active:rw.c interval:rw. limit:rw. data:rw%."),
+    ("RandomSource(1)", "length:rw. reset:wb count:r active:rwc burst:rw. limit:rw."),
+];
+
+/// Sinks, as the others.
+const SINKS: &[(&str, &str)] = &[("Discard", "reset_counts:wb count:r"), ("TimedSink", "interval:rw.")];
+
+/// That what is listed of `x` has these lines, in this order.
+fn check(config: &str, wanted: &str) {
+    let mut rig = Rig::new(config).unwrap_or_else(|problems| panic!("{config}: {problems}"));
+    let listed = rig.read("x.handlers").replace('\t', ":");
+    let wanted: Vec<&str> = wanted.split_whitespace().collect();
+    let is_wanted = |line: &&str| {
+        let name = |line: &str| line.split(':').next().map(str::to_owned);
+        wanted.iter().any(|one| name(one) == name(line))
+    };
+    let found: Vec<&str> = listed.lines().filter(is_wanted).collect();
+    assert_eq!(found, wanted, "{config}");
+}
+
+#[test]
+fn handlers_are_listed_with_clicks_marks_in_clicks_order() {
+    for (class, wanted) in LISTED {
+        check(&format!("Idle -> x :: {class} -> Idle"), wanted);
+    }
+    for (class, wanted) in SOURCES {
+        check(&format!("x :: {class} -> Idle"), wanted);
+    }
+    for (class, wanted) in SINKS {
+        check(&format!("Idle -> x :: {class}"), wanted);
+    }
+}
