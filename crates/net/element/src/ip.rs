@@ -23,6 +23,7 @@ mod paint;
 mod pieces;
 mod protocol_translator;
 pub(crate) mod reassembler;
+mod rip_send;
 mod route_text;
 mod routes;
 mod slots;
@@ -91,6 +92,7 @@ pub(crate) const CLASSES: &[&Class] = &[
     &protocol_translator::TO_V4,
     &protocol_translator::TO_V6,
     &reassembler::CLASS,
+    &rip_send::CLASS,
     &modify::CHECKSUM,
     &modify::MIRROR,
     &modify::RANDOM,
