@@ -82,7 +82,7 @@ fn what_is_no_place_to_listen_at_is_told_as_the_options_own_error() {
     let named = refused("--port=p0=model:82599");
     assert!(named.contains("'p0' is no number") && named.contains("0=model:82599"), "{named}");
     assert!(named.contains("FromDevice(\"model:82599\")"), "{named}");
-    for wrong in ["--port=", "--port=eth0", "--port=10.0.0.1:", "--port=70000", "--port=:7", "--port=0="] {
+    for wrong in ["--port=", "--port=eth0", "--port=10.0.0.1:", "--port=70000", "--port=:7"] {
         let errors = refused(wrong);
         assert!(errors.contains("expected a TCP port") || errors.contains("a value is required"), "{errors}");
     }
