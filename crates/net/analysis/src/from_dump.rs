@@ -130,7 +130,7 @@ pub static CLASS: Class = Class {
         let active = conf.keyword("ACTIVE")?.unwrap_or(true);
         let sample = conf.keyword::<Sample>("SAMPLE")?.unwrap_or_default().checked(setup);
         let force_ip = conf.keyword("FORCE_IP")?.unwrap_or(false);
-        let mut time = |key| -> Result<Option<i64>, graph::Fault> {
+        let mut time = |key| -> Result<Option<i64>, graph::ConfFault> {
             Ok(conf.keyword::<Span>(key)?.map(|span| span.0).filter(|ns| *ns != 0))
         };
         let (start, start_after) = (time("START")?, time("START_AFTER")?);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use graph::class::{Handlers, action, ask, both, keyword, mandatory, positional, read};
 use graph::value::parse_alone;
-use graph::{Action, Class, Cx, Each, Fault, PerPacket};
+use graph::{Action, Class, ConfFault, Cx, Each, PerPacket};
 use memory::Packet;
 use port::Reason;
 
@@ -175,7 +175,7 @@ pub static DIFF: Class = Class {
     ..Class::BASE
 };
 
-fn bounded(count: usize) -> Result<usize, Fault> {
+fn bounded(count: usize) -> Result<usize, ConfFault> {
     if count > MOST {
         return Err(format!("at most {MOST} numbers can be looked after").into());
     }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use graph::chain::Bytes;
 use graph::class::{Handlers, both, keyword, positional};
 use graph::element::kernel::Kernel;
-use graph::{Action, Class, Cx, Each, Fault, PerPacket};
+use graph::{Action, Class, ConfFault, Cx, Each, PerPacket};
 use memory::Packet;
 use port::Reason;
 
@@ -65,8 +65,8 @@ pub static CLASS: Class = Class {
 };
 
 /// CONTENTS is none of its values.
-pub(super) fn bad_contents(given: &str) -> Fault {
-    Fault::new(format!(
+pub(super) fn bad_contents(given: &str) -> ConfFault {
+    ConfFault::new(format!(
         "bad contents value '{}'; should be 'NONE', 'HEX', or 'ASCII'",
         given.to_ascii_uppercase()
     ))

@@ -76,7 +76,7 @@ pub static FILTER: Class = Class {
     example: "FromDump(in.pcap) -> TimeFilter(START_AFTER 10s, INTERVAL 1m, STOP true) -> ToDump(out.pcap)",
     see: &["TimeRange", "SetTimestamp"],
     make: |setup, conf| {
-        let mut time = |key, positional| -> Result<Option<i64>, graph::Fault> {
+        let mut time = |key, positional| -> Result<Option<i64>, graph::ConfFault> {
             let span: Option<Span> = if positional { conf.positional(key)? } else { conf.keyword(key)? };
             Ok(span.map(|span| span.0).filter(|ns| *ns != 0))
         };

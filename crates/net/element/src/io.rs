@@ -15,7 +15,7 @@ mod socket;
 pub mod thread_assignment;
 mod to_device;
 
-use graph::{Class, Conf, Fault, Setup};
+use graph::{Class, Conf, ConfFault, Setup};
 
 pub use names::PortNumbers;
 
@@ -46,7 +46,7 @@ pub(crate) const ALIASES: &[(&str, &str)] = &[
 ];
 
 /// Takes keywords that mean nothing here, with a note that says why.
-fn ignore(setup: &mut Setup<'_>, conf: &mut Conf<'_>, words: &[(&str, &str)]) -> Result<(), Fault> {
+fn ignore(setup: &mut Setup<'_>, conf: &mut Conf<'_>, words: &[(&str, &str)]) -> Result<(), ConfFault> {
     for (word, why) in words {
         if conf.ignore(word) {
             setup.note(format!("{word} is not needed: {why}"));

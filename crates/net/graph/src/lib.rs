@@ -37,7 +37,7 @@ pub mod run;
 
 pub use clock::Clock;
 pub use element::{
-    Action, Class, Complaint, Conf, Each, Element, Fault, Next, PerPacket, Ran, Refused, Registry, class,
+    Action, Class, Complaint, Conf, ConfFault, Each, Element, Next, PerPacket, Ran, Refused, Registry, class,
     value, well_known,
 };
 pub use per_thread_counter::{PerThreadCounter, PerThreadCounters};

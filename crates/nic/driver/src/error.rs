@@ -12,13 +12,13 @@ pub enum Error {
     Memory(#[from] memory::Error),
     /// A virtio device is not what it should be.
     #[error(transparent)]
-    Virtio(#[from] crate::virtio::Fault),
+    Virtio(#[from] crate::virtio::VirtioFault),
     /// The firmware of an XL710 refused a command or did not answer.
     #[error(transparent)]
-    I40e(#[from] crate::i40e::Fault),
+    I40e(#[from] crate::i40e::I40eFault),
     /// The physical function behind a virtual one refused a message or did not answer.
     #[error(transparent)]
-    Vf(#[from] crate::vf_fault::Fault),
+    Vf(#[from] crate::vf_fault::VfFault),
     /// No driver knows the device.
     #[error("{device}: no driver for {vendor:04x}:{id:04x}; {known}")]
     UnknownDevice {

@@ -2,7 +2,7 @@
 
 /// Why a virtual function cannot be driven.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum VfFault {
     /// No driver of the physical function lets this one work.
     #[error(
         "{device}: the virtual function is not active ({register} {state:#x}) after {waited_ms} ms: its physical function needs a driver that hosts it (ixora pf, or Linux's {driver})"

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use graph::class::{Handlers, action, both, keyword, read, write};
 use graph::value::{Raw, parse_alone, unsigned};
-use graph::{Action, Class, Conf, Cx, Each, Fault, PerPacket, Refused, Setup};
+use graph::{Action, Class, Conf, ConfFault, Cx, Each, PerPacket, Refused, Setup};
 use memory::Packet;
 use memory::annotation::Header;
 
@@ -179,7 +179,7 @@ fn call(handler: &str, value: &str) -> Call {
 }
 
 /// At most one of a number to freeze at, one to stop at, and a call.
-fn one_of(conf: &mut Conf<'_>, keys: [&'static str; 3]) -> Result<Option<At>, Fault> {
+fn one_of(conf: &mut Conf<'_>, keys: [&'static str; 3]) -> Result<Option<At>, ConfFault> {
     let [freeze, stop, call_key] = keys;
     let freezing: Option<u64> = conf.keyword(freeze)?;
     let stopping: Option<u64> = conf.keyword(stop)?;
@@ -197,7 +197,7 @@ fn one_of(conf: &mut Conf<'_>, keys: [&'static str; 3]) -> Result<Option<At>, Fa
     })
 }
 
-fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>) -> Result<Counter, Fault> {
+fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>) -> Result<Counter, ConfFault> {
     let counter = Counter {
         bytes: conf.keyword("BYTES")?.unwrap_or(false),
         ip_bytes: conf.keyword("IP_BYTES")?.unwrap_or(false),

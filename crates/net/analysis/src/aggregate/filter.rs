@@ -3,7 +3,7 @@
 use graph::class::rest;
 use graph::lang::args;
 use graph::value::unsigned;
-use graph::{Action, Class, Cx, Each, Fault, PerPacket};
+use graph::{Action, Class, ConfFault, Cx, Each, PerPacket};
 use memory::Packet;
 
 use graph::annotation::{AGGREGATE, PacketAnnotations};
@@ -43,7 +43,7 @@ struct Range {
     action: Action,
 }
 
-fn parse(n: usize, text: &str, ranges: &mut Vec<Range>) -> Result<(), Fault> {
+fn parse(n: usize, text: &str, ranges: &mut Vec<Range>) -> Result<(), ConfFault> {
     let words = args::words(text);
     let Some((action, aggregates)) = words.split_first() else {
         return Err(format!("empty pattern {n}").into());

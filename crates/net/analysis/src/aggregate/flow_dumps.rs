@@ -62,7 +62,7 @@ pub static CLASS: Class = Class {
         let pattern: Option<String> = conf.positional("FILEPATTERN")?;
         let pattern = conf.keyword("OUTPUT_PATTERN")?.or(pattern).unwrap_or_else(|| "-".into());
         let notifier: Option<String> = conf.keyword("NOTIFIER")?;
-        let mut truth = |key| -> Result<bool, graph::Fault> { Ok(conf.keyword(key)?.unwrap_or(false)) };
+        let mut truth = |key| -> Result<bool, graph::ConfFault> { Ok(conf.keyword(key)?.unwrap_or(false)) };
         let (all, some) = (truth("ALL_TCP_OPT")?, truth("TCP_OPT")?);
         let style = Style {
             absolute_time: truth("ABSOLUTE_TIME")?,
@@ -147,7 +147,7 @@ fn pieces(pattern: &str) -> impl Iterator<Item = Option<Piece<'_>>> {
     })
 }
 
-fn check(pattern: &str) -> Result<(), graph::Fault> {
+fn check(pattern: &str) -> Result<(), graph::ConfFault> {
     if pieces(pattern).any(|piece| piece.is_none()) {
         return Err(format!("bad filename pattern '{pattern}'").into());
     }

@@ -64,7 +64,7 @@ pub static CLASS: Class = Class {
         let seconds = |n: Option<u32>, usual: i64| n.map_or(usual, i64::from);
         let tcp = seconds(conf.keyword("TCP_TIMEOUT")?, 86400);
         let tcp_done = seconds(conf.keyword("TCP_DONE_TIMEOUT")?, 30);
-        let mut span = |key, usual| -> Result<i64, graph::Fault> {
+        let mut span = |key, usual| -> Result<i64, graph::ConfFault> {
             Ok(conf.keyword::<Span>(key)?.map_or(usual, |span| span.0 / SECOND_NS))
         };
         let udp = span("UDP_TIMEOUT", 60)?;

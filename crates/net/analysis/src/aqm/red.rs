@@ -2,7 +2,7 @@
 
 use graph::class::{Handlers, both, call, keyword, mandatory, read};
 use graph::value::{Scope, Value, fixed_point, parse_alone};
-use graph::{Class, Cx, Element, Fault, Next, Refused, TimerId};
+use graph::{Class, ConfFault, Cx, Element, Next, Refused, TimerId};
 use memory::{Batch, Packet};
 use port::Reason;
 
@@ -128,7 +128,7 @@ struct Limits {
 }
 
 impl Limits {
-    fn check(&self, stability: u32) -> Result<(), Fault> {
+    fn check(&self, stability: u32) -> Result<(), ConfFault> {
         if self.most > 0xFFFF {
             return Err("MAX_THRESH must be <= 65535".into());
         }
@@ -175,7 +175,7 @@ pub struct Red {
 }
 
 impl Red {
-    fn new(limits: Limits, stability: u32, queues: Queues, adaptive: bool) -> Result<Red, Fault> {
+    fn new(limits: Limits, stability: u32, queues: Queues, adaptive: bool) -> Result<Red, ConfFault> {
         limits.check(stability)?;
         let average = Ewma::new(stability);
         let (since, timer) = (None, None);

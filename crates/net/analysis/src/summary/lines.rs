@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use graph::lang::args;
 use graph::value::unsigned;
-use graph::{Cx, Fault};
+use graph::{ConfFault, Cx};
 use wire::ip::Protocol;
 
 use super::builder::{Defaults, Flow, PacketBuilder};
@@ -49,7 +49,7 @@ impl Default for Lines {
 
 impl Lines {
     /// Takes fields and flow that hold until the file says others.
-    pub(super) fn preset(&mut self, fields: Option<&str>, flow: Option<&str>) -> Result<(), Fault> {
+    pub(super) fn preset(&mut self, fields: Option<&str>, flow: Option<&str>) -> Result<(), ConfFault> {
         if let Some(fields) = fields {
             self.notes = self.set_fields(fields);
         }

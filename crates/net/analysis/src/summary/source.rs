@@ -6,7 +6,7 @@ use graph::lang::args;
 use graph::signal::SignalKind;
 use graph::value::parse_alone;
 use graph::well_known::{ENCAP, FILENAME};
-use graph::{Conf, Cx, Element, Fault, Notice, Ran, TaskId, TimerId};
+use graph::{Conf, ConfFault, Cx, Element, Notice, Ran, TaskId, TimerId};
 use memory::{Batch, Packet};
 
 use super::builder::PacketBuilder;
@@ -60,7 +60,7 @@ enum Found {
 }
 
 /// The keywords STOP and ACTIVE of all these sources. ZERO is taken and changes nothing.
-pub(super) fn stop_and_active(conf: &mut Conf<'_>) -> Result<(bool, bool), Fault> {
+pub(super) fn stop_and_active(conf: &mut Conf<'_>) -> Result<(bool, bool), ConfFault> {
     let stop = conf.keyword("STOP")?.unwrap_or(false);
     let active = conf.keyword("ACTIVE")?.unwrap_or(true);
     let _: Option<bool> = conf.keyword("ZERO")?;

@@ -6,7 +6,7 @@ use graph::chain::Bytes;
 use graph::class::{Handlers, read, rest};
 use graph::element::kernel::{Code, Kernel, of_type};
 use graph::lang::args::words;
-use graph::{Action, Class, Cx, Each, Element, Fault, PerPacket};
+use graph::{Action, Class, ConfFault, Cx, Each, Element, PerPacket};
 use memory::Packet;
 use port::Reason;
 
@@ -39,9 +39,9 @@ pub static CLASS: Class = Class {
         let patterns = conf.rest();
         conf.complete()?;
         if patterns.len() != setup.outputs {
-            return Err(Fault::new(format!("need {} arguments, one per output port", setup.outputs)));
+            return Err(ConfFault::new(format!("need {} arguments, one per output port", setup.outputs)));
         }
-        let rules: Result<Vec<Rule>, Fault> =
+        let rules: Result<Vec<Rule>, ConfFault> =
             patterns.iter().enumerate().map(|(n, pattern)| rule(n, pattern)).collect();
         let rules = rules?;
         let expressions: Vec<_> = rules.iter().map(Rule::expression).collect();
@@ -56,10 +56,10 @@ pub static CLASS: Class = Class {
 };
 
 /// Reads a pattern.
-fn rule(output: usize, pattern: &str) -> Result<Rule, Fault> {
+fn rule(output: usize, pattern: &str) -> Result<Rule, ConfFault> {
     let mut tests = vec![];
     let clauses = words(pattern);
-    let bad = |what: String| Fault::new(format!("pattern {output}: {what}"));
+    let bad = |what: String| ConfFault::new(format!("pattern {output}: {what}"));
     // As in Click, a pattern without clauses holds always, as `-` does.
     for clause in clauses.into_iter().filter(|c| *c != "-") {
         let (must, clause) = clause.strip_prefix('!').map_or((true, clause), |rest| (false, rest));

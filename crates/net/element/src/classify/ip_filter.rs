@@ -5,7 +5,7 @@ use std::sync::Arc;
 use graph::class::{Handlers, Headers, read, rest};
 use graph::element::kernel::{Code, Kernel, of_type};
 use graph::value::Scope;
-use graph::{Action, Class, Conf, Cx, Each, Element, Fault, PerPacket, Setup};
+use graph::{Action, Class, Conf, ConfFault, Cx, Each, Element, PerPacket, Setup};
 use memory::Packet;
 use memory::annotation::Header;
 use port::Reason;
@@ -72,7 +72,7 @@ pub static CLASSIFIER: Class = Class {
         let patterns = conf.rest();
         conf.complete()?;
         if patterns.len() != setup.outputs {
-            return Err(Fault::new(format!("need {} arguments, one per output port", setup.outputs)));
+            return Err(ConfFault::new(format!("need {} arguments, one per output port", setup.outputs)));
         }
         let rules = patterns.iter().enumerate().map(|(n, pattern)| format!("{n} {pattern}")).collect();
         make(setup, conf, rules, true)
@@ -86,7 +86,7 @@ fn make(
     conf: &Conf<'_>,
     rules: Vec<String>,
     warns: bool,
-) -> Result<Box<dyn Element>, Fault> {
+) -> Result<Box<dyn Element>, ConfFault> {
     let outputs = setup.outputs;
     let (mut laid, mut wrong) = (vec![], vec![]);
     for (n, text) in rules.iter().enumerate() {
@@ -98,7 +98,7 @@ fn make(
         }
     }
     if !wrong.is_empty() {
-        return Err(Fault::new(wrong.join("\n")));
+        return Err(ConfFault::new(wrong.join("\n")));
     }
     let program = tree::program(&laid, || expression::program(&laid));
     let reached = if warns { program.outputs() } else { (0..outputs as u32).collect() };

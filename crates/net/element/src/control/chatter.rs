@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use graph::class::{Handlers, keyword, mandatory, read};
-use graph::{Class, Cx, Element, Fault, TimerId, Until, WatchId};
+use graph::{Class, ConfFault, Cx, Element, TimerId, Until, WatchId};
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::clients::Clients;
@@ -61,7 +61,7 @@ pub static CLASS: Class = Class {
         let place = match kind.to_ascii_uppercase().as_str() {
             "TCP" => socket::port(address, &conf.mandatory::<String>("PORT")?)?,
             "UNIX" => socket::file(conf.mandatory("FILENAME")?)?,
-            _ => return Err(Fault::new(format!("unknown socket type `{kind}'"))),
+            _ => return Err(ConfFault::new(format!("unknown socket type `{kind}'"))),
         };
         let same_user = conf.keyword("SAME_USER")?.unwrap_or(true);
         conf.complete()?;

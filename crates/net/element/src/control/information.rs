@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use graph::class::{mandatory, positional, rest};
 use graph::lang::args::words;
 use graph::value::{Ethernet, NameKind, Prefix4, Prefix6, Value};
-use graph::{Class, Cx, Element, Fault};
+use graph::{Class, ConfFault, Cx, Element};
 
 use super::sched::Nothing;
 
@@ -50,7 +50,7 @@ pub static ADDRESS_INFO: Class = Class {
                 }
             }
         }
-        if wrong.is_empty() { Ok(Box::new(Nothing)) } else { Err(Fault::new(wrong.join("\n"))) }
+        if wrong.is_empty() { Ok(Box::new(Nothing)) } else { Err(ConfFault::new(wrong.join("\n"))) }
     },
     ..Class::BASE
 };
@@ -99,7 +99,7 @@ pub static PORT_INFO: Class = Class {
             let Some(name) = words.next() else { continue };
             let port = words.next().unwrap_or("");
             let (port, protocol) = port.split_once('/').map_or((port, None), |(port, of)| (port, Some(of)));
-            let port: u16 = port.parse().map_err(|_| Fault::new("expected 'NAME PORT/PROTO'"))?;
+            let port: u16 = port.parse().map_err(|_| ConfFault::new("expected 'NAME PORT/PROTO'"))?;
             let kinds: &[NameKind] = match protocol {
                 None => &[NameKind::Number("tcp port"), NameKind::Number("udp port")],
                 Some("tcp" | "6") => &[NameKind::Number("tcp port")],
@@ -144,11 +144,11 @@ pub static ALIGNMENT_INFO: Class = Class {
         for argument in conf.rest() {
             let words = words(&argument);
             if words.len().is_multiple_of(2) && !words.is_empty() {
-                return Err(Fault::new("expected 'ELEMENTNAME CHUNK OFFSET [CHUNK OFFSET...]'"));
+                return Err(ConfFault::new("expected 'ELEMENTNAME CHUNK OFFSET [CHUNK OFFSET...]'"));
             }
             let numbers = words.iter().skip(1).all(|word| word.parse::<i32>().is_ok());
             if !numbers {
-                return Err(Fault::new("expected CHUNK and OFFSET, both integers"));
+                return Err(ConfFault::new("expected CHUNK and OFFSET, both integers"));
             }
         }
         Ok(Box::new(Nothing))
@@ -175,8 +175,8 @@ pub static MESSAGE: Class = Class {
         match kind.as_str() {
             "MESSAGE" => return Ok(Box::new(Message(message))),
             "WARNING" => setup.warn(message),
-            "ERROR" => return Err(Fault::new(message)),
-            _ => return Err(Fault::new("unrecognized message type")),
+            "ERROR" => return Err(ConfFault::new(message)),
+            _ => return Err(ConfFault::new("unrecognized message type")),
         }
         Ok(Box::new(Nothing))
     },
@@ -208,7 +208,7 @@ pub static ERROR: Class = Class {
     see: &["Message"],
     make: |_, conf| {
         conf.rest();
-        Err(Fault::new("stands for a mistake in the configuration"))
+        Err(ConfFault::new("stands for a mistake in the configuration"))
     },
     ..Class::BASE
 };

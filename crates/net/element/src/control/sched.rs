@@ -4,7 +4,7 @@
 use graph::class::{positional, rest};
 use graph::lang::args::words;
 use graph::plan::schedule_info::TICKETS;
-use graph::{Class, Element, Fault};
+use graph::{Class, ConfFault, Element};
 
 pub static STATIC_THREAD_SCHED: Class = Class {
     name: "StaticThreadSched",
@@ -20,8 +20,8 @@ pub static STATIC_THREAD_SCHED: Class = Class {
         for argument in conf.rest() {
             let (element, thread) = match words(&argument)[..] {
                 [element, thread] => (element, thread),
-                [] | [_] => return Err(Fault::new("THREAD: required argument missing")),
-                _ => return Err(Fault::new("too many arguments")),
+                [] | [_] => return Err(ConfFault::new("THREAD: required argument missing")),
+                _ => return Err(ConfFault::new("too many arguments")),
             };
             let thread: i32 = thread.parse().map_err(|_| "THREAD: expected integer")?;
             let known = usize::try_from(thread).ok().filter(|thread| *thread < setup.threads);
@@ -85,7 +85,7 @@ pub static SCHEDULE_INFO: Class = Class {
                 _ => wrong.push("expected 'ELEMENTNAME PARAM'"),
             }
         }
-        if wrong.is_empty() { Ok(Box::new(Nothing)) } else { Err(Fault::new(wrong.join("\n"))) }
+        if wrong.is_empty() { Ok(Box::new(Nothing)) } else { Err(ConfFault::new(wrong.join("\n"))) }
     },
     ..Class::BASE
 };

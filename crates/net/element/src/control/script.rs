@@ -21,7 +21,7 @@ use graph::lang::args::{shift_word, unquote_text, words};
 use graph::lang::variable::{Form, Variables, expand};
 use graph::run::shared::CONTINUED;
 use graph::value::{Span, parse_alone};
-use graph::{Class, Conf, Cx, Element, Fault, Next, Refused, Setup, TimerId, Until, WatchId};
+use graph::{Class, Conf, ConfFault, Cx, Element, Next, Refused, Setup, TimerId, Until, WatchId};
 use memory::Batch;
 use port::Reason;
 
@@ -156,7 +156,7 @@ const EINVAL: i32 = -22;
 struct DriverScript;
 
 /// When a script runs, as its TYPE says, and on which signals.
-fn kind(said: &str, usual: ScriptKind) -> Result<(ScriptKind, Vec<i32>), Fault> {
+fn kind(said: &str, usual: ScriptKind) -> Result<(ScriptKind, Vec<i32>), ConfFault> {
     let kind = match shift_word(said) {
         ("ACTIVE", "") => ScriptKind::Active,
         ("PASSIVE", "") => ScriptKind::Passive,
@@ -175,7 +175,7 @@ fn kind(said: &str, usual: ScriptKind) -> Result<(ScriptKind, Vec<i32>), Fault> 
 }
 
 /// The instructions, or all that is wrong with them.
-fn instructions(arguments: Vec<String>, driver: bool) -> Result<Vec<Instruction>, Fault> {
+fn instructions(arguments: Vec<String>, driver: bool) -> Result<Vec<Instruction>, ConfFault> {
     let (mut instructions, mut wrong) = (vec![], vec![]);
     for argument in arguments {
         match instruction::parse(&argument) {
@@ -197,14 +197,14 @@ fn instructions(arguments: Vec<String>, driver: bool) -> Result<Vec<Instruction>
         _ => None,
     });
     wrong.extend(unlabelled);
-    if wrong.is_empty() { Ok(instructions) } else { Err(Fault::new(wrong.join("\n"))) }
+    if wrong.is_empty() { Ok(instructions) } else { Err(ConfFault::new(wrong.join("\n"))) }
 }
 
 fn make(
     setup: &mut Setup<'_>,
     conf: &mut Conf<'_>,
     usual: Option<ScriptKind>,
-) -> Result<Box<dyn Element>, Fault> {
+) -> Result<Box<dyn Element>, ConfFault> {
     let ports = setup.inputs + setup.outputs > 0;
     let usual = usual.unwrap_or(if ports { ScriptKind::Packet } else { ScriptKind::Active });
     let said = conf.keyword::<graph::value::Raw>("TYPE")?.map_or(String::new(), |said| said.0);

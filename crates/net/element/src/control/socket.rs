@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use graph::class::{Handler, Handlers, keyword, mandatory, read};
-use graph::{Class, Complaint, Cx, Element, Fault, Refused, TimerId, WatchId};
+use graph::{Class, Complaint, ConfFault, Cx, Element, Refused, TimerId, WatchId};
 
 use super::clients::{Client, Clients};
 use super::listener::{ListenAddress, Listener, USES};
@@ -60,7 +60,7 @@ pub static CLASS: Class = Class {
         let place = match kind.to_ascii_uppercase().as_str() {
             "TCP" => port(address, &conf.mandatory::<String>("PORT")?)?,
             "UNIX" => file(conf.mandatory("FILENAME")?)?,
-            _ => return Err(Fault::new(format!("unknown socket type '{kind}'"))),
+            _ => return Err(ConfFault::new(format!("unknown socket type '{kind}'"))),
         };
         let retries = conf.keyword("RETRIES")?.unwrap_or(0);
         let warns = conf.keyword("RETRY_WARNINGS")?.unwrap_or(true);
@@ -83,13 +83,13 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-pub(super) fn port(address: IpAddr, text: &str) -> Result<ListenAddress, Fault> {
+pub(super) fn port(address: IpAddr, text: &str) -> Result<ListenAddress, ConfFault> {
     let (digits, near) = text.strip_suffix('+').map_or((text, false), |digits| (digits, true));
     let port = digits.trim().parse().map_err(|_| "PORT requires TCP port")?;
     Ok(ListenAddress::Port { address, port, near })
 }
 
-pub(super) fn file(path: String) -> Result<ListenAddress, Fault> {
+pub(super) fn file(path: String) -> Result<ListenAddress, ConfFault> {
     match rustix::net::SocketAddrUnix::new(path.as_str()) {
         Ok(_) if path.len() <= LONGEST_NAME => Ok(ListenAddress::File(path)),
         _ => Err(too_long(&path)),
@@ -100,13 +100,13 @@ pub(super) fn file(path: String) -> Result<ListenAddress, Fault> {
 const LONGEST_NAME: usize = 107;
 
 #[cold]
-fn too_long(path: &str) -> Fault {
+fn too_long(path: &str) -> ConfFault {
     let bytes = path.len();
     let message = format!("filename too long: {bytes} bytes, and a socket's name has {LONGEST_NAME} at most");
-    Fault {
+    ConfFault {
         compat: Some("filename too long".to_owned()),
         suggestion: Some("name a file in a directory nearer to /, as /tmp or /run".to_owned()),
-        ..Fault::new(message)
+        ..ConfFault::new(message)
     }
 }
 

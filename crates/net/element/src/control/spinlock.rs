@@ -3,7 +3,7 @@
 
 use graph::class::{mandatory, rest};
 use graph::value::{NameKind, Value};
-use graph::{Action, Class, Conf, Cx, Each, Element, Fault, PerPacket};
+use graph::{Action, Class, Conf, ConfFault, Cx, Each, Element, PerPacket};
 use memory::Packet;
 
 use super::sched::Nothing;
@@ -64,7 +64,7 @@ pub static PUSH: Class = Class {
     ..ACQUIRE
 };
 
-fn pass(_: &mut graph::Setup<'_>, conf: &mut Conf<'_>) -> Result<Box<dyn Element>, Fault> {
+fn pass(_: &mut graph::Setup<'_>, conf: &mut Conf<'_>) -> Result<Box<dyn Element>, ConfFault> {
     let lock: String = conf.mandatory("LOCK")?;
     conf.complete()?;
     match conf.scope().lookup(SPINLOCK, &lock) {

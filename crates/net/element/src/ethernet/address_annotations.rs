@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use graph::class::{Handlers, both, mandatory, positional, setting};
 use graph::element::kernel::Kernel;
 use graph::value::{Ethernet, parse_alone};
-use graph::{Action, Class, Conf, Cx, Each, Fault, PerPacket};
+use graph::{Action, Class, Conf, ConfFault, Cx, Each, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::ethernet::{self, EtherType};
@@ -127,14 +127,14 @@ pub static ENSURE: Class = Class {
 };
 
 /// Reads OFFSET: `src`, `dst` or a number of bytes into the packet.
-fn offset(conf: &mut Conf<'_>) -> Result<usize, Fault> {
+fn offset(conf: &mut Conf<'_>) -> Result<usize, ConfFault> {
     let text: String = conf.mandatory("OFFSET")?;
     match text.trim().to_ascii_lowercase().as_str() {
         "src" => Ok(ethernet::offset::SRC),
         "dst" => Ok(ethernet::offset::DST),
         number => {
             let number = graph::value::unsigned(number).and_then(|n| u16::try_from(n).ok());
-            number.map(usize::from).ok_or_else(|| Fault::new("type mismatch: bad OFFSET"))
+            number.map(usize::from).ok_or_else(|| ConfFault::new("type mismatch: bad OFFSET"))
         }
     }
 }

@@ -11,7 +11,7 @@ use graph::clock::SECOND_NS;
 use graph::element::account::{Account, WaitingIn};
 use graph::element::kernel::Kernel;
 use graph::value::{Ethernet, Prefix4, Span, Value, parse_alone};
-use graph::{Class, Conf, Cx, Element, Fault, Next, PerThreadCounter, Refused, TimerId};
+use graph::{Class, Conf, ConfFault, Cx, Element, Next, PerThreadCounter, Refused, TimerId};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
 use neighbor::{Cache, Held, Learned, Resolution, Resolver, arp};
@@ -190,7 +190,7 @@ pub struct ArpQuerier {
 }
 
 impl ArpQuerier {
-    fn parse(conf: &mut Conf<'_>, outputs: usize) -> Result<ArpQuerier, Fault> {
+    fn parse(conf: &mut Conf<'_>, outputs: usize) -> Result<ArpQuerier, ConfFault> {
         let scope = *conf.scope();
         let resolution = ResolutionTimer::parse(conf, outputs)?;
         let table: SharedTable = SharedTable::parse(conf)?;
@@ -208,16 +208,16 @@ impl ArpQuerier {
             return Err("too many arguments".into());
         }
         let mut rest = rest.iter();
-        let missing = |what: &str| Fault::new(format!("{what}: required argument missing"));
+        let missing = |what: &str| ConfFault::new(format!("{what}: required argument missing"));
         let prefix = match ip {
             Some(prefix) => prefix,
             None => Prefix4::parse(rest.next().ok_or_else(|| missing("IP"))?, &scope)
-                .map_err(|e| Fault::new(format!("IP: {e}")))?,
+                .map_err(|e| ConfFault::new(format!("IP: {e}")))?,
         };
         let ethernet = match eth {
             Some(ethernet) => ethernet,
             None => Ethernet::parse(rest.next().ok_or_else(|| missing("ETH"))?, &scope)
-                .map_err(|e| Fault::new(format!("ETH: {e}")))?,
+                .map_err(|e| ConfFault::new(format!("ETH: {e}")))?,
         };
         let of_prefix = prefix.address | !prefix.mask;
         let of_prefix = if of_prefix == prefix.address { Ipv4Addr::BROADCAST } else { of_prefix };

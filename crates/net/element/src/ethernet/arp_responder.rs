@@ -7,7 +7,7 @@ use graph::class::{Handlers, ask, both, mandatory, read, rest, write};
 use graph::clock::SECOND_NS;
 use graph::element::kernel::Kernel;
 use graph::value::{Ethernet, Names, Prefix4, Scope, Value};
-use graph::{Action, Class, Cx, Each, Element, Fault, PerPacket, Refused, TimerId};
+use graph::{Action, Class, ConfFault, Cx, Each, Element, PerPacket, Refused, TimerId};
 use memory::Packet;
 use memory::annotation::Header;
 use neighbor::arp;
@@ -61,7 +61,7 @@ pub static CLASS: Class = Class {
             wrong.extend(added.err().map(|error| format!("argument {i}: {error}")));
         }
         if !wrong.is_empty() {
-            return Err(Fault::new(wrong.join("\n")));
+            return Err(ConfFault::new(wrong.join("\n")));
         }
         normalize(&mut entries, |entry| setup.warn(format!("multiple entries for {entry}")));
         let config = arguments.join(", ");

@@ -11,7 +11,7 @@ use graph::class::{Argument, Handlers, action, call, keyword, read, write};
 use graph::clock::SECOND_NS;
 use graph::element::account::{Account, WaitingIn};
 use graph::value::{Ethernet, Scope, Span, Value};
-use graph::{Class, Conf, Cx, Element, Fault, Refused, TimerId};
+use graph::{Class, Conf, ConfFault, Cx, Element, Refused, TimerId};
 use memory::Packet;
 use neighbor::{Limits, Neighbor, SyncTable, Table};
 use port::Reason;
@@ -116,7 +116,7 @@ impl<A: Address> Deref for SharedTable<A> {
 }
 
 impl<A: Address> SharedTable<A> {
-    pub(super) fn parse(conf: &mut Conf<'_>) -> Result<SharedTable<A>, Fault> {
+    pub(super) fn parse(conf: &mut Conf<'_>) -> Result<SharedTable<A>, ConfFault> {
         let capacity: usize = conf.keyword("CAPACITY")?.unwrap_or(2048);
         let usual = Limits::default();
         let entries: usize = conf.keyword("ENTRY_CAPACITY")?.unwrap_or(usual.addresses);

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use graph::class::{Handlers, action, both, keyword, read};
 use graph::clock::SECOND_NS;
 use graph::value::{Ethernet, Span, parse_alone};
-use graph::{Class, Conf, Cx, Element, Fault, Next, Refused};
+use graph::{Class, Conf, ConfFault, Cx, Element, Next, Refused};
 use memory::{Batch, Packet};
 use port::Reason;
 use wire::MacAddress;
@@ -70,7 +70,7 @@ pub static LISTEN: Class = Class {
     ..CLASS
 };
 
-fn make(conf: &mut Conf<'_>, listens: bool) -> Result<Box<dyn Element>, Fault> {
+fn make(conf: &mut Conf<'_>, listens: bool) -> Result<Box<dyn Element>, ConfFault> {
     let timeout = conf.keyword("TIMEOUT")?.unwrap_or(Span(300 * SECOND_NS));
     conf.complete()?;
     let table = Table { timeout_ns: timeout.0.max(0), ..Table::default() };

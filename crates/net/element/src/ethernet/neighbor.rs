@@ -7,7 +7,7 @@ use std::sync::Arc;
 use graph::class::{Handlers, Headers, action, call, keyword, mandatory, read, rest, write};
 use graph::element::account::{Account, WaitingIn};
 use graph::value::{Ethernet, Prefix6, Value};
-use graph::{Action, Class, Cx, Each, Element, Fault, Next, PerPacket, PerThreadCounter, TimerId};
+use graph::{Action, Class, ConfFault, Cx, Each, Element, Next, PerPacket, PerThreadCounter, TimerId};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
 use neighbor::{Cache, Held, Learned, Resolution, Resolver, nd};
@@ -43,15 +43,17 @@ pub static ADVERTISER: Class = Class {
                     (Ok(prefix), _) => prefixes.push(prefix),
                     (_, Ok(found)) if ethernet.is_none() => ethernet = Some(found),
                     (_, Ok(_)) => {
-                        return Err(Fault::new(format!("argument {i} has more than one Ethernet address")));
+                        return Err(ConfFault::new(format!(
+                            "argument {i} has more than one Ethernet address"
+                        )));
                     }
-                    _ => return Err(Fault::new(format!("argument {i} should be `IP6/MASK ETHADDR'"))),
+                    _ => return Err(ConfFault::new(format!("argument {i} should be `IP6/MASK ETHADDR'"))),
                 }
             }
             if prefixes.is_empty() {
-                return Err(Fault::new(format!("argument {i} had no IP6 address and masks")));
+                return Err(ConfFault::new(format!("argument {i} had no IP6 address and masks")));
             }
-            let ethernet = ethernet.ok_or_else(|| Fault::new(format!("argument {i}: missing ETH")))?;
+            let ethernet = ethernet.ok_or_else(|| ConfFault::new(format!("argument {i}: missing ETH")))?;
             entries.extend(prefixes.into_iter().map(|prefix| (prefix, ethernet)));
         }
         // The longest first, so that the first that fits is the one.

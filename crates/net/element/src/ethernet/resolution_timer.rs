@@ -5,7 +5,7 @@
 use graph::class::{Argument, keyword};
 use graph::clock::SECOND_NS;
 use graph::value::Span;
-use graph::{Conf, Cx, Fault, TimerId};
+use graph::{Conf, ConfFault, Cx, TimerId};
 use memory::Packet;
 
 use super::arp_table::{Address, SharedTable};
@@ -26,7 +26,7 @@ pub(super) struct ResolutionTimer {
 }
 
 impl ResolutionTimer {
-    pub(super) fn parse(conf: &mut Conf<'_>, outputs: usize) -> Result<ResolutionTimer, Fault> {
+    pub(super) fn parse(conf: &mut Conf<'_>, outputs: usize) -> Result<ResolutionTimer, ConfFault> {
         let usual = if outputs > IN_VAIN { 3 * SECOND_NS } else { 0 };
         let ns = conf.keyword("GIVE_UP")?.map_or(usual, |span: Span| span.0.max(0));
         Ok(ResolutionTimer { ns, timer: None })

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use graph::class::{Argument, Handlers, both, keyword, positional};
 use graph::element::kernel::Kernel;
 use graph::value::{Ethernet, unsigned};
-use graph::{Action, Class, Conf, Cx, Each, Fault, PerPacket, Refused};
+use graph::{Action, Class, Conf, ConfFault, Cx, Each, PerPacket, Refused};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::ethernet::{self, ADDRESSES_LEN, EtherType};
@@ -215,7 +215,7 @@ impl Tag {
         Tag(Arc::new([AtomicU32::new(tci), AtomicU32::new(native)]))
     }
 
-    fn parse_tci(conf: &mut Conf<'_>) -> Result<u32, Fault> {
+    fn parse_tci(conf: &mut Conf<'_>) -> Result<u32, ConfFault> {
         let word: Option<String> = conf.positional("VLAN_TCI")?;
         let pcp: u32 = conf.positional("VLAN_PCP")?.unwrap_or(0);
         let id: u32 = conf.keyword("VLAN_ID")?.unwrap_or(0);
@@ -230,7 +230,7 @@ impl Tag {
         Ok(tci.unwrap_or(id) | pcp << vlan::PRIORITY_SHIFT)
     }
 
-    fn parse(conf: &mut Conf<'_>) -> Result<Tag, Fault> {
+    fn parse(conf: &mut Conf<'_>) -> Result<Tag, ConfFault> {
         let tci = Tag::parse_tci(conf)?;
         let native: i32 = conf.keyword("NATIVE_VLAN")?.unwrap_or(0);
         if !(-1..=LAST as i32).contains(&native) {

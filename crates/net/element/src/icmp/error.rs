@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use graph::class::{Handlers, Headers, both, keyword, mandatory, positional};
 use graph::element::kernel::Kernel;
 use graph::value::{Raw, Value};
-use graph::{Action, Class, Cx, Each, Fault, PerPacket, Refused};
+use graph::{Action, Class, ConfFault, Cx, Each, PerPacket, Refused};
 use memory::annotation::{Header, Reach};
 use memory::{DATA_ROOM, HEADROOM, Packet};
 use wire::icmpv4::{self, NEEDS_FRAGMENTS, PARAMETER_PROBLEM, REDIRECT, UNREACHABLE};
@@ -82,7 +82,7 @@ pub static CLASS: Class = Class {
         let pmtu: u32 = conf.keyword("PMTU")?.unwrap_or(0);
         let fix = conf.keyword("SET_FIX_ANNO")?.unwrap_or(true);
         conf.complete()?;
-        let kind = kind::number(&kind).ok_or_else(|| Fault::new("TYPE: expected ICMP type"))?;
+        let kind = kind::number(&kind).ok_or_else(|| ConfFault::new("TYPE: expected ICMP type"))?;
         let kind = u8::try_from(kind).map_err(|_| "ICMP type must be between 0 and 255")?;
         if !icmpv4::is_error(kind) {
             return Err(format!("ICMP type {kind} is not an error type").into());

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use graph::class::{Handlers, action, both, keyword, positional, read};
 use graph::value::{Ethernet, Prefix4};
-use graph::{Class, Cx, Element, Fault, Ran, Signals, TaskId};
+use graph::{Class, ConfFault, Cx, Element, Ran, Signals, TaskId};
 use memory::Batch;
 use memory::annotation::Header;
 use port::Reason;
@@ -107,10 +107,10 @@ pub static CLASS: Class = Class {
         let active = conf.keyword("ACTIVE")?.unwrap_or(true);
         conf.complete()?;
         if !(1..=1 << 20).contains(&flows) {
-            return Err(Fault::new("FLOWS: from 1 to 1048576"));
+            return Err(ConfFault::new("FLOWS: from 1 to 1048576"));
         }
         if !(HEADERS..=memory::DATA_ROOM).contains(&length) {
-            return Err(Fault::new(format!("LENGTH: from {HEADERS} to {}", memory::DATA_ROOM)));
+            return Err(ConfFault::new(format!("LENGTH: from {HEADERS} to {}", memory::DATA_ROOM)));
         }
         let mut random = Random(seed);
         let mut frames = vec![];
@@ -143,12 +143,12 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-fn prefixes(text: &str, scope: &graph::value::Scope<'_>) -> Result<Vec<Prefix4>, Fault> {
+fn prefixes(text: &str, scope: &graph::value::Scope<'_>) -> Result<Vec<Prefix4>, ConfFault> {
     let one = |word: &str| {
-        graph::value::Value::parse(word, scope).map_err(|e: String| Fault::new(format!("DST: {e}")))
+        graph::value::Value::parse(word, scope).map_err(|e: String| ConfFault::new(format!("DST: {e}")))
     };
     let all: Vec<Prefix4> = text.split_whitespace().map(one).collect::<Result<_, _>>()?;
-    if all.is_empty() { Err(Fault::new("DST: expected IP prefixes")) } else { Ok(all) }
+    if all.is_empty() { Err(ConfFault::new("DST: expected IP prefixes")) } else { Ok(all) }
 }
 
 /// Numbers that are random enough and the same on every machine (SplitMix64).

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use graph::class::{Handlers, action, both, call, keyword, mandatory, positional, read, write};
 use graph::element::ThreadPlacement;
 use graph::value::{Ethernet, parse_alone};
-use graph::{Class, Conf, Cx, Element, Fault, PerThreadCounter, Ran, Refused, Setup, Signal, TaskId};
+use graph::{Class, Conf, ConfFault, Cx, Element, PerThreadCounter, Ran, Refused, Setup, Signal, TaskId};
 use memory::annotation::{Header, Reach};
 use memory::{Batch, Packet};
 use port::{Filters, RxQueue};
@@ -227,7 +227,7 @@ fn mark_group(packet: &mut Packet) {
 
 /// The port's name, where another framework's stands in for one, and the queue that such a
 /// name may be about.
-pub(super) fn named(name: &str, setup: &mut Setup<'_>) -> Result<(String, Option<usize>), Fault> {
+pub(super) fn named(name: &str, setup: &mut Setup<'_>) -> Result<(String, Option<usize>), ConfFault> {
     let numbers = setup.services.get::<PortNumbers>();
     let Meaning { port, queue, note } = super::names::port(setup.class, name, numbers.as_deref())?;
     if let Some(note) = note {
@@ -237,16 +237,16 @@ pub(super) fn named(name: &str, setup: &mut Setup<'_>) -> Result<(String, Option
 }
 
 /// The first queue and how many. What stands in their place may be the rest of the port's name.
-pub(super) fn queues(port: &str, conf: &mut Conf<'_>) -> Result<(Option<usize>, Option<usize>), Fault> {
+pub(super) fn queues(port: &str, conf: &mut Conf<'_>) -> Result<(Option<usize>, Option<usize>), ConfFault> {
     let quote = || Some(format!("put a port that has commas in quotes: \"{port},…\""));
-    let quoted = |fault| Fault { suggestion: quote(), ..fault };
+    let quoted = |fault| ConfFault { suggestion: quote(), ..fault };
     let queue = conf.positional("QUEUE").map_err(quoted)?;
     let queues = conf.positional::<i64>("N_QUEUES").map_err(quoted)?;
     Ok((queue, queues.and_then(|n| usize::try_from(n).ok())))
 }
 
 /// The address that Click's FromHost gives its interface, which a port does not.
-fn host_address(setup: &mut Setup<'_>, conf: &mut Conf<'_>) -> Result<(), Fault> {
+fn host_address(setup: &mut Setup<'_>, conf: &mut Conf<'_>) -> Result<(), ConfFault> {
     if let Some(address) = conf.positional::<String>("PREFIX")? {
         setup.note(format!("the interface's address is not set: ip addr add {address} dev NAME"));
     }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use graph::class::{Handlers, Headers, SystemUse, keyword, mandatory, positional, read};
 use graph::value::{Ethernet, Prefix4};
-use graph::{Class, Conf, Cx, Element, Fault, Next, Ran, Setup, Signals, TaskId, Until, WatchId, ip_header};
+use graph::{
+    Class, Conf, ConfFault, Cx, Element, Next, Ran, Setup, Signals, TaskId, Until, WatchId, ip_header,
+};
 use interface::tun::{Tun, Wanted};
 use memory::annotation::Header;
 use memory::{Batch, DATA_ROOM, Packet};
@@ -68,7 +70,7 @@ pub static TAP: Class = Class {
     ..TUN
 };
 
-fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, tap: bool) -> Result<Box<dyn Element>, Fault> {
+fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, tap: bool) -> Result<Box<dyn Element>, ConfFault> {
     setup.will_need(SystemUse::Privileges);
     let net: Prefix4 = conf.mandatory("ADDR")?;
     let gateway: Option<Ipv4Addr> = conf.positional("GATEWAY")?;

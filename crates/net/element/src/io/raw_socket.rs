@@ -7,7 +7,7 @@ use std::sync::Arc;
 use graph::chain::Bytes;
 use graph::class::{Headers, NOT_TAKEN_OVER, SystemUse, keyword, mandatory, positional};
 use graph::value::NameKind;
-use graph::{Class, Cx, Element, Fault, Ran, Signals, TaskId, TimerId, Until, WatchId, ip_header};
+use graph::{Class, ConfFault, Cx, Element, Ran, Signals, TaskId, TimerId, Until, WatchId, ip_header};
 use memory::{Batch, DATA_ROOM, Packet};
 use rustix::io::Errno;
 use rustix::net::{
@@ -55,7 +55,7 @@ pub static CLASS: Class = Class {
             "gre" => Some(47),
             _ => known.unwrap_or(name).parse::<u8>().ok().filter(|protocol| *protocol > 0),
         };
-        let protocol = protocol.ok_or_else(|| Fault::new("TYPE: bad IP protocol"))?;
+        let protocol = protocol.ok_or_else(|| ConfFault::new("TYPE: bad IP protocol"))?;
         let _port: Option<u16> = conf.positional("PORT")?;
         let snap = conf.keyword::<usize>("SNAPLEN")?.unwrap_or(2048).min(DATA_ROOM);
         let _headroom: Option<usize> = conf.keyword("HEADROOM")?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use graph::chain::Bytes;
 use graph::class::{NOT_TAKEN_OVER, SystemUse, keyword, mandatory, positional};
 use graph::well_known::LOOKUP;
-use graph::{Class, Conf, Cx, Element, Fault, Next, Ran, Setup, Signals, TaskId, Until, WatchId};
+use graph::{Class, Conf, ConfFault, Cx, Element, Next, Ran, Setup, Signals, TaskId, Until, WatchId};
 use memory::{Batch, DATA_ROOM, Packet};
 use rustix::io::Errno;
 
@@ -86,12 +86,12 @@ pub static TO: Class = Class {
     ..CLASS
 };
 
-fn make_old(setup: &mut Setup<'_>, conf: &mut Conf<'_>, name: &str) -> Result<Box<dyn Element>, Fault> {
+fn make_old(setup: &mut Setup<'_>, conf: &mut Conf<'_>, name: &str) -> Result<Box<dyn Element>, ConfFault> {
     setup.warn(format!("{name} is deprecated, use Socket instead"));
     Ok(Box::new(make(setup, conf)?))
 }
 
-fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>) -> Result<Socket, Fault> {
+fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>) -> Result<Socket, ConfFault> {
     let word: String = conf.mandatory("TYPE")?;
     let client = conf.keyword("CLIENT")?.unwrap_or(setup.outputs == 0);
     let snap = conf.keyword::<usize>("SNAPLEN")?.unwrap_or(2048);
@@ -134,7 +134,7 @@ fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>) -> Result<Socket, Fault> {
 }
 
 /// What kind of socket is meant by a type, the address that is mandatory, and the local one.
-fn ends(conf: &mut Conf<'_>, word: &str) -> Result<(SocketKind, Remote, Option<Remote>), Fault> {
+fn ends(conf: &mut Conf<'_>, word: &str) -> Result<(SocketKind, Remote, Option<Remote>), ConfFault> {
     match word {
         "TCP" | "UDP" => {
             let (kind, ports) =
@@ -159,14 +159,14 @@ fn ends(conf: &mut Conf<'_>, word: &str) -> Result<(SocketKind, Remote, Option<R
 }
 
 /// A port, by number or name.
-fn port(conf: &mut Conf<'_>, names: &'static str, first: bool) -> Result<Option<u16>, Fault> {
+fn port(conf: &mut Conf<'_>, names: &'static str, first: bool) -> Result<Option<u16>, ConfFault> {
     let key = if first { "PORT" } else { "LOCAL_PORT" };
     let text: Option<String> =
         if first { Some(conf.mandatory("PORT")?) } else { conf.positional("LOCAL_PORT")? };
     let Some(text) = text else { return Ok(None) };
     let known = conf.scope().lookup(graph::value::NameKind::Number(names), text.trim());
     let number = known.unwrap_or(&text).trim().parse();
-    number.map(Some).map_err(|_| Fault::new(format!("{key}: invalid port")))
+    number.map(Some).map_err(|_| ConfFault::new(format!("{key}: invalid port")))
 }
 
 /// A socket, and its watch.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use graph::class::{Handlers, both, keyword, mandatory, positional};
 use graph::element::kernel::Kernel;
 use graph::value::unsigned;
-use graph::{Action, Class, Cx, Each, Fault, PerPacket};
+use graph::{Action, Class, ConfFault, Cx, Each, PerPacket};
 use memory::Packet;
 use wire::ip::Protocol;
 use wire::{checksum, ipv4, tcp, udp};
@@ -109,7 +109,9 @@ pub static INTO_PACKET: Class = Class {
         let to = match offset.to_lowercase().as_str() {
             "src" => From::Header(ipv4::offset::SRC),
             "dst" => From::Header(ipv4::offset::DST),
-            _ => From::Offset(number().ok_or_else(|| Fault::new("type mismatch: OFFSET requires integer"))?),
+            _ => From::Offset(
+                number().ok_or_else(|| ConfFault::new("type mismatch: OFFSET requires integer"))?,
+            ),
         };
         Ok(Each::boxed(StoreIpAddress { address, to }))
     },

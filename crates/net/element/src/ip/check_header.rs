@@ -6,7 +6,7 @@ use std::sync::Arc;
 use graph::class::{Argument, Handlers, Headers, keyword, positional, read};
 use graph::element::kernel::{Code, Kernel, of_type};
 use graph::value::{Prefix4, Raw, Scope, Value};
-use graph::{Action, Class, Conf, Cx, Each, Element, Fault, PerPacket, PerThreadCounter};
+use graph::{Action, Class, Conf, ConfFault, Cx, Each, Element, PerPacket, PerThreadCounter};
 use memory::Packet;
 use wire::{checksum, ipv4};
 
@@ -106,10 +106,10 @@ pub struct CheckIpHeader {
 }
 
 impl CheckIpHeader {
-    pub(super) fn parse(conf: &mut Conf<'_>, checksum: bool) -> Result<CheckIpHeader, Fault> {
+    pub(super) fn parse(conf: &mut Conf<'_>, checksum: bool) -> Result<CheckIpHeader, ConfFault> {
         let scope = *conf.scope();
-        let fault = |what: &str, error: String| Fault::new(format!("{what}: {error}"));
-        let listed = |conf: &mut Conf<'_>, key: &str| -> Result<Vec<Ipv4Addr>, Fault> {
+        let fault = |what: &str, error: String| ConfFault::new(format!("{what}: {error}"));
+        let listed = |conf: &mut Conf<'_>, key: &str| -> Result<Vec<Ipv4Addr>, ConfFault> {
             let raw = conf.keyword::<Raw>(key)?.unwrap_or(Raw(String::new()));
             addresses(&raw.0, &scope).map_err(|error| fault(key, error))
         };

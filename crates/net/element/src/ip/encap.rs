@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use graph::class::{Handlers, Headers, both, keyword, mandatory};
 use graph::value::{Names, Raw, Scope, Value, parse_alone, unsigned};
-use graph::{Class, Conf, Cx, Element, Fault, Next, Refused};
+use graph::{Class, Conf, ConfFault, Cx, Element, Next, Refused};
 use memory::{Batch, Packet};
 use wire::ip::Protocol;
 use wire::ipv4;
@@ -92,7 +92,7 @@ struct Set {
 }
 
 impl Set {
-    fn parse(conf: &mut Conf<'_>) -> Result<Set, Fault> {
+    fn parse(conf: &mut Conf<'_>) -> Result<Set, ConfFault> {
         let protocol: String = conf.mandatory("PROTO")?;
         let src: Ipv4Addr = conf.mandatory("SRC")?;
         let dst: Raw = conf.mandatory("DST")?;
@@ -112,7 +112,7 @@ impl Set {
             None => 0,
             Some("2") => 2,
             Some(text) => u8::from(
-                bool::parse(text, &scope).map_err(|_| Fault::new(format!("bad ECT value '{text}'")))?,
+                bool::parse(text, &scope).map_err(|_| ConfFault::new(format!("bad ECT value '{text}'")))?,
             ),
         };
         match (tos, dscp) {

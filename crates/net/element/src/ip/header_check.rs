@@ -2,7 +2,7 @@
 //! counted and told of.
 
 use graph::class::{Argument, Handlers, Headers, keyword, read};
-use graph::{Action, Class, Conf, Cx, Each, Element, Fault, PerPacket, PerThreadCounter};
+use graph::{Action, Class, Conf, ConfFault, Cx, Each, Element, PerPacket, PerThreadCounter};
 use memory::Packet;
 use port::Reason;
 
@@ -38,7 +38,7 @@ pub(crate) fn make(
     what: &'static str,
     reasons: &'static [Reason],
     check: fn(&Packet) -> Option<usize>,
-) -> Result<Box<dyn Element>, Fault> {
+) -> Result<Box<dyn Element>, ConfFault> {
     let verbose = conf.keyword("VERBOSE")?.unwrap_or(false);
     let details = conf.keyword("DETAILS")?.unwrap_or(false);
     let sums = conf.keyword("CHECKSUM")?.unwrap_or(true);

@@ -9,7 +9,7 @@ use graph::class::{Argument, Handlers, Row, action, ask, read, rest, write};
 use graph::element::kernel::{Code, Kernel, of_type};
 use graph::fused::Single;
 use graph::value::Scope;
-use graph::{Action, Class, Conf, Cx, Element, Fault, Next, Refused, Setup};
+use graph::{Action, Class, Conf, ConfFault, Cx, Element, Next, Refused, Setup};
 use memory::{Batch, Packet};
 
 use super::forward::{Forwarder, Hop, NextHop};
@@ -136,7 +136,7 @@ lookup!(
     Variant::of(Order::First), false
 );
 
-fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, variant: Variant) -> Result<Box<dyn Element>, Fault> {
+fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, variant: Variant) -> Result<Box<dyn Element>, ConfFault> {
     let Variant { order, speaker, is_deprecated } = variant;
     if is_deprecated {
         setup.warn("SortedIPLookup is deprecated; use LinearIPLookup or RadixIPLookup instead");

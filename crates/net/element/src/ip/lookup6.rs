@@ -7,7 +7,7 @@ use fib::Rib;
 use graph::class::{Handlers, ask, read, rest, write};
 use graph::value::Scope;
 use graph::well_known;
-use graph::{Class, Cx, Element, Fault, Next, Refused};
+use graph::{Class, ConfFault, Cx, Element, Next, Refused};
 use memory::Batch;
 use port::Reason;
 
@@ -63,7 +63,7 @@ pub static CLASS: Class = Class {
             setup.warn("no routes");
         }
         if !problems.is_empty() {
-            return Err(Fault::new(problems.join("\n")));
+            return Err(ConfFault::new(problems.join("\n")));
         }
         routes.rib.publish();
         let forwarder = Forwarder::new(routes.rib.reader());

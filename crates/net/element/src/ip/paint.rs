@@ -7,7 +7,7 @@ use graph::class::{Argument, Handlers, both, mandatory, positional};
 use graph::element::kernel::{Code, Inside, Kernel, of_type};
 use graph::fused::Single;
 use graph::value::unsigned;
-use graph::{Action, Class, Conf, Cx, Each, Element, Fault, Next, PerPacket, Refused};
+use graph::{Action, Class, Conf, ConfFault, Cx, Each, Element, Next, PerPacket, Refused};
 use memory::{Batch, Packet};
 
 use crate::kernels::{each, single};
@@ -113,7 +113,7 @@ struct Color {
 }
 
 impl Color {
-    fn parse(conf: &mut Conf<'_>) -> Result<Color, Fault> {
+    fn parse(conf: &mut Conf<'_>) -> Result<Color, ConfFault> {
         let color: u8 = conf.mandatory("COLOR")?;
         let at = conf.positional("ANNO")?.unwrap_or(AnnotationOffset(annotation::PAINT));
         conf.complete()?;

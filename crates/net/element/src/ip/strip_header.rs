@@ -3,7 +3,7 @@
 
 use graph::class::Headers;
 use graph::element::kernel::Kernel;
-use graph::{Action, Class, Conf, Cx, Each, Fault, PerPacket};
+use graph::{Action, Class, Conf, ConfFault, Cx, Each, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
 
@@ -55,7 +55,7 @@ pub static BACK: Class = Class {
     ..Class::BASE
 };
 
-fn make(conf: &mut Conf<'_>, to: To) -> Result<Box<dyn graph::Element>, Fault> {
+fn make(conf: &mut Conf<'_>, to: To) -> Result<Box<dyn graph::Element>, ConfFault> {
     conf.complete()?;
     Ok(Each::boxed(StripHeader(to)))
 }

@@ -6,7 +6,7 @@ use graph::class::{Argument, Handlers, Headers, Row, action, ask, both, call, ke
 use graph::clock::SECOND_NS;
 use graph::element::kernel::Kernel;
 use graph::value::{Scope, Span, Value, unsigned};
-use graph::{Class, Conf, Element, Fault, Setup};
+use graph::{Class, Conf, ConfFault, Element, Setup};
 
 use super::apply::Annotate;
 use super::flow::Times;
@@ -307,7 +307,7 @@ impl Value for Seconds {
 }
 
 /// A time in milliseconds, by any of its names; the last that is there wins.
-fn time(conf: &mut Conf<'_>, keys: &[&str], default: i64) -> Result<i64, Fault> {
+fn time(conf: &mut Conf<'_>, keys: &[&str], default: i64) -> Result<i64, ConfFault> {
     let mut ms = default * 1000;
     for key in keys {
         if let Some(Seconds(seconds)) = conf.keyword(key)? {
@@ -318,7 +318,7 @@ fn time(conf: &mut Conf<'_>, keys: &[&str], default: i64) -> Result<i64, Fault> 
 }
 
 /// The times of both maps.
-fn times(conf: &mut Conf<'_>, kind: RewriterKind) -> Result<[Times; 2], Fault> {
+fn times(conf: &mut Conf<'_>, kind: RewriterKind) -> Result<[Times; 2], ConfFault> {
     let mut udp = Times::default();
     if kind == RewriterKind::Ip {
         udp = datagram_times(conf, &["UDP_TIMEOUT"], &["UDP_STREAMING_TIMEOUT"], &["UDP_GUARANTEE"])?;
@@ -349,7 +349,7 @@ fn datagram_times(
     idle: &[&str],
     busy: &[&str],
     guarantee: &[&str],
-) -> Result<Times, Fault> {
+) -> Result<Times, ConfFault> {
     let idle = time(conf, idle, 300)?;
     let busy = time(conf, busy, idle / 1000)?;
     Ok(Times { idle, busy, done: idle, guarantee: time(conf, guarantee, 5)? })
@@ -360,7 +360,11 @@ pub(super) fn is_rewriter(class: &Class) -> bool {
     [&IP, &TCP, &UDP, &ADDRESS, &PAIR, &PING].iter().any(|own| own.name == class.name)
 }
 
-fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, kind: RewriterKind) -> Result<Box<dyn Element>, Fault> {
+fn make(
+    setup: &mut Setup<'_>,
+    conf: &mut Conf<'_>,
+    kind: RewriterKind,
+) -> Result<Box<dyn Element>, ConfFault> {
     let times = times(conf, kind)?;
     let of_addresses = matches!(kind, RewriterKind::Address | RewriterKind::Pair);
     let destination = of_addresses || conf.keyword("DST_ANNO")?.unwrap_or(true);

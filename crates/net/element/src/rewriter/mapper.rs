@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use graph::class::{mandatory, rest};
 use graph::value::Value;
-use graph::{Class, Conf, Cx, Element, Fault};
+use graph::{Class, Conf, ConfFault, Cx, Element};
 
 use super::flow_id::FlowId;
 use super::pattern::{NAMED, Pattern};
@@ -177,7 +177,7 @@ pub(crate) struct Mapper {
 /// The most numbers that are drawn for places.
 const MOST_PLACES: usize = 1 << 24;
 
-fn hashing(texts: &[String], conf: &Conf<'_>) -> Result<Inner, Fault> {
+fn hashing(texts: &[String], conf: &Conf<'_>) -> Result<Inner, ConfFault> {
     let words: Vec<&str> = texts[0].split_whitespace().collect();
     let [nodes, seed] = words[..] else { return Err("requires 2 config params: numnodes seed".into()) };
     let number = |text: &str| i32::parse(text, conf.scope()).ok();

@@ -1,7 +1,7 @@
 //! A token bucket that counts as Click's does: 32 bits for a full bucket, refilled
 //! each millisecond; so rates come out the same to the packet.
 
-use graph::{Cx, Fault};
+use graph::{ConfFault, Cx};
 
 /// Ticks in a second.
 const FREQUENCY: u64 = 1000;
@@ -107,12 +107,12 @@ pub(super) fn capacity(
     burst: Option<u32>,
     duration_ns: Option<i64>,
     bytes: bool,
-) -> Result<u32, Fault> {
+) -> Result<u32, ConfFault> {
     if burst.is_some() && duration_ns.is_some() {
-        return Err(Fault::new("cannot specify both BURST_DURATION and BURST_SIZE"));
+        return Err(ConfFault::new("cannot specify both BURST_DURATION and BURST_SIZE"));
     }
     let duration_ms = u64::try_from(duration_ns.unwrap_or(20_000_000) / 1_000_000)
-        .map_err(|_| Fault::new("BURST_DURATION: must be positive"))?;
+        .map_err(|_| ConfFault::new("BURST_DURATION: must be positive"))?;
     let lasting = || u32::try_from(u64::from(rate).saturating_mul(duration_ms) / 1000).unwrap_or(u32::MAX);
     let tokens = burst.unwrap_or_else(lasting);
     Ok(if bytes { tokens.saturating_add(BYTES_THRESHOLD) } else { tokens }.max(1))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use graph::class::{Handlers, action, both, keyword, named, positional};
-use graph::{Class, Cx, Element, Fault, Next, Refused};
+use graph::{Class, ConfFault, Cx, Element, Next, Refused};
 use memory::Batch;
 use port::Reason;
 
@@ -116,7 +116,7 @@ pub static PULL_TEE: Class = Class {
         conf.complete()?;
         if wanted != setup.outputs {
             let outputs = setup.outputs;
-            return Err(Fault::new(format!("{outputs} outputs implies {outputs} arms")));
+            return Err(ConfFault::new(format!("{outputs} outputs implies {outputs} arms")));
         }
         Ok(Box::new(PullTee))
     },

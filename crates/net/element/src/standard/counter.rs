@@ -9,7 +9,7 @@ use graph::element::kernel::Kernel;
 use graph::fused::Single;
 use graph::lang::args;
 use graph::value::Raw;
-use graph::{Action, Class, Cx, Element, Fault, Next, PerThreadCounters, Refused};
+use graph::{Action, Class, ConfFault, Cx, Element, Next, PerThreadCounters, Refused};
 use memory::{Batch, Packet};
 
 use crate::kernels::single;
@@ -86,9 +86,9 @@ struct Call {
 }
 
 impl Call {
-    fn parse(text: &str, wrong: &str) -> Result<Box<Call>, Fault> {
+    fn parse(text: &str, wrong: &str) -> Result<Box<Call>, ConfFault> {
         let (at, rest) = args::shift_word(text);
-        let at = graph::value::unsigned(at).ok_or_else(|| Fault::new(wrong))?;
+        let at = graph::value::unsigned(at).ok_or_else(|| ConfFault::new(wrong))?;
         let (handler, value) = args::shift_word(rest);
         Ok(Box::new(Call { at, handler: handler.into(), value: value.into(), done: Arc::default() }))
     }

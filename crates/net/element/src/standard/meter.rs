@@ -3,7 +3,7 @@
 
 use graph::class::{Handlers, both, call, mandatory, read, rest};
 use graph::value::{Bandwidth, Value};
-use graph::{Action, Class, Conf, Cx, Each, Fault, PerPacket, Refused, Setup};
+use graph::{Action, Class, Conf, ConfFault, Cx, Each, PerPacket, Refused, Setup};
 use memory::Packet;
 
 use super::parsed;
@@ -125,17 +125,21 @@ pub static COMPARE: Class = Class {
     ..BLOCK
 };
 
-fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, bytes: bool) -> Result<Box<dyn graph::Element>, Fault> {
+fn make(
+    setup: &mut Setup<'_>,
+    conf: &mut Conf<'_>,
+    bytes: bool,
+) -> Result<Box<dyn graph::Element>, ConfFault> {
     let scope = *conf.scope();
     let read = |(i, text): (usize, &String)| {
         let rate = match bytes {
             true => Bandwidth::parse(text, &scope).map(|rate| rate.0),
             false => u32::parse(text, &scope).map(u64::from),
         };
-        rate.map_err(|_| Fault::new(format!("argument {} syntax error", i + 1)))
+        rate.map_err(|_| ConfFault::new(format!("argument {} syntax error", i + 1)))
     };
     let arguments = conf.rest();
-    let rates = arguments.iter().enumerate().map(read).collect::<Result<Vec<u64>, Fault>>()?;
+    let rates = arguments.iter().enumerate().map(read).collect::<Result<Vec<u64>, ConfFault>>()?;
     let bare = |text: &&String| bytes && text.trim().bytes().all(|byte| byte.is_ascii_digit());
     for (i, _) in arguments.iter().enumerate().filter(|(_, text)| bare(text)) {
         setup.warn(format!("no units for bandwidth argument {}, assuming Bps", i + 1));

@@ -3,7 +3,9 @@
 
 use graph::class::{Handlers, NO_HANDLERS, both, mandatory, positional};
 use graph::signal::SignalKind;
-use graph::{Class, Conf, Cx, Element, Fault, Next, Notice, Ran, Refused, Setup, Signal, Signals, TaskId};
+use graph::{
+    Class, Conf, ConfFault, Cx, Element, Next, Notice, Ran, Refused, Setup, Signal, Signals, TaskId,
+};
 use memory::Batch;
 
 use super::switch;
@@ -65,7 +67,7 @@ pub static STATIC: Class = Class {
 };
 
 /// The input to begin with; one that is not there is none.
-fn input(setup: &Setup<'_>, conf: &mut Conf<'_>) -> Result<i64, Fault> {
+fn input(setup: &Setup<'_>, conf: &mut Conf<'_>) -> Result<i64, ConfFault> {
     let input: i64 = conf.positional("INPUT")?.unwrap_or(0);
     conf.complete()?;
     Ok(if usize::try_from(input).is_ok_and(|input| input < setup.inputs) { input } else { -1 })

@@ -8,7 +8,7 @@ use graph::class::{Handlers, NOT_TAKEN_OVER, action, positional, read, setting};
 use graph::element::account::{Account, WaitingIn};
 use graph::signal::SignalKind;
 use graph::well_known::{CAPACITY, LENGTH};
-use graph::{Class, Conf, Cx, Element, Fault, Next, Notice, Refused, Setup, Signal};
+use graph::{Class, Conf, ConfFault, Cx, Element, Next, Notice, Refused, Setup, Signal};
 use memory::{Batch, Packet};
 use port::Reason;
 
@@ -103,7 +103,7 @@ fn make(
     conf: &mut Conf<'_>,
     order: Order,
     tells: (bool, bool),
-) -> Result<Box<dyn Element>, Fault> {
+) -> Result<Box<dyn Element>, ConfFault> {
     let capacity = conf.positional("CAPACITY")?.unwrap_or(1000);
     hold(setup, conf, capacity, order, tells)
 }
@@ -112,7 +112,7 @@ fn make(
 pub(super) fn make_for_threads(
     setup: &mut Setup<'_>,
     conf: &mut Conf<'_>,
-) -> Result<Box<dyn Element>, Fault> {
+) -> Result<Box<dyn Element>, ConfFault> {
     let capacity = conf.positional("CAPACITY")?.unwrap_or(128);
     hold(setup, conf, capacity, Order::First, (true, false))
 }
@@ -123,7 +123,7 @@ fn hold(
     capacity: usize,
     order: Order,
     (tells_packets, tells_room): (bool, bool),
-) -> Result<Box<dyn Element>, Fault> {
+) -> Result<Box<dyn Element>, ConfFault> {
     conf.complete()?;
     setup.will_hold(capacity);
     Ok(Box::new(Queue(Arc::new(QueueState {

@@ -4,7 +4,7 @@
 use graph::class::{Handlers, both, datum, keyword, mandatory, read};
 use graph::value::{Bandwidth, Span};
 use graph::{
-    Action, Class, Conf, Cx, Each, Element, Fault, PerPacket, Ran, Refused, Signals, TaskId, TimerId,
+    Action, Class, Conf, ConfFault, Cx, Each, Element, PerPacket, Ran, Refused, Signals, TaskId, TimerId,
 };
 use memory::{Batch, Packet};
 use port::Reason;
@@ -121,10 +121,10 @@ struct Rate {
 }
 
 impl Rate {
-    fn parse(conf: &mut Conf<'_>, bytes: bool) -> Result<Rate, Fault> {
+    fn parse(conf: &mut Conf<'_>, bytes: bool) -> Result<Rate, ConfFault> {
         let rate = match bytes {
             true => u32::try_from(conf.mandatory::<Bandwidth>("RATE")?.0)
-                .map_err(|_| Fault::new("RATE: out of range, bound 4294967295"))?,
+                .map_err(|_| ConfFault::new("RATE: out of range, bound 4294967295"))?,
             false => conf.mandatory("RATE")?,
         };
         let duration_ns = conf.keyword::<Span>("BURST_DURATION")?.map(|span| span.0);

@@ -5,7 +5,7 @@ use graph::class::{Argument, Handlers, NOT_TAKEN_OVER, action, both, keyword, re
 use graph::element::Account;
 use graph::signal::SignalKind;
 use graph::value::Span;
-use graph::{Class, Conf, Cx, Element, Fault, Notice, Ran, Setup, Signal, Signals, TaskId, TimerId};
+use graph::{Class, Conf, ConfFault, Cx, Element, Notice, Ran, Setup, Signal, Signals, TaskId, TimerId};
 use memory::annotation::Annotations;
 use memory::{Batch, DATA_ROOM, Packet};
 use port::Reason;
@@ -108,7 +108,7 @@ pub static PULL: Class = Class {
     ..UNQUEUE
 };
 
-fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, pulled: bool) -> Result<Box<dyn Element>, Fault> {
+fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, pulled: bool) -> Result<Box<dyn Element>, ConfFault> {
     let rounds = conf.keyword("STOP")?.unwrap_or(-1);
     let time = conf.keyword("STOP_TIME")?.unwrap_or(Span(0));
     let burst: usize = conf.keyword("BURST")?.unwrap_or(64);

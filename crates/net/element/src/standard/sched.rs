@@ -3,7 +3,7 @@
 
 use graph::class::{Handlers, NOT_TAKEN_OVER, named, positional, read, rest};
 use graph::signal::SignalKind;
-use graph::{Class, Conf, Cx, Element, Fault, Next, Notice, Refused, Setup, Signal};
+use graph::{Class, Conf, ConfFault, Cx, Element, Next, Notice, Refused, Setup, Signal};
 use memory::{Batch, Packet};
 use port::Reason;
 
@@ -150,21 +150,27 @@ struct Strides {
 }
 
 impl Strides {
-    fn parse(setup: &mut Setup<'_>, conf: &mut Conf<'_>, ports: usize, what: &str) -> Result<Strides, Fault> {
+    fn parse(
+        setup: &mut Setup<'_>,
+        conf: &mut Conf<'_>,
+        ports: usize,
+        what: &str,
+    ) -> Result<Strides, ConfFault> {
         let arguments = conf.rest();
         if arguments.len() != ports {
-            return Err(Fault::new(format!("need {ports} arguments, one per {what} port")));
+            return Err(ConfFault::new(format!("need {ports} arguments, one per {what} port")));
         }
         let ticket = |(i, text): (usize, &String)| {
             let value: Option<i64> = text.trim().parse().ok();
-            let value = value
-                .ok_or_else(|| Fault::new(format!("argument {i} should be number of tickets (integer)")))?;
+            let value = value.ok_or_else(|| {
+                ConfFault::new(format!("argument {i} should be number of tickets (integer)"))
+            })?;
             let tickets = u64::try_from(value)
-                .map_err(|_| Fault::new(format!("argument {i} (number of tickets) must be >= 0")))?;
+                .map_err(|_| ConfFault::new(format!("argument {i} (number of tickets) must be >= 0")))?;
             if tickets > MAX_TICKETS {
                 setup.warn(format!("input {i}'s tickets reduced to {MAX_TICKETS}"));
             }
-            Ok::<u64, Fault>(tickets.min(MAX_TICKETS))
+            Ok::<u64, ConfFault>(tickets.min(MAX_TICKETS))
         };
         let tickets: Vec<u64> = arguments.iter().enumerate().map(ticket).collect::<Result<_, _>>()?;
         let pass = tickets.iter().map(|tickets| STRIDE_ONE / (*tickets).max(1)).collect();

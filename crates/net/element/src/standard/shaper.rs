@@ -3,7 +3,7 @@
 use graph::class::{Handlers, action, both, mandatory};
 use graph::clock::SECOND_NS;
 use graph::value::Bandwidth;
-use graph::{Class, Cx, Element, Fault, Refused};
+use graph::{Class, ConfFault, Cx, Element, Refused};
 use memory::Batch;
 
 use super::parsed;
@@ -48,7 +48,8 @@ pub static BANDWIDTH: Class = Class {
     make: |_, conf| {
         let rate: Bandwidth = conf.mandatory("RATE")?;
         conf.complete()?;
-        let rate = u32::try_from(rate.0).map_err(|_| Fault::new("RATE: out of range, bound 4294967295"))?;
+        let rate =
+            u32::try_from(rate.0).map_err(|_| ConfFault::new("RATE: out of range, bound 4294967295"))?;
         Ok(Box::new(Shaper { gap: Gap::new(rate), bytes: true }))
     },
     ..SHAPER

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use graph::chain::{self, Bytes};
 use graph::class::{Handlers, both, datum, keyword, mandatory, positional, read, rest, setting};
 use graph::element::kernel::Kernel;
-use graph::{Action, Class, Cx, Each, Fault, PerPacket, PerThreadCounter, Refused};
+use graph::{Action, Class, ConfFault, Cx, Each, PerPacket, PerThreadCounter, Refused};
 use memory::Packet;
 
 use super::parsed;
@@ -171,7 +171,7 @@ pub static CLIPBOARD: Class = Class {
     example: "Clipboard(0/6, 12/2)",
     see: &["StoreData"],
     make: |_, conf| {
-        let ranges = conf.rest().iter().enumerate().map(range).collect::<Result<Vec<_>, Fault>>()?;
+        let ranges = conf.rest().iter().enumerate().map(range).collect::<Result<Vec<_>, ConfFault>>()?;
         let length = ranges.iter().map(|(_, length)| length).sum();
         let least = ranges.iter().map(|(offset, length)| offset + length).max().unwrap_or(0);
         Ok(Each::boxed(Clipboard { ranges, kept: vec![0; length], least }))
@@ -224,13 +224,13 @@ pub static RANDOM_BIT_ERRORS: Class = Class {
     ..Class::BASE
 };
 
-fn range((i, text): (usize, &String)) -> Result<(usize, usize), Fault> {
-    let expected = || Fault::new(format!("range {i}: expected '/' between offset and length"));
+fn range((i, text): (usize, &String)) -> Result<(usize, usize), ConfFault> {
+    let expected = || ConfFault::new(format!("range {i}: expected '/' between offset and length"));
     let (offset, length) = text.trim().split_once('/').ok_or_else(expected)?;
     let number = |text| graph::value::unsigned(text).and_then(|n| u16::try_from(n).ok()).map(usize::from);
     number(offset)
         .zip(number(length))
-        .ok_or_else(|| Fault::new(format!("range {i}: invalid offset or length")))
+        .ok_or_else(|| ConfFault::new(format!("range {i}: invalid offset or length")))
 }
 
 /// An `Align` element; [`ALIGN`] says what it does.

@@ -6,7 +6,7 @@ use graph::clock::SECOND_NS;
 use graph::lang::args::shift_word;
 use graph::signal::SignalKind;
 use graph::value::{Bandwidth, Bytes, Raw, Span};
-use graph::{Class, Cx, Element, Fault, LONGEST, Notice, Ran, Refused, Signal, Signals, TaskId, TimerId};
+use graph::{Class, ConfFault, Cx, Element, LONGEST, Notice, Ran, Refused, Signal, Signals, TaskId, TimerId};
 use memory::{Batch, Packet};
 
 use super::{bucket::Bucket, infinite_source::DATA, parsed};
@@ -70,7 +70,7 @@ pub static RATED: Class = Class {
         let content = Content::new(data, length)?;
         let rate = match bandwidth.filter(|bandwidth| bandwidth.0 > 0) {
             Some(bandwidth) => u32::try_from(bandwidth.0 / content.bytes.len().max(1) as u64)
-                .map_err(|_| Fault::new("BANDWIDTH: out of range"))?,
+                .map_err(|_| ConfFault::new("BANDWIDTH: out of range"))?,
             None => rate.unwrap_or(10),
         };
         let pace = Pace::Rated(Bucket::new(rate, burst(rate)));
@@ -165,7 +165,7 @@ pub static RANDOM: Class = Class {
         if stop && end_call.is_some() {
             return Err("END_CALL and STOP are mutually exclusive".into());
         }
-        let length = i64::try_from(length).map_err(|_| Fault::new("LENGTH: out of range"))?;
+        let length = i64::try_from(length).map_err(|_| ConfFault::new("LENGTH: out of range"))?;
         let pace = Pace::Free { burst: burst.clamp(1, Batch::MAX) };
         let source = Source::new(Content::new(vec![], length)?, pace, limit, active, stop);
         Ok(Box::new(Source { end_call, ..source }))

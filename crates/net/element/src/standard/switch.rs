@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use graph::chain::Bytes;
 use graph::class::{Handlers, NO_HANDLERS, both, keyword, mandatory, positional};
 use graph::element::kernel::Kernel;
-use graph::{Action, Class, Conf, Cx, Each, Fault, PerPacket, Refused};
+use graph::{Action, Class, Conf, ConfFault, Cx, Each, PerPacket, Refused};
 use memory::Packet;
 
 use super::parsed;
@@ -156,15 +156,15 @@ pub static INPUT: Class = Class {
     ..Class::BASE
 };
 
-fn within(port: i64, ports: usize, what: &str) -> Result<(), Fault> {
+fn within(port: i64, ports: usize, what: &str) -> Result<(), ConfFault> {
     match usize::try_from(port) {
-        Ok(port) if port >= ports => Err(Fault::new(format!("{what} must be < {ports}"))),
+        Ok(port) if port >= ports => Err(ConfFault::new(format!("{what} must be < {ports}"))),
         _ => Ok(()),
     }
 }
 
 /// The argument INPUT of a switch.
-pub(super) fn input(conf: &mut Conf<'_>, inputs: usize) -> Result<i64, Fault> {
+pub(super) fn input(conf: &mut Conf<'_>, inputs: usize) -> Result<i64, ConfFault> {
     let input = conf.positional("INPUT")?.unwrap_or(0);
     conf.complete()?;
     within(input, inputs, "input")?;

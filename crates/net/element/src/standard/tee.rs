@@ -3,7 +3,7 @@
 use graph::class::positional;
 use graph::element::kernel::Kernel;
 use graph::fused::Single;
-use graph::{Action, Class, Cx, Element, Fault, Next};
+use graph::{Action, Class, ConfFault, Cx, Element, Next};
 use memory::{Batch, Packet};
 use port::Reason;
 
@@ -26,7 +26,7 @@ pub static CLASS: Class = Class {
         conf.complete()?;
         if wanted != setup.outputs {
             let outputs = setup.outputs;
-            return Err(Fault::new(format!("{outputs} outputs implies {outputs} arms")));
+            return Err(ConfFault::new(format!("{outputs} outputs implies {outputs} arms")));
         }
         Ok(Box::new(Tee))
     },

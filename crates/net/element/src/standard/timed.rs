@@ -3,7 +3,7 @@
 use graph::class::{Handlers, action, both, mandatory, positional, read};
 use graph::clock::SECOND_NS;
 use graph::value::Span;
-use graph::{Class, Conf, Cx, Element, Fault, Ran, Refused, Signals, TaskId, TimerId};
+use graph::{Class, Conf, ConfFault, Cx, Element, Ran, Refused, Signals, TaskId, TimerId};
 use memory::Batch;
 
 use super::{interval, parsed};
@@ -76,7 +76,7 @@ pub static BURSTER: Class = Class {
     ..UNQUEUE
 };
 
-fn unqueue(conf: &mut Conf<'_>, usual: i64) -> Result<Box<dyn Element>, Fault> {
+fn unqueue(conf: &mut Conf<'_>, usual: i64) -> Result<Box<dyn Element>, ConfFault> {
     let interval: Span = conf.mandatory("INTERVAL")?;
     let burst: i64 = conf.positional("BURST")?.unwrap_or(usual);
     conf.complete()?;

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use graph::class::{Argument, Handlers, Headers, both, keyword, mandatory, positional, read, write};
 use graph::signal::SignalKind;
 use graph::value::Ethernet;
-use graph::{Class, Conf, Cx, Element, Fault, Notice, Ran, Refused, Setup, Signal, TaskId, TimerId};
+use graph::{Class, Conf, ConfFault, Cx, Element, Notice, Ran, Refused, Setup, Signal, TaskId, TimerId};
 use memory::{Batch, DATA_ROOM};
 use wire::ip::{Ports, Protocol};
 use wire::tcp::{self, Flags};
@@ -94,7 +94,7 @@ pub static TCP: Class = Class {
 /// Flows there may be at a time: each keeps a frame.
 const MOST_FLOWS: usize = 1 << 20;
 
-fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, tcp: bool) -> Result<Box<dyn Element>, Fault> {
+fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, tcp: bool) -> Result<Box<dyn Element>, ConfFault> {
     let (rate, limit) = (conf.mandatory("RATE")?, conf.mandatory("LIMIT")?);
     let mut length: usize = conf.mandatory("LENGTH")?;
     let src: (Ethernet, Ipv4Addr) = (conf.mandatory("SRCETH")?, conf.mandatory("SRCIP")?);

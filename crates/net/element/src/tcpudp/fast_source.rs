@@ -6,7 +6,7 @@ use graph::class::{Handlers, Headers, Row, both, mandatory, positional, read, wr
 use graph::clock::SECOND_NS;
 use graph::signal::SignalKind;
 use graph::value::{Ethernet, Value, parse_alone};
-use graph::{Class, Conf, Cx, Element, Fault, Notice, Refused, Setup, Signal, TimerId};
+use graph::{Class, Conf, ConfFault, Cx, Element, Notice, Refused, Setup, Signal, TimerId};
 use memory::annotation::Header;
 use memory::{Batch, DATA_ROOM, Packet};
 use wire::ethernet::{self, EtherType};
@@ -113,7 +113,7 @@ pub(super) const fn handlers<A: Address>() -> [Row<FastUdpSource<A>>; 5] {
 pub(super) fn make<A: Address>(
     setup: &mut Setup<'_>,
     conf: &mut Conf<'_>,
-) -> Result<Box<dyn Element>, Fault> {
+) -> Result<Box<dyn Element>, ConfFault> {
     let rate: u64 = conf.mandatory("RATE")?;
     let limit: i64 = conf.mandatory("LIMIT")?;
     let mut length: usize = conf.mandatory("LENGTH")?;

@@ -2,7 +2,7 @@
 
 use graph::class::{Handlers, action, both, keyword, mandatory, read};
 use graph::value::{Raw, Value, parse_alone};
-use graph::{Class, Cx, Element, Fault, Ran, Refused, TaskId};
+use graph::{Class, ConfFault, Cx, Element, Ran, Refused, TaskId};
 use memory::Batch;
 
 /// The class of what does nothing.
@@ -74,7 +74,7 @@ pub static HANDLER: Class = Class {
         let call = call.0.trim();
         let (handler, value) = call.split_once(char::is_whitespace).unwrap_or((call, ""));
         if handler.is_empty() {
-            return Err(Fault::new("HANDLER: expected handler"));
+            return Err(ConfFault::new("HANDLER: expected handler"));
         }
         let call = Some((handler.to_string(), value.trim().to_string()));
         Ok(Box::new(Task { call, active, again, ..Task::default() }))

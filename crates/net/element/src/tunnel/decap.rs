@@ -2,7 +2,7 @@
 
 use graph::class::{mandatory, rest};
 use graph::element::kernel::Kernel;
-use graph::{Class, Cx, Element, Fault, Next};
+use graph::{Class, ConfFault, Cx, Element, Next};
 use memory::Batch;
 use overlay::{Decapsulator, Received};
 
@@ -33,7 +33,7 @@ pub static CLASS: Class = Class {
         let networks = conf.rest();
         let parsed = networks.iter().map(|text| text.trim().parse::<u32>());
         let networks: Vec<u32> =
-            parsed.collect::<Result<_, _>>().map_err(|_| Fault::new("NETWORK: not a number"))?;
+            parsed.collect::<Result<_, _>>().map_err(|_| ConfFault::new("NETWORK: not a number"))?;
         conf.complete()?;
         let became = Box::new([Received::Other; Batch::MAX]);
         Ok(Box::new(OverlayDecap { fib, networks, receiver: None, became }))

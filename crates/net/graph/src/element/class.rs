@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use crate::element::account::Account;
 use crate::element::chain::Chain;
-use crate::element::conf::{Conf, Fault};
+use crate::element::conf::{Conf, ConfFault};
 use crate::element::interfaces::PortName;
 use crate::element::kernel::Kernel;
 use crate::element::{Element, handler};
@@ -83,7 +83,7 @@ pub struct Class {
 }
 
 /// Makes an element.
-pub type Make = fn(&mut Setup<'_>, &mut Conf<'_>) -> Result<Box<dyn Element>, Fault>;
+pub type Make = fn(&mut Setup<'_>, &mut Conf<'_>) -> Result<Box<dyn Element>, ConfFault>;
 
 /// What an element needs to know of a packet's headers before it comes, and what
 /// is known afterwards: found wrong before a packet flows.
@@ -242,7 +242,7 @@ impl Class {
         system: &[],
         port: None,
         kernel: Kernel::Unwritten,
-        make: |_, _| Err(Fault::new("cannot be made")),
+        make: |_, _| Err(ConfFault::new("cannot be made")),
     };
 }
 

@@ -17,7 +17,7 @@ use crate::lang::args;
 /// What is wrong with a configuration: the message, without the element's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct Fault {
+pub struct ConfFault {
     /// What is wrong.
     pub message: String,
     /// What Click says to it, where it says less.
@@ -28,33 +28,33 @@ pub struct Fault {
     pub argument: Option<usize>,
 }
 
-impl Fault {
+impl ConfFault {
     /// A fault with a message.
-    pub fn new(message: impl Into<String>) -> Fault {
-        Fault { message: message.into(), compat: None, suggestion: None, argument: None }
+    pub fn new(message: impl Into<String>) -> ConfFault {
+        ConfFault { message: message.into(), compat: None, suggestion: None, argument: None }
     }
 
     /// Says which argument is wrong.
-    pub fn at(mut self, argument: usize) -> Fault {
+    pub fn at(mut self, argument: usize) -> ConfFault {
         self.argument = Some(argument);
         self
     }
 }
 
-impl From<String> for Fault {
-    fn from(message: String) -> Fault {
-        Fault::new(message)
+impl From<String> for ConfFault {
+    fn from(message: String) -> ConfFault {
+        ConfFault::new(message)
     }
 }
 
-impl From<&str> for Fault {
-    fn from(message: &str) -> Fault {
-        Fault::new(message)
+impl From<&str> for ConfFault {
+    fn from(message: &str) -> ConfFault {
+        ConfFault::new(message)
     }
 }
 
 /// The result of reading an argument.
-pub type Result<T> = std::result::Result<T, Fault>;
+pub type Result<T> = std::result::Result<T, ConfFault>;
 
 /// Where an argument stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,20 +168,23 @@ impl<'a> Conf<'a> {
 
     /// A mandatory argument is not there.
     #[cold]
-    fn missing(&self, key: &str) -> Fault {
-        Fault::new(self.and_behind(key, format!("{key}: required argument missing")))
+    fn missing(&self, key: &str) -> ConfFault {
+        ConfFault::new(self.and_behind(key, format!("{key}: required argument missing")))
     }
 
     /// An argument is not what it is to be.
     #[cold]
-    fn wrong(&self, key: &str, argument: usize, error: &str) -> Fault {
+    fn wrong(&self, key: &str, argument: usize, error: &str) -> ConfFault {
         let compat = error.starts_with("expected").then(|| match error.ends_with("integer") {
             true => format!("{key}: invalid number"),
             false => format!("{key}: parse error"),
         });
         // A keyword's argument can be left out, so that the others are looked at without it.
         let whole = |said| if self.is_keyword(argument) { said } else { self.and_behind(key, said) };
-        Fault { compat: compat.map(whole), ..Fault::new(whole(format!("{key}: {error}"))).at(argument) }
+        ConfFault {
+            compat: compat.map(whole),
+            ..ConfFault::new(whole(format!("{key}: {error}"))).at(argument)
+        }
     }
 
     /// What is said of the argument `key`, and what is said then.
@@ -279,6 +282,6 @@ impl<'a> Conf<'a> {
         let known = self.class.arguments.iter().map(|a| a.name);
         let near = unknown.first().and_then(|word| crate::lang::suggestion(word, known));
         let suggestion = near.map(|name| format!("did you mean '{name}'?"));
-        Err(Fault { suggestion, ..Fault::new(lines.join("\n")).at(first) })
+        Err(ConfFault { suggestion, ..ConfFault::new(lines.join("\n")).at(first) })
     }
 }

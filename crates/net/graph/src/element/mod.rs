@@ -35,7 +35,7 @@ use crate::run::signal::{Notice, SignalKind};
 
 pub use account::Account;
 pub use class::{Class, Registry};
-pub use conf::{Conf, Fault};
+pub use conf::{Conf, ConfFault};
 pub use per_packet::{Action, Each, PerPacket};
 
 /// What becomes of the packets an element leaves in the batch it was given.
@@ -134,8 +134,8 @@ impl From<&str> for Refused {
     }
 }
 
-impl From<crate::element::conf::Fault> for Refused {
-    fn from(fault: crate::element::conf::Fault) -> Refused {
+impl From<crate::element::conf::ConfFault> for Refused {
+    fn from(fault: crate::element::conf::ConfFault) -> Refused {
         Refused::Failed(fault.compat.unwrap_or(fault.message))
     }
 }

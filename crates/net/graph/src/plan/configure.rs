@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use crate::element::class::{Registry, SystemNeed};
-use crate::element::conf::{Conf, Fault};
+use crate::element::conf::{Conf, ConfFault};
 use crate::element::value::{Names, Scope};
 use crate::lang::{Flat, Problem, Severity};
 use crate::plan::setup::{Request, Services, Setup, Shares};
@@ -344,7 +344,7 @@ fn about(planned: &Planned, message: String) -> Problem {
 }
 
 /// A fault an element found with its configuration, where the argument is if it is one.
-fn faulty(planned: &Planned, index: usize, flat: &Flat, fault: Fault) -> Problem {
+fn faulty(planned: &Planned, index: usize, flat: &Flat, fault: ConfFault) -> Problem {
     let usage = ["too many arguments", "unknown argument", "required argument missing"];
     let expected = usage.iter().any(|words| fault.message.contains(words)).then(|| planned.kind.usage());
     let mut problem = about(planned, fault.message).compat_at(&planned.place).suggest(fault.suggestion);

@@ -12,7 +12,7 @@ use port::Counter;
 use regs::i40e::admin::{self, BUFFER, DESCRIPTOR, Descriptor, ERRORS, SMALL_BUFFER, flag};
 use regs::i40e::*;
 
-use super::{Fault, Firmware};
+use super::{Firmware, I40eFault};
 use crate::Result;
 use crate::wait::{Late, poll};
 use crate::words::Words;
@@ -217,14 +217,14 @@ impl AdminQueue {
         let (error, meaning) =
             known.map_or(("no error", "and nothing known"), |(_, name, what)| (*name, *what));
         let (device, command, firmware) = (self.device.clone(), admin::name(opcode), self.firmware.clone());
-        Fault::Refused { device, command, opcode, error, meaning, firmware }.into()
+        I40eFault::Refused { device, command, opcode, error, meaning, firmware }.into()
     }
 
     /// Sends a command with a buffer of `len` bytes, which begins with `data`, and waits.
     fn send(&mut self, mut command: Descriptor, data: &[u8], len: usize) -> Result<(Descriptor, Vec<u8>)> {
         let (device, opcode, name) = (self.device.clone(), command.opcode, admin::name(command.opcode));
         if self.stuck {
-            return Err(Fault::Stuck { device, command: name }.into());
+            return Err(I40eFault::Stuck { device, command: name }.into());
         }
         assert!(data.len() <= len && len <= BUFFER, "the driver's own commands fit");
         command.flags = flag::SI;
@@ -248,12 +248,12 @@ impl AdminQueue {
             }
             Ok(_) => {
                 let (why, firmware) = ("it is another command's", self.firmware.clone());
-                Err(Fault::Nonsense { device, command: name, why, firmware }.into())
+                Err(I40eFault::Nonsense { device, command: name, why, firmware }.into())
             }
             Err(Late(waited_ms)) => {
                 self.stuck = true;
                 let firmware = self.firmware.clone();
-                Err(Fault::NoAnswer { device, command: name, opcode, waited_ms, firmware }.into())
+                Err(I40eFault::NoAnswer { device, command: name, opcode, waited_ms, firmware }.into())
             }
         }
     }

@@ -20,7 +20,7 @@ use super::generation::Generation;
 use super::host::Inbox;
 use super::info::INFO;
 use super::stats::{Places, Totals};
-use super::{Fault, NAME, layout, timestamps};
+use super::{I40eFault, NAME, layout, timestamps};
 use crate::intel::clock::Clock;
 use crate::intel::latches::Latches;
 use crate::intel::{self, ChipInfo, Device, Queues};
@@ -145,7 +145,7 @@ impl intel::Chip for Chip {
     fn health(&self) -> Result<()> {
         match self.bar.read32(PF_MDET_TX::AT) & PF_MDET_TX::VALID {
             0 => Ok(()),
-            _ => Err(Fault::Malicious { device: self.name.clone() }.into()),
+            _ => Err(I40eFault::Malicious { device: self.name.clone() }.into()),
         }
     }
 
@@ -191,7 +191,7 @@ impl Chip {
         let mut admin = self.admin.lock().unwrap_or_else(PoisonError::into_inner);
         match admin.as_mut() {
             Some(admin) => work(admin),
-            None => Err(Fault::Stuck { device: self.name.clone(), command: "a command" }.into()),
+            None => Err(I40eFault::Stuck { device: self.name.clone(), command: "a command" }.into()),
         }
     }
 

@@ -6,7 +6,7 @@ use super::Firmware;
 
 /// Why an XL710 cannot be driven.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum I40eFault {
     /// The firmware refused a command.
     #[error(
         "{device}: its {firmware} refused {command} ({opcode:#06x}): {error}, {meaning}; {}",
@@ -137,8 +137,14 @@ mod tests {
     fn a_refusal_names_the_firmware_and_what_to_do() {
         let said = |error| {
             let (device, firmware) = ("x".to_owned(), Arc::default());
-            let fault =
-                Fault::Refused { device, command: "ADD_VSI", opcode: 0x0210, error, meaning: "so", firmware };
+            let fault = I40eFault::Refused {
+                device,
+                command: "ADD_VSI",
+                opcode: 0x0210,
+                error,
+                meaning: "so",
+                firmware,
+            };
             fault.to_string()
         };
         let old = "x: its firmware refused ADD_VSI (0x0210): ESRCH, so; the firmware is too old for it: write a newer NVM image";

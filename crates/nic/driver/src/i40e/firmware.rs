@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use regs::i40e::admin::{BUFFER, Descriptor, opcode, profile, version};
 
-use super::Fault;
+use super::I40eFault;
 use super::device::Chip;
 use crate::{Error, Result};
 
@@ -126,7 +126,7 @@ impl Chip {
 
     /// An answer of the firmware's that is not what a command asked for.
     pub(super) fn nonsense(&self, command: &'static str, why: &'static str) -> Error {
-        Fault::Nonsense { device: self.name.clone(), command, why, firmware: self.firmware() }.into()
+        I40eFault::Nonsense { device: self.name.clone(), command, why, firmware: self.firmware() }.into()
     }
 
     /// Errors name the version of the NVM's image, too.
@@ -147,7 +147,7 @@ impl Chip {
     /// Asks for the versions.
     ///
     /// # Errors
-    /// [`Fault::Interface`] when it speaks another interface than this driver does.
+    /// [`I40eFault::Interface`] when it speaks another interface than this driver does.
     pub(super) fn ask_version(&self) -> Result<()> {
         let answer = self.with_admin(|admin| admin.command(Descriptor::new(opcode::GET_VERSION)))?;
         self.know_firmware(Firmware::of(&answer))?;
@@ -155,7 +155,7 @@ impl Chip {
         tracing::debug!(port = self.name, "{firmware}");
         match firmware.api.0 {
             MAJOR => Ok(()),
-            _ => Err(Fault::Interface { device: self.name.clone(), firmware, speaks: MAJOR }.into()),
+            _ => Err(I40eFault::Interface { device: self.name.clone(), firmware, speaks: MAJOR }.into()),
         }
     }
 
@@ -169,7 +169,7 @@ impl Chip {
         let profiles = match self.with_admin(|admin| admin.read(command, BUFFER)) {
             Ok((_, data)) => profiles(&data),
             // One that has none refuses the command.
-            Err(Error::I40e(Fault::Refused { .. })) => None,
+            Err(Error::I40e(I40eFault::Refused { .. })) => None,
             Err(error) => return Err(error),
         };
         self.know_firmware(Firmware { profiles, ..(*known).clone() })?;

@@ -22,7 +22,7 @@ use wire::ethernet::EtherType;
 use wire::ip::{Addresses, Ports, Protocol, SCTP_HEADER_LEN};
 use wire::{ethernet, ipv4, ipv6, tcp, udp};
 
-use super::Fault;
+use super::I40eFault;
 use super::device::{Chip, Vsi};
 use super::firmware::Firmware;
 use super::init::UNIT;
@@ -174,7 +174,7 @@ impl Director {
     /// Programs the filter of one class, and waits until the device counts so many filters in all.
     fn program(&mut self, class: u32, flow: &Flow, target: Option<FlowTarget>, count: i64) -> Result<bool> {
         if self.unknown {
-            return Err(Fault::FiltersUnknown { device: self.device.clone() }.into());
+            return Err(I40eFault::FiltersUnknown { device: self.device.clone() }.into());
         }
         self.put(class, flow, target);
         let last = &self.ring.at(self.next.wrapping_sub(1))[1];
@@ -183,7 +183,7 @@ impl Director {
         if let Err(Late(waited_ms)) = taken {
             self.unknown = true;
             let (device, firmware) = (self.device.clone(), self.firmware.clone());
-            return Err(Fault::FilterNotTaken { device, waited_ms, firmware }.into());
+            return Err(I40eFault::FilterNotTaken { device, waited_ms, firmware }.into());
         }
         order::after_ready(); // the device has read the packet, whose place the next one takes
         let counted = || Ok((self.count() == count).then_some(()));
@@ -269,7 +269,7 @@ impl Director {
     fn lose_track(&mut self, command: &'static str, why: &'static str) -> Error {
         self.unknown = true;
         let (device, firmware) = (self.device.clone(), self.firmware.clone());
-        Fault::Nonsense { device, command, why, firmware }.into()
+        I40eFault::Nonsense { device, command, why, firmware }.into()
     }
 
     /// Removes the filters that lead to a queue.
@@ -332,7 +332,7 @@ impl Chip {
         let queue = self.state().spare_queue;
         let (_, has) = self.queues();
         if has <= queue {
-            return Err(Fault::FewQueues { device: self.name.clone(), has, wanted: queue + 1 }.into());
+            return Err(I40eFault::FewQueues { device: self.name.clone(), has, wanted: queue + 1 }.into());
         }
         let set = self.add_director_vsi(queue)?;
         for (class, ports) in FIELDS {

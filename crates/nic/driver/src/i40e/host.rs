@@ -26,7 +26,7 @@ use wire::ethernet::EtherType;
 use super::device::Chip;
 use super::filter::Filters;
 use super::stats::OfVf;
-use super::{Fault, I40e, MOST_QUEUES};
+use super::{I40e, I40eFault, MOST_QUEUES};
 use crate::vf_host::{Hosting, own_address};
 pub use crate::vf_host::{Policy, VfCounters};
 use crate::{Error, Result};
@@ -157,7 +157,7 @@ impl Host {
     /// dropped after its host.
     ///
     /// # Errors
-    /// [`Error::FewVfs`] and [`Fault::FewQueues`] when the device has not so many; when the firmware
+    /// [`Error::FewVfs`] and [`I40eFault::FewQueues`] when the device has not so many; when the firmware
     /// refuses what is to be set up.
     pub fn new(port: &I40e, policies: &[Policy]) -> Result<Host> {
         Host::with_drain(port, policies, DRAINED)
@@ -328,7 +328,7 @@ impl Chip {
         let queues = FIRST_QUEUE + wanted * VF_QUEUES;
         let has = of(capability::TXQ).map_or(0, |(number, _)| number as usize);
         if has < queues {
-            return Err(Fault::FewQueues { device: device(), has, wanted: queues }.into());
+            return Err(I40eFault::FewQueues { device: device(), has, wanted: queues }.into());
         }
         let vectors = of(capability::VF_MSIX).map_or(0, |(number, _)| number as u16);
         Ok((first as u16, vectors))
@@ -387,7 +387,7 @@ impl Chip {
     fn unless_failed(&self, error: Error) -> Result<Error> {
         self.pci.health()?;
         match error {
-            Error::I40e(Fault::Stuck { .. } | Fault::NoAnswer { .. }) => Err(error),
+            Error::I40e(I40eFault::Stuck { .. } | I40eFault::NoAnswer { .. }) => Err(error),
             error => Ok(error),
         }
     }

@@ -17,7 +17,7 @@ use super::device::{Chip, Vsi};
 use super::filter::Filters;
 use super::interrupt::{self, NO_QUEUE};
 use super::stats::{Places, Totals};
-use super::{Fault, MOST_QUEUES, RxQueue, TxQueue};
+use super::{I40eFault, MOST_QUEUES, RxQueue, TxQueue};
 use crate::Result;
 use crate::intel::Init;
 
@@ -231,7 +231,7 @@ impl Chip {
         let all = self.capabilities()?;
         let queues = all.iter().filter(|(kind, ..)| [capability::RXQ, capability::TXQ].contains(kind));
         match queues.map(|(_, has, _)| *has as usize).find(|has| *has < wanted) {
-            Some(has) => Err(Fault::FewQueues { device: self.name.clone(), has, wanted }.into()),
+            Some(has) => Err(I40eFault::FewQueues { device: self.name.clone(), has, wanted }.into()),
             None => Ok(()),
         }
     }

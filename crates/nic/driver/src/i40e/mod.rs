@@ -28,7 +28,7 @@ mod timestamps;
 
 use crate::intel;
 pub use device::Chip;
-pub use fault::Fault;
+pub use fault::I40eFault;
 pub use firmware::Firmware;
 pub use layout::{RxXl710, RxXl710Long, TxXl710};
 

@@ -10,7 +10,7 @@ use regs::i40e::admin::{
 };
 use regs::i40e::*;
 
-use super::Fault;
+use super::I40eFault;
 use super::admin::AdminQueue;
 use super::device::Chip;
 use crate::{Error, Result};
@@ -37,7 +37,7 @@ impl Chip {
         });
         let words = match words {
             Ok(words) => words,
-            Err(Error::I40e(why @ (Fault::Refused { .. } | Fault::Nonsense { .. }))) => {
+            Err(Error::I40e(why @ (I40eFault::Refused { .. } | I40eFault::Nonsense { .. }))) => {
                 tracing::warn!(port = self.name, "the NVM was not looked at: {why}");
                 return Ok(());
             }

@@ -13,7 +13,7 @@ use wire::MacAddress;
 use super::filter::Filters;
 use super::info::INFO;
 use super::mailbox::{Mailbox, STRAYS};
-use super::{Fault, NAME};
+use super::{NAME, VfFault};
 use crate::i40e::admin::FORGED;
 use crate::i40e::{RxXl710Long, TxXl710};
 use crate::intel::{self, ChipInfo, Device, Queues};
@@ -99,7 +99,7 @@ impl intel::Chip for Chip {
             (true, false) => self.start_queues(),
             (true, true) if stopped => {
                 let (device, what) = (self.name.clone(), "going on with queues that were stopped");
-                Err(Fault::NotOffered { device, what, fix: "open the port again" }.into())
+                Err(VfFault::NotOffered { device, what, fix: "open the port again" }.into())
             }
             (false, true) => {
                 let rx = self.bits(|pair| pair.rx_len > 0);
@@ -115,7 +115,7 @@ impl intel::Chip for Chip {
         let mac = self.resources()?.mac;
         MacAddress(mac).is_station().then_some(mac).ok_or_else(|| {
             let (device, what) = (self.name.clone(), "an address");
-            Fault::NotOffered {
+            VfFault::NotOffered {
                 device,
                 what,
                 fix: "set one for it (ixora pf --vf N,mac=…; ip link set … vf N mac …)",
@@ -136,7 +136,7 @@ impl intel::Chip for Chip {
         self.with_mailbox(|mailbox| {
             mailbox.take_events();
             match mailbox.is_reset() {
-                true => Err(Fault::Reset { device: self.name.clone() }.into()),
+                true => Err(VfFault::Reset { device: self.name.clone() }.into()),
                 false => Ok(()),
             }
         })
@@ -185,7 +185,7 @@ impl Chip {
         let mut mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
         match mailbox.as_mut() {
             Some(mailbox) => work(mailbox),
-            None => Err(Fault::Reset { device: self.name.clone() }.into()),
+            None => Err(VfFault::Reset { device: self.name.clone() }.into()),
         }
     }
 
@@ -203,7 +203,7 @@ impl Chip {
 
     /// What the physical function gives.
     pub(super) fn resources(&self) -> Result<Resources> {
-        self.state().resources.ok_or_else(|| Fault::Reset { device: self.name.clone() }.into())
+        self.state().resources.ok_or_else(|| VfFault::Reset { device: self.name.clone() }.into())
     }
 
     /// The counters now.
@@ -231,7 +231,7 @@ impl Chip {
     /// Whether the device reaches a ring no more: it was stopped, or all were by a reset. One that was
     /// announced only has stopped none yet.
     fn has_released(&self, stopped: Result<()>) -> bool {
-        let was_reset = matches!(stopped, Err(Error::Vf(Fault::Reset { .. }))) && self.is_reset_in_time();
+        let was_reset = matches!(stopped, Err(Error::Vf(VfFault::Reset { .. }))) && self.is_reset_in_time();
         was_reset || self.device.has_released(stopped)
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use regs::virtchnl::message::{Addresses, Vlans};
 use regs::virtchnl::op;
 
-use super::Fault;
+use super::VfFault;
 use super::device::Chip;
 use crate::Result;
 use crate::intel::FilterTables;
@@ -92,7 +92,7 @@ impl FilterTables for Chip {
         let (device, what) = (self.name.clone(), "turning broadcast frames off");
         match on {
             true => Ok(()),
-            false => Err(Fault::NotOffered { device, what, fix: "leave them on" }.into()),
+            false => Err(VfFault::NotOffered { device, what, fix: "leave them on" }.into()),
         }
     }
 }

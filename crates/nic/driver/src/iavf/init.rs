@@ -15,7 +15,7 @@ use regs::virtchnl::{self, capability, op};
 
 use super::device::Chip;
 use super::info::RSS_TABLE;
-use super::{Fault, RxQueue, TxQueue};
+use super::{RxQueue, TxQueue, VfFault};
 use crate::Result;
 use crate::i40e::generation;
 use crate::intel::Init;
@@ -45,7 +45,7 @@ impl Init for Chip {
         })?;
         if let Err(Late(waited_ms)) = begun {
             let (device, message) = (self.name.clone(), virtchnl::name(op::RESET_VF));
-            return Err(Fault::NoAnswer { device, message, opcode: op::RESET_VF, waited_ms }.into());
+            return Err(VfFault::NoAnswer { device, message, opcode: op::RESET_VF, waited_ms }.into());
         }
         self.wait_until_active()?;
         self.start_mailbox()?;
@@ -59,7 +59,7 @@ impl Init for Chip {
         let resources = self.resources()?;
         let (has, wanted) = (usize::from(resources.queues), options.rx_queues.max(options.tx_queues));
         if has < wanted {
-            return Err(Fault::FewQueues { device: self.name.clone(), has, wanted }.into());
+            return Err(VfFault::FewQueues { device: self.name.clone(), has, wanted }.into());
         }
         self.state().options = options.clone();
         self.spread_flows(&resources, options)?;
@@ -143,7 +143,7 @@ impl Chip {
         let device = self.name.clone();
         active.map_err(|Late(waited_ms)| {
             let (register, driver) = ("VFGEN_RSTAT", "i40e");
-            Fault::NoHost { device, register, state, driver, waited_ms }.into()
+            VfFault::NoHost { device, register, state, driver, waited_ms }.into()
         })
     }
 
@@ -188,7 +188,7 @@ impl Chip {
         }
         if !offered || !sizes {
             let (device, what) = (self.name.clone(), "spreading flows over several queues");
-            return Err(Fault::NotOffered { device, what, fix: "open it with one receive queue" }.into());
+            return Err(VfFault::NotOffered { device, what, fix: "open it with one receive queue" }.into());
         }
         let vsi = resources.vsi;
         let mut key = options.rss.key.to_vec();
@@ -209,7 +209,7 @@ impl Chip {
         if !offered && (options.vlan_strip || options.vlan_filter) {
             let (device, what) = (self.name.clone(), "stripping and filtering of VLANs");
             let fix = "the physical function gave this one a VLAN of its own: leave the options out";
-            return Err(Fault::NotOffered { device, what, fix }.into());
+            return Err(VfFault::NotOffered { device, what, fix }.into());
         }
         if offered {
             let kind =

@@ -12,7 +12,7 @@ use regs::iavf::*;
 use regs::virtchnl::message::Event;
 use regs::virtchnl::{self, SPEEDS, event, op, status};
 
-use super::Fault;
+use super::VfFault;
 use crate::Result;
 use crate::i40e::admin::{AdminQueue, Registers};
 use crate::wait::{Late, poll};
@@ -127,12 +127,12 @@ impl Mailbox {
         self.take_events();
         give_up_owed(&mut self.owed, Instant::now());
         if self.is_reset() {
-            return Err(Fault::Reset { device }.into());
+            return Err(VfFault::Reset { device }.into());
         }
         self.tell(kind, bytes)?;
         let answered = poll(LIMIT, PAUSE, || match self.take(kind) {
             Some(answer) => Ok(Some(answer)),
-            None if self.is_reset() => Err(Fault::Reset { device: device.clone() }.into()),
+            None if self.is_reset() => Err(VfFault::Reset { device: device.clone() }.into()),
             None => Ok(None),
         })?;
         match answered {
@@ -141,13 +141,13 @@ impl Mailbox {
                 let known = status::TABLE.iter().find(|(value, ..)| *value == other);
                 let (status, meaning) =
                     known.map_or(("no status", "and nothing known"), |(_, name, what)| (*name, *what));
-                Err(Fault::Refused { device, message, opcode: kind, status, meaning }.into())
+                Err(VfFault::Refused { device, message, opcode: kind, status, meaning }.into())
             }
             Err(Late(waited_ms)) => {
                 let now = Instant::now();
                 let (count, since) = self.owed.entry(kind).or_insert((0, now));
                 (*count, *since) = (*count + 1, now);
-                Err(Fault::NoAnswer { device, message, opcode: kind, waited_ms }.into())
+                Err(VfFault::NoAnswer { device, message, opcode: kind, waited_ms }.into())
             }
         }
     }
@@ -160,14 +160,14 @@ impl Mailbox {
             false => Ok(()),
             true => {
                 let (device, message) = (self.device.clone(), virtchnl::name(kind));
-                Err(Fault::NoAnswer { device, message, opcode: kind, waited_ms: 0 }.into())
+                Err(VfFault::NoAnswer { device, message, opcode: kind, waited_ms: 0 }.into())
             }
         }
     }
 
     /// An answer that is not what was asked for.
     pub fn nonsense(&self, kind: u32, why: &'static str) -> crate::Error {
-        Fault::Nonsense { device: self.device.clone(), message: virtchnl::name(kind), why }.into()
+        VfFault::Nonsense { device: self.device.clone(), message: virtchnl::name(kind), why }.into()
     }
 
     /// Disables it: late messages find no memory. What it had is kept for ever, for the device may be

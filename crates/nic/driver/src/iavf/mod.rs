@@ -14,7 +14,7 @@ mod mailbox;
 
 use crate::i40e::{RxXl710Long, TxXl710};
 use crate::intel;
-pub use crate::vf_fault::Fault;
+pub use crate::vf_fault::VfFault;
 pub use device::Chip;
 
 /// A port that is a virtual function.

@@ -17,7 +17,7 @@ use port::Options;
 
 use crate::Result;
 use crate::intel::{self, layout};
-pub use crate::vf_fault::Fault;
+pub use crate::vf_fault::VfFault;
 pub use function::{Function, I350, I82576, Model};
 
 /// A virtual function of a chip.

@@ -6,7 +6,7 @@ use regs::ixgbevf::VFPSRTYPE;
 use regs::ixgbevf::message::{self, kind, queues, version};
 
 use super::function::{Spread, nonsense};
-use super::{Chip, Fault};
+use super::{Chip, VfFault};
 use crate::intel::vf::Words;
 use crate::{Error, Result};
 
@@ -21,7 +21,7 @@ pub(super) fn agree_on_version(chip: &Chip) -> Result<()> {
                 chip.state().own.version = spoken;
                 break;
             }
-            Err(Error::Vf(Fault::Refused { .. })) => {}
+            Err(Error::Vf(VfFault::Refused { .. })) => {}
             Err(other) => return Err(other),
         }
     }
@@ -33,7 +33,7 @@ pub(super) fn take_queues(chip: &Chip, options: &Options) -> Result<()> {
     let (has, transparent) = ask_for_queues(chip)?;
     let wanted = options.rx_queues.max(options.tx_queues);
     if has < wanted {
-        return Err(Fault::FewQueues { device: chip.name.clone(), has, wanted }.into());
+        return Err(VfFault::FewQueues { device: chip.name.clone(), has, wanted }.into());
     }
     chip.state().own.transparent = transparent;
     spread_flows(chip, options.rx_queues)

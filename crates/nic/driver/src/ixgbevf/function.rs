@@ -7,7 +7,7 @@ use regs::ixgbevf::VFDCA_RXCTRL;
 use regs::ixgbevf::message::{self, INFO_SHIFT, kind, version, xcast};
 
 use super::info::{INFO, REGISTERS};
-use super::{Chip, Fault, NAME};
+use super::{Chip, NAME, VfFault};
 use crate::Result;
 use crate::intel::vf::{self, Words};
 use crate::intel::{ChipInfo, layout};
@@ -124,5 +124,5 @@ impl vf::Function for Function {
 
 /// An error for a message whose answer makes no sense.
 pub(super) fn nonsense(chip: &Chip, kind: u32, why: &'static str) -> crate::Error {
-    Fault::Nonsense { device: chip.name.clone(), message: message::name(kind), why }.into()
+    VfFault::Nonsense { device: chip.name.clone(), message: message::name(kind), why }.into()
 }

@@ -11,7 +11,7 @@ mod function;
 mod info;
 
 use crate::intel::{self, layout};
-pub use crate::vf_fault::Fault;
+pub use crate::vf_fault::VfFault;
 pub use function::Function;
 
 /// A virtual function.

@@ -3,7 +3,7 @@
 
 use regs::virtio::net::config;
 
-use super::fault::Fault;
+use super::fault::VirtioFault;
 use super::transport::Transport;
 use crate::Result;
 
@@ -23,7 +23,7 @@ pub(super) fn read<const N: usize>(transport: &dyn Transport, offset: u32) -> Re
         }
         last = Some(data);
     }
-    Err(Fault::ConfigUnstable { device: transport.pci().name(), tries: TRIES }.into())
+    Err(VirtioFault::ConfigUnstable { device: transport.pci().name(), tries: TRIES }.into())
 }
 
 /// Reads a 16-bit field.

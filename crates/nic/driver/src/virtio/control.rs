@@ -8,7 +8,7 @@ use std::time::Duration;
 use memory::{Dma, Region};
 use regs::virtio::control::OK;
 
-use super::fault::Fault;
+use super::fault::VirtioFault;
 use super::packed::Packed;
 use super::ring::{Part, Virtqueue};
 use super::split::Split;
@@ -90,11 +90,11 @@ impl Control {
         let device = || device.to_owned();
         if self.stuck {
             check()?;
-            return Err(Fault::Unanswered { device: device(), command: name }.into());
+            return Err(VirtioFault::Unanswered { device: device(), command: name }.into());
         }
         let (bytes, most) = (data.len(), ANSWER - DATA);
         if bytes > most {
-            return Err(Fault::CommandTooLong { device: device(), command: name, bytes, most }.into());
+            return Err(VirtioFault::CommandTooLong { device: device(), command: name, bytes, most }.into());
         }
         self.write(&[&head, data].concat());
         let part = |offset, len, write| Part { address: self.region.iova(offset), len, write };
@@ -120,11 +120,11 @@ impl Control {
         });
         self.stuck = !matches!(answered, Ok(Ok(())));
         if let Err(Late(waited_ms)) = answered? {
-            return Err(Fault::NoAnswer { device: device(), command: name, waited_ms }.into());
+            return Err(VirtioFault::NoAnswer { device: device(), command: name, waited_ms }.into());
         }
         match self.words.at(ANSWER as u32 / 4).load(Relaxed) as u8 {
             OK => Ok(()),
-            answer => Err(Fault::Refused { device: device(), command: name, answer }.into()),
+            answer => Err(VirtioFault::Refused { device: device(), command: name, answer }.into()),
         }
     }
 

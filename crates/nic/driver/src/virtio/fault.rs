@@ -4,7 +4,7 @@
 
 /// Why a virtio device cannot be driven, or not any longer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum VirtioFault {
     /// A structure of the modern interface is missing.
     #[error(
         "{device}: no usable {structure} among its PCI capabilities: the device or its server is not virtio 1.x"

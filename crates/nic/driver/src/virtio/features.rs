@@ -7,7 +7,7 @@ use port::{OptionError, Options};
 use regs::virtio::feature::*;
 use regs::virtio::net::header;
 
-use super::fault::Fault;
+use super::fault::VirtioFault;
 use super::transport::Transport;
 use crate::Result;
 
@@ -135,11 +135,11 @@ pub(super) fn names(bits: u64) -> String {
 pub(super) fn check(transport: &dyn Transport, options: &Options, offered: u64, taken: u64) -> Result<()> {
     let device = transport.pci().name();
     if transport.needs_translation() && offered & ACCESS_PLATFORM == 0 {
-        return Err(Fault::Untranslated { device }.into());
+        return Err(VirtioFault::Untranslated { device }.into());
     }
     if !transport.is_legacy() && taken & VERSION_1 == 0 {
         let why = "the device speaks through the modern interface";
-        return Err(Fault::Lacks { device, missing: VERSION_1, why }.into());
+        return Err(VirtioFault::Lacks { device, missing: VERSION_1, why }.into());
     }
     let scatters = frame_bytes(options) + header::BYTES_HASH > DATA_ROOM;
     if scatters && taken & net::MRG_RXBUF == 0 {

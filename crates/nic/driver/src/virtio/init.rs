@@ -16,7 +16,7 @@ use regs::virtio::net::{config as field, control_queue, rx_queue, tx_queue};
 use super::config;
 use super::control::{self, Control, Either};
 use super::device::{LONGEST, MAX_PAIRS, Virtio};
-use super::fault::Fault;
+use super::fault::VirtioFault;
 use super::features::{self, Context, frame_bytes};
 use super::interrupt::Signal;
 use super::packed::Packed;
@@ -195,7 +195,7 @@ fn agree(transport: &dyn Transport, options: &Options) -> Result<Agreed> {
         let wanted = status::ACKNOWLEDGE | status::DRIVER | status::FEATURES_OK;
         transport.set_status(wanted)?;
         if transport.status() & status::FEATURES_OK == 0 {
-            return Err(Fault::FeaturesRefused { device: transport.pci().name(), features }.into());
+            return Err(VirtioFault::FeaturesRefused { device: transport.pci().name(), features }.into());
         }
     }
     Ok(Agreed { offered, features, mtu: mtu.filter(|_| features & net::MTU != 0) })
@@ -221,7 +221,7 @@ impl Plan {
         };
         if options.rx_queues > usize::from(all) {
             let (device, wanted) = (transport.pci().name(), options.rx_queues);
-            return Err(Fault::QueuePairs { device, wanted, pairs: all }.into());
+            return Err(VirtioFault::QueuePairs { device, wanted, pairs: all }.into());
         }
         Ok(Plan { features, pairs: options.rx_queues as u16, all })
     }
@@ -236,7 +236,7 @@ impl Plan {
     fn shape(&self, shared: &VirtioShared, queue: u16, size: u16, needed: u16, parts: u16) -> Result<Shape> {
         if size < needed {
             let device = shared.name.clone();
-            return Err(Fault::QueueTooSmall { device, queue, size, needed }.into());
+            return Err(VirtioFault::QueueTooSmall { device, queue, size, needed }.into());
         }
         let parts = parts.min(size);
         Ok(Shape {
@@ -254,7 +254,7 @@ impl Plan {
         let size = transport.queue_size(queue);
         let fits = if self.has(RING_PACKED) { size > 0 } else { size.is_power_of_two() };
         if !fits || size > 32768 {
-            return Err(Fault::QueueSize { device: shared.name.clone(), queue, size }.into());
+            return Err(VirtioFault::QueueSize { device: shared.name.clone(), queue, size }.into());
         }
         // Of a packed ring that is no power of two, the largest part that is.
         let most = 1 << size.ilog2();

@@ -41,7 +41,7 @@ pub mod transport;
 mod tx;
 
 pub use device::Virtio;
-pub use fault::Fault;
+pub use fault::VirtioFault;
 pub use queue::{RxQueue, TxQueue};
 
 /// The driver's name.

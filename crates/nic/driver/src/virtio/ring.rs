@@ -7,7 +7,7 @@
 
 use memory::{Dma, Region};
 
-use super::fault::Fault;
+use super::fault::VirtioFault;
 use crate::Result;
 
 /// A range of memory that is (part of) a buffer.
@@ -41,14 +41,14 @@ pub(super) enum RingViolation {
 }
 
 impl RingViolation {
-    pub(super) fn fault(self, device: &str, queue: u16) -> Fault {
+    pub(super) fn fault(self, device: &str, queue: u16) -> VirtioFault {
         let device = device.to_owned();
         match self {
             RingViolation::Index { index, ahead, outstanding } => {
-                Fault::UsedIndex { device, queue, index, ahead, outstanding }
+                VirtioFault::UsedIndex { device, queue, index, ahead, outstanding }
             }
-            RingViolation::Id(id) => Fault::BufferId { device, queue, id },
-            RingViolation::Lap { place, flags } => Fault::Lap { device, queue, place, flags },
+            RingViolation::Id(id) => VirtioFault::BufferId { device, queue, id },
+            RingViolation::Lap { place, flags } => VirtioFault::Lap { device, queue, place, flags },
         }
     }
 }

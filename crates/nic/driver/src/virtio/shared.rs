@@ -15,7 +15,7 @@ use regs::virtio::feature::net;
 use regs::virtio::net::{config as field, hash};
 
 use super::control::Control;
-use super::fault::Fault;
+use super::fault::VirtioFault;
 use super::stats::QueueCounters;
 use super::transport::{READY, Transport};
 use super::{config, features};
@@ -43,7 +43,7 @@ pub(super) struct VirtioShared {
     pub(super) stopped: AtomicBool,
     /// The device was reset for good: it reaches no memory any more.
     pub(super) quiesced: AtomicBool,
-    pub(super) fault: OnceLock<Fault>,
+    pub(super) fault: OnceLock<VirtioFault>,
     /// Rings and packets of queues that were dropped before the device was reset.
     retired: Mutex<Vec<Box<dyn Any + Send>>>,
     pub(super) all_counters: Mutex<Vec<Arc<QueueCounters>>>,
@@ -87,7 +87,7 @@ impl VirtioShared {
 
     /// Remembers the first thing that went wrong.
     #[cold]
-    pub(super) fn report_fault(&self, fault: Fault) {
+    pub(super) fn report_fault(&self, fault: VirtioFault) {
         if self.fault.set(fault.clone()).is_ok() {
             tracing::error!("{fault}");
         }
@@ -114,7 +114,7 @@ impl VirtioShared {
             Some(control) => control.command(&self.name, name, command, data, || self.status()),
             None => {
                 let feature = features::DECISIONS.iter().find(|d| d.bit == feature).map_or("", |d| d.name);
-                Err(Fault::NoCommand { device: self.name.clone(), command: name, feature }.into())
+                Err(VirtioFault::NoCommand { device: self.name.clone(), command: name, feature }.into())
             }
         }
     }
@@ -124,10 +124,10 @@ impl VirtioShared {
         self.transport.health()?;
         let (device, status) = (self.name.clone(), self.transport.status());
         if status & status::NEEDS_RESET != 0 && status != u8::MAX {
-            return Err(Fault::NeedsReset { device, status }.into());
+            return Err(VirtioFault::NeedsReset { device, status }.into());
         }
         if status & READY != READY || status == u8::MAX {
-            return Err(Fault::WasReset { device, status }.into());
+            return Err(VirtioFault::WasReset { device, status }.into());
         }
         Ok(())
     }
@@ -168,7 +168,7 @@ impl VirtioShared {
         let [key_len] = config::read(transport, field::RSS_MAX_KEY_SIZE)?;
         if usize::from(key_len) < rss.key.len() {
             let (device, command) = (self.name.clone(), "hash key of 40 bytes");
-            return Err(Fault::NoCommand { device, command, feature: "rss_max_key_size" }.into());
+            return Err(VirtioFault::NoCommand { device, command, feature: "rss_max_key_size" }.into());
         }
         let spread = self.features & net::RSS != 0;
         let mut data = Vec::from((supported & HASHES).to_le_bytes());

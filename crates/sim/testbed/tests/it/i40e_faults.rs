@@ -5,7 +5,7 @@
 use crate::common::between::{Between, in_front_of};
 use crate::common::frames::{self, Sums};
 use crate::common::run_until_idle;
-use driver::i40e::{Fault, I40e};
+use driver::i40e::{I40e, I40eFault};
 use memory::{Batch, Dma, Pool, TxOffload};
 use port::{Options, RxQueue as _, TxQueue as _};
 use regs::i40e::*;
@@ -26,7 +26,7 @@ fn open(pci: &bus::Pci, handle: &Handle, dma: &Dma) -> driver::Result<I40e> {
     while_stepping(&handles, || I40e::open(pci.clone(), dma, Options::default())).unwrap()
 }
 
-fn refused(fault: &str) -> Fault {
+fn refused(fault: &str) -> I40eFault {
     let (pci, handle) = device(fault);
     let dma = Dma::new(Default::default());
     match open(&pci, &handle, &dma) {
@@ -39,14 +39,14 @@ fn refused(fault: &str) -> Fault {
 #[test]
 fn firmware_that_never_answers_is_named_with_its_command() {
     let fault = refused("stuck=1");
-    assert!(matches!(fault, Fault::NoAnswer { command: "GET_VERSION", opcode: 1, .. }), "{fault}");
+    assert!(matches!(fault, I40eFault::NoAnswer { command: "GET_VERSION", opcode: 1, .. }), "{fault}");
 }
 
 #[test]
 fn an_answer_that_is_garbage_is_an_error() {
     for seed in 0..8 {
         let fault = refused(&format!("garbage=1,seed={seed}"));
-        assert!(matches!(fault, Fault::Nonsense { .. } | Fault::Refused { .. }), "{fault}");
+        assert!(matches!(fault, I40eFault::Nonsense { .. } | I40eFault::Refused { .. }), "{fault}");
     }
 }
 

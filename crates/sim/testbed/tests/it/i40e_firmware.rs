@@ -3,7 +3,7 @@
 
 use crate::common::frames::{self, Sums, payload};
 use crate::common::i40e::{Bench, model};
-use driver::i40e::{Fault, I40e};
+use driver::i40e::{I40e, I40eFault};
 use memory::TxOffload;
 use port::{Feature, Link, LinkDownReason, Options, Port as _};
 use testbed::i40e::{self, DEVICE_QSFP, DEVICE_X722};
@@ -68,7 +68,9 @@ fn firmware_with_another_interface_is_refused_with_its_version() {
     let dma = memory::Dma::new(Default::default());
     let open = || I40e::open(pcis[0].clone(), &dma, Options::default());
     let error = while_stepping(&handles, open).unwrap().err().expect("another interface");
-    let driver::Error::I40e(fault @ Fault::Interface { speaks: 1, .. }) = error else { panic!("{error}") };
+    let driver::Error::I40e(fault @ I40eFault::Interface { speaks: 1, .. }) = error else {
+        panic!("{error}")
+    };
     assert!(fault.to_string().contains("firmware 6.0 (interface 2.0) has another interface"), "{fault}");
 }
 

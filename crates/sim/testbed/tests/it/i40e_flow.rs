@@ -9,7 +9,7 @@ use crate::common::between::{Between, in_front_of};
 use crate::common::frames::{self, Sums, payload};
 use crate::common::i40e::Bench;
 use crate::common::run_until_idle;
-use driver::i40e::{Fault, I40e};
+use driver::i40e::{I40e, I40eFault};
 use memory::{Batch, Dma, TxOffload};
 use port::{
     Feature, Filters as _, Flow, FlowTarget, Options, Port as _, Reason, RxQueue as _, Support, Transport,
@@ -240,8 +240,8 @@ pub fn a_device_that_does_not_program_a_filter_is_an_error_with_a_name() {
             || while_stepping(&handles, || port.add_flow(&flow(V4, UDP), FlowTarget::Drop)).unwrap();
         for again in [false, true] {
             let named = match fault(add()) {
-                driver::Error::I40e(Fault::FilterNotTaken { .. }) => no_doorbell && !again,
-                driver::Error::I40e(Fault::FiltersUnknown { .. }) => no_doorbell && again,
+                driver::Error::I40e(I40eFault::FilterNotTaken { .. }) => no_doorbell && !again,
+                driver::Error::I40e(I40eFault::FiltersUnknown { .. }) => no_doorbell && again,
                 driver::Error::TableFull { .. } => !no_doorbell,
                 _ => false,
             };
@@ -274,11 +274,11 @@ pub fn a_filter_that_the_device_does_not_remove_is_an_error_with_a_name() {
     idle.counts.store(false, Ordering::Relaxed);
     let mut remove = || while_stepping(&handles, || port.remove_flow(&udp)).unwrap().map(drop);
     let first = fault(remove());
-    assert!(matches!(first, driver::Error::I40e(Fault::Nonsense { .. })), "{first}");
+    assert!(matches!(first, driver::Error::I40e(I40eFault::Nonsense { .. })), "{first}");
     let again = fault(remove());
-    assert!(matches!(again, driver::Error::I40e(Fault::FiltersUnknown { .. })), "{again}");
+    assert!(matches!(again, driver::Error::I40e(I40eFault::FiltersUnknown { .. })), "{again}");
     let added = fault(while_stepping(&handles, || port.add_flow(&udp, FlowTarget::Drop)).unwrap());
-    assert!(matches!(added, driver::Error::I40e(Fault::FiltersUnknown { .. })), "{added}");
+    assert!(matches!(added, driver::Error::I40e(I40eFault::FiltersUnknown { .. })), "{added}");
     while_stepping(&handles, || drop(port)).unwrap();
 }
 

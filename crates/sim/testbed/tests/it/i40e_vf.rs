@@ -10,7 +10,7 @@ use crate::common::frames::{self, Sums, payload, tagged};
 use crate::common::limit::{Limit, until};
 use crate::common::vf::{Card, VfSide, expect, options, receive, send, to};
 use driver::i40e::host::{Host, Policy};
-use driver::iavf::{Fault, Iavf};
+use driver::iavf::{Iavf, VfFault};
 use memory::TxOffload;
 use port::{Filters as _, Flow, FlowTarget, Options, Port as _, RxQueue as _, Transport};
 use regs::i40e::reset_state;
@@ -293,7 +293,7 @@ pub fn a_function_that_nobody_hosts_or_that_has_too_little_is_an_error() {
         Iavf::open(card.vfs[0].clone(), &card.dma, options.clone()).err().expect("it does not open")
     };
     let error = open(&card, &Options { rx_queues: 5, tx_queues: 1, ..options() });
-    let driver::Error::Vf(Fault::FewQueues { has: 4, wanted: 5, .. }) = error else { panic!("{error}") };
+    let driver::Error::Vf(VfFault::FewQueues { has: 4, wanted: 5, .. }) = error else { panic!("{error}") };
     let few = Host::new(&card.peer().0.device, &[Policy::default()]).err().expect("it has none");
     assert!(few.to_string().contains("the device has 0 virtual functions, and 1 are asked for"), "{few}");
     // A host that does not answer: it is there, and nobody polls it.
@@ -307,11 +307,11 @@ pub fn a_function_that_nobody_hosts_or_that_has_too_little_is_an_error() {
         }
     };
     let error = open(&card, &options());
-    let driver::Error::Vf(Fault::NoAnswer { message: "VERSION", .. }) = error else { panic!("{error}") };
+    let driver::Error::Vf(VfFault::NoAnswer { message: "VERSION", .. }) = error else { panic!("{error}") };
     drop(host);
     card.polling = None;
     let error = open(&card, &options());
-    let driver::Error::Vf(Fault::NoHost { state: 0, .. }) = error else { panic!("{error}") };
+    let driver::Error::Vf(VfFault::NoHost { state: 0, .. }) = error else { panic!("{error}") };
     card.finish(Vec::new(), &[]);
 }
 

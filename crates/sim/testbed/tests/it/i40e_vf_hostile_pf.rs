@@ -12,7 +12,7 @@ use crate::common::alone::alone;
 use crate::common::mailbox::Raw;
 use crate::common::witness::Witness;
 use bus::Pci;
-use driver::iavf::{Fault, Iavf};
+use driver::iavf::{Iavf, VfFault};
 use memory::{Backing, Batch, Dma, Pool};
 use port::{Filters as _, Options, Port as _, RxQueue as _, TxQueue as _};
 use regs::i40e::admin::{BUFFER, opcode};
@@ -302,7 +302,7 @@ fn refusals_are_told_by_message_and_status() {
     for at in ASKED {
         for (told, known) in [(status::ERR_PARAM, "ERR_PARAM"), (i32::MIN, "no status")] {
             let error = scene.run(Reaction::Status(told), at).expect("it does not open");
-            let driver::Error::Vf(Fault::Refused { message, opcode, status, .. }) = error else {
+            let driver::Error::Vf(VfFault::Refused { message, opcode, status, .. }) = error else {
                 panic!("{}: {error}", virtchnl::name(at))
             };
             assert_eq!((message, opcode, status), (virtchnl::name(at), at, known));
@@ -318,7 +318,7 @@ fn answers_of_another_length_or_of_chance_do_no_harm() {
     for at in decoded {
         for len in [0, 1, answer(at).len() - 1] {
             let error = scene.run(Reaction::Length(len), at).expect("it does not open");
-            let driver::Error::Vf(Fault::Nonsense { message, .. }) = error else { panic!("{error}") };
+            let driver::Error::Vf(VfFault::Nonsense { message, .. }) = error else { panic!("{error}") };
             assert_eq!(message, virtchnl::name(at));
         }
     }
@@ -343,7 +343,7 @@ fn answers_that_do_not_come_or_belong_elsewhere_are_waited_for_in_vain() {
         (Reaction::Silent, op::RESET_VF),
     ] {
         let error = scene.run(reaction, at).expect("it does not open");
-        let driver::Error::Vf(Fault::NoAnswer { opcode, .. }) = error else {
+        let driver::Error::Vf(VfFault::NoAnswer { opcode, .. }) = error else {
             panic!("{reaction:?}: {error}")
         };
         assert_eq!(opcode, at);
@@ -358,10 +358,12 @@ fn resets_storms_and_second_answers_at_any_message_do_no_harm() {
         assert!(scene.run(Reaction::Twice, at).is_none(), "{}", virtchnl::name(at));
         let error = scene.run(Reaction::Storm, at);
         // A storm may take the place of the answer in the mailbox.
-        let named = matches!(error, None | Some(driver::Error::Vf(Fault::NoAnswer { .. })));
+        let named = matches!(error, None | Some(driver::Error::Vf(VfFault::NoAnswer { .. })));
         assert!(named, "{}: {error:?}", virtchnl::name(at));
         let error = scene.run(Reaction::Reset, at).expect("it does not open");
-        let driver::Error::Vf(Fault::Reset { .. }) = error else { panic!("{}: {error}", virtchnl::name(at)) };
+        let driver::Error::Vf(VfFault::Reset { .. }) = error else {
+            panic!("{}: {error}", virtchnl::name(at))
+        };
     }
     scene.honest();
 }

@@ -14,7 +14,7 @@ use crate::common::stub_82576_vf::{Words, honest};
 use crate::common::vf::{receive, send};
 use bus::Pci;
 use bus::vfio_user::client::Client;
-use driver::igbvf::{Fault, I350, I82576, Model, PortOf, TxQueue};
+use driver::igbvf::{I350, I82576, Model, PortOf, TxQueue, VfFault};
 use memory::{Backing, Dma, Pool, TxOffload};
 use port::{Completion, Filters as _, Options, Port as _, Reason, RxQueue as _, TxQueue as _};
 use regs::igb::RXDCTL as FIELDS;
@@ -319,24 +319,24 @@ fn without_a_host_the_error_says_so<C: Card>() {
     let mut bench = Bench::<C>::new(honest);
     bench.stub.with_mailbox(|mailbox| mailbox.set_host(false));
     let error = bench.open(&options()).err().unwrap();
-    let driver::Error::Vf(Fault::NoHost { register: "V2PMAILBOX", .. }) = error else { panic!("{error}") };
+    let driver::Error::Vf(VfFault::NoHost { register: "V2PMAILBOX", .. }) = error else { panic!("{error}") };
     assert!(error.to_string().contains("Linux's igb)"), "{error}");
 }
 
 fn a_physical_function_that_lies_is_named<C: Card>() {
-    type BadAnswer = (fn(&Words) -> Option<Vec<u32>>, fn(&Fault) -> bool);
+    type BadAnswer = (fn(&Words) -> Option<Vec<u32>>, fn(&VfFault) -> bool);
     let answers: [BadAnswer; 6] = [
         // Silent; of another message; neither done nor refused.
-        (|_| None, |fault| matches!(fault, Fault::NoAnswer { message: "RESET", .. })),
-        (|_| Some(vec![0x55 | SUCCESS]), |fault| matches!(fault, Fault::NoAnswer { message: "RESET", .. })),
-        (|words| Some(vec![words[0]]), |fault| matches!(fault, Fault::Nonsense { message: "RESET", .. })),
+        (|_| None, |fault| matches!(fault, VfFault::NoAnswer { message: "RESET", .. })),
+        (|_| Some(vec![0x55 | SUCCESS]), |fault| matches!(fault, VfFault::NoAnswer { message: "RESET", .. })),
+        (|words| Some(vec![words[0]]), |fault| matches!(fault, VfFault::Nonsense { message: "RESET", .. })),
         // Reset, and there is no address for it, as Linux's igb says it.
         (
             |words| match words[0] {
                 kind::RESET => Some(vec![kind::RESET | FAILURE, 0, 0]),
                 _ => honest(words),
             },
-            |fault| matches!(fault, Fault::NotOffered { what: "an address", .. }),
+            |fault| matches!(fault, VfFault::NotOffered { what: "an address", .. }),
         ),
         // Refused; and a word that it has to begin anew instead of an answer.
         (
@@ -344,14 +344,14 @@ fn a_physical_function_that_lies_is_named<C: Card>() {
                 kind::SET_LPE => Some(vec![kind::SET_LPE | FAILURE]),
                 _ => honest(words),
             },
-            |fault| matches!(fault, Fault::Refused { message: "SET_LPE", opcode: 5, .. }),
+            |fault| matches!(fault, VfFault::Refused { message: "SET_LPE", opcode: 5, .. }),
         ),
         (
             |words| match words[0] {
                 kind::SET_LPE => Some(vec![kind::PF_CONTROL_MSG]),
                 _ => honest(words),
             },
-            |fault| matches!(fault, Fault::Reset { .. }),
+            |fault| matches!(fault, VfFault::Reset { .. }),
         ),
     ];
     for (n, (answer_with, named)) in answers.into_iter().enumerate() {

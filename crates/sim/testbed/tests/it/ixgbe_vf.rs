@@ -7,7 +7,7 @@ use crate::common::ixgbe_vf::{Card, VfSide, models};
 use crate::common::limit::until;
 use crate::common::vf::{expect, options, receive, send, to};
 use driver::ixgbe::host::{Host, Policy};
-use driver::ixgbevf::{Fault, Ixgbevf};
+use driver::ixgbevf::{Ixgbevf, VfFault};
 use memory::{Dma, TxOffload};
 use port::{Filters as _, Options, Port as _, RxQueue as _};
 use testbed::inprocess::while_stepping;
@@ -237,7 +237,9 @@ fn without_a_host_or_a_virtual_function_the_error_says_so() {
     let dma = Dma::new(Default::default());
     while_stepping(&handles, || {
         let error = Ixgbevf::open(pcis[2].clone(), &dma, options()).err().unwrap();
-        let driver::Error::Vf(Fault::NoHost { register: "VFMAILBOX", .. }) = error else { panic!("{error}") };
+        let driver::Error::Vf(VfFault::NoHost { register: "VFMAILBOX", .. }) = error else {
+            panic!("{error}")
+        };
         assert!(error.to_string().contains("Linux's ixgbe"), "{error}");
         let few =
             Host::open(pcis[0].clone(), &dma, Options::default(), &[Policy::default(); 2]).err().unwrap();

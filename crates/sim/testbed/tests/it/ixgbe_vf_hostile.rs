@@ -12,7 +12,7 @@ use crate::common::vf::options;
 use bus::{Bar, Pci};
 use driver::Error;
 use driver::ixgbe::host::Policy;
-use driver::ixgbevf::{Fault, Ixgbevf};
+use driver::ixgbevf::{Ixgbevf, VfFault};
 use memory::Dma;
 use port::{Filters as _, Options, Port as _};
 use regs::ixgbe::{CTRL_EXT, PFMAILBOX, PFMBICR, PFMBMEM};
@@ -159,26 +159,26 @@ fn honest(kind: u32) -> Vec<u32> {
 fn a_physical_function_that_lies_is_named() {
     let plain = || options();
     assert!(opened_by(plain(), |kind, _| Some(honest(kind))).is_ok());
-    type BadAnswer = (fn(u32) -> Option<Vec<u32>>, fn(&Fault) -> bool);
+    type BadAnswer = (fn(u32) -> Option<Vec<u32>>, fn(&VfFault) -> bool);
     let answers: [BadAnswer; 6] = [
         // Neither done nor refused.
-        (|kind| Some(vec![kind]), |fault| matches!(fault, Fault::Nonsense { message: "RESET", .. })),
+        (|kind| Some(vec![kind]), |fault| matches!(fault, VfFault::Nonsense { message: "RESET", .. })),
         // Reset, and there is no address for it, as Linux's ixgbe says it.
         (
             |kind| Some(if kind == kind::RESET { vec![kind | FAILURE, 0, 0, 0] } else { honest(kind) }),
-            |fault| matches!(fault, Fault::NotOffered { what: "an address", .. }),
+            |fault| matches!(fault, VfFault::NotOffered { what: "an address", .. }),
         ),
         // Another's answer, and none.
-        (|_| Some(vec![0x55 | SUCCESS]), |fault| matches!(fault, Fault::NoAnswer { message: "RESET", .. })),
-        (|_| None, |fault| matches!(fault, Fault::NoAnswer { message: "RESET", .. })),
+        (|_| Some(vec![0x55 | SUCCESS]), |fault| matches!(fault, VfFault::NoAnswer { message: "RESET", .. })),
+        (|_| None, |fault| matches!(fault, VfFault::NoAnswer { message: "RESET", .. })),
         // No queues, and a word that it has to begin anew instead of an answer.
         (
             |kind| Some(if kind == kind::GET_QUEUES { vec![kind | SUCCESS, 0, 0] } else { honest(kind) }),
-            |fault| matches!(fault, Fault::Nonsense { message: "GET_QUEUES", .. }),
+            |fault| matches!(fault, VfFault::Nonsense { message: "GET_QUEUES", .. }),
         ),
         (
             |kind| Some(if kind == kind::SET_LPE { vec![kind::PF_CONTROL_MSG] } else { honest(kind) }),
-            |fault| matches!(fault, Fault::Reset { .. }),
+            |fault| matches!(fault, VfFault::Reset { .. }),
         ),
     ];
     for (n, (answer_with, named)) in answers.into_iter().enumerate() {
@@ -204,7 +204,7 @@ fn one_that_speaks_an_old_version_gives_one_queue() {
     let error = opened_by(two.clone(), silent).unwrap_err();
     assert!(error.to_string().contains("query_rss on"), "{error}");
     let error = opened_by(two, old).unwrap_err();
-    assert!(matches!(error, Error::Vf(Fault::FewQueues { has: 1, wanted: 2, .. })), "{error}");
+    assert!(matches!(error, Error::Vf(VfFault::FewQueues { has: 1, wanted: 2, .. })), "{error}");
 }
 
 /// Counts the writes of registers.

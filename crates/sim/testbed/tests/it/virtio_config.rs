@@ -3,7 +3,7 @@
 
 use crate::common::virtio::{Bench, RINGS, Side, frame, model, offer, sleepy, small_rings};
 use driver::Error;
-use driver::virtio::{Fault, Virtio};
+use driver::virtio::{Virtio, VirtioFault};
 use memory::TxOffload;
 use model::chip::DeviceFault;
 use model::virtio::{OTHER_MAC, OTHER_SPEED};
@@ -79,13 +79,13 @@ fn other_numbers_in_the_configuration_change_nothing_while_packets_run() {
         let Side { device, rx, tx } = bench.sides.pop().unwrap();
         let restarted = while_stepping(&bench.handles, || device.restart(rx, tx)).unwrap();
         let device = bench.handles[1].report().chip;
-        let wanted = Fault::QueuePairs { device: format!("model:{device}"), wanted: 2, pairs: 1 };
+        let wanted = VirtioFault::QueuePairs { device: format!("model:{device}"), wanted: 2, pairs: 1 };
         assert_eq!(faulted(restarted), wanted, "{name}");
         bench.finish();
     }
 }
 
-fn faulted<T, E>(result: Result<T, E>) -> Fault
+fn faulted<T, E>(result: Result<T, E>) -> VirtioFault
 where
     Error: TryFrom<E, Error: std::fmt::Debug>,
 {
@@ -134,7 +134,7 @@ fn a_configuration_that_never_rests_is_a_fault_with_a_name() {
     let mut bench = Bench::open(&["loop"], &model(offer(0, 0)), &small_rings());
     bench.handles[0].inject(DeviceFault::Unsettled(u32::MAX));
     assert_eq!(bench.sides[0].device.link(), Link::DOWN, "nothing is known");
-    let unstable = |fault| matches!(fault, Fault::ConfigUnstable { tries: 100, .. });
+    let unstable = |fault| matches!(fault, VirtioFault::ConfigUnstable { tries: 100, .. });
     assert!(unstable(faulted(bench.sides[0].device.health())));
     // Packets go on; it cannot be opened anew before it rests.
     bench.send(0, &frame(1, 100));

@@ -8,7 +8,7 @@ use crate::common::contents;
 use crate::common::frames::tagged;
 use crate::common::virtio::{Bench, RINGS, Side, frame, model, offer, recv, sleepy, small_rings};
 use driver::Error;
-use driver::virtio::Fault;
+use driver::virtio::VirtioFault;
 use memory::TxOffload;
 use regs::virtio::feature::net;
 use testbed::inprocess::while_stepping;
@@ -68,7 +68,7 @@ fn a_long_list_of_addresses_fits_or_is_refused() {
     // Longer than the command's memory.
     let more = vec![OTHER; 700];
     let refused = bench.meanwhile(|bench| bench.sides[1].device.set_addresses(&more)).unwrap_err();
-    assert!(matches!(refused, Error::Virtio(Fault::CommandTooLong { bytes: 4208, .. })), "{refused}");
+    assert!(matches!(refused, Error::Virtio(VirtioFault::CommandTooLong { bytes: 4208, .. })), "{refused}");
     // The next command works.
     bench.meanwhile(|bench| bench.sides[1].device.set_addresses(&[OTHER])).unwrap();
     assert_eq!(bench.cross_plain(&to(OTHER)).len(), 1);
@@ -129,7 +129,7 @@ fn only_vlans_that_were_added_pass() {
         assert_eq!(pass(&mut bench), [true, false, false, false], "{name}");
         let refused = bench.meanwhile(|bench| bench.sides[1].device.set_vlan(4096, true)).unwrap_err();
         let refused = Error::try_from(refused).unwrap();
-        assert!(matches!(refused, Error::Virtio(Fault::Refused { answer: 1, .. })), "{refused}");
+        assert!(matches!(refused, Error::Virtio(VirtioFault::Refused { answer: 1, .. })), "{refused}");
         let reports = bench.close();
         assert_eq!(reports[1].findings[0].rule, "CommandMalformed");
     }
@@ -140,7 +140,7 @@ where
     Error: TryFrom<E, Error: std::fmt::Debug>,
 {
     match result.map_err(|error| Error::try_from(error).unwrap()) {
-        Err(Error::Virtio(Fault::NoCommand { command, feature, .. })) => (command, feature),
+        Err(Error::Virtio(VirtioFault::NoCommand { command, feature, .. })) => (command, feature),
         other => panic!("{other:?}"),
     }
 }
@@ -167,12 +167,12 @@ fn a_command_that_is_not_answered_is_given_up() {
         let begin = Instant::now();
         let given_up = Error::try_from(bench.sides[1].device.set_promiscuous(false).unwrap_err()).unwrap();
         assert!(
-            matches!(given_up, Error::Virtio(Fault::NoAnswer { waited_ms: 2000.., .. })),
+            matches!(given_up, Error::Virtio(VirtioFault::NoAnswer { waited_ms: 2000.., .. })),
             "{name}: {given_up}"
         );
         assert!(begin.elapsed() < Duration::from_secs(6), "{name}");
         let next = Error::try_from(bench.sides[1].device.set_promiscuous(false).unwrap_err()).unwrap();
-        assert!(matches!(next, Error::Virtio(Fault::Unanswered { .. })), "{name}: {next}");
+        assert!(matches!(next, Error::Virtio(VirtioFault::Unanswered { .. })), "{name}: {next}");
         // Packets go on, and a restart mends it.
         bench.send(0, &to(OTHER));
         bench.run_until_idle();

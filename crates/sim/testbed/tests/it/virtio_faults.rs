@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::common::virtio::{Bench, RINGS, frame, model, offer, sleepy, small_rings};
 use driver::Error;
-use driver::virtio::Fault;
+use driver::virtio::VirtioFault;
 use memory::TxOffload;
 use proptest::prelude::*;
 use regs::virtio::feature::{self, net};
@@ -19,7 +19,7 @@ fn without_notifications(ring: u64) -> u64 {
 
 /// What became of a port whose device has faults.
 struct End {
-    fault: Option<Fault>,
+    fault: Option<VirtioFault>,
     bad: u64,
     told: BTreeMap<String, u64>,
     received: usize,
@@ -83,7 +83,7 @@ fn a_buffer_that_no_ring_has_is_named() {
             run(without_notifications(ring), &small_rings(), spec(|spec, chance| spec.foreign = chance), 60)
         {
             let fault = end.fault.unwrap_or_else(|| panic!("{name}: {:?}", end.told));
-            assert!(matches!(fault, Fault::BufferId { id, .. } if id >= 0x8000), "{name}: {fault}");
+            assert!(matches!(fault, VirtioFault::BufferId { id, .. } if id >= 0x8000), "{name}: {fault}");
             assert!(end.told["foreign"] >= 1);
         }
     }
@@ -97,7 +97,7 @@ fn a_buffer_that_comes_again_is_named() {
         {
             assert!(end.told["twice"] >= 1, "{name}");
             match end.fault {
-                Some(Fault::BufferId { id, .. }) => assert!(id < 256, "{name}"),
+                Some(VirtioFault::BufferId { id, .. }) => assert!(id < 256, "{name}"),
                 // In order, an id behind the last may stand for the whole ring.
                 None => assert!(end.bad > 0, "{name}"),
                 Some(other) => assert!(ring & feature::IN_ORDER != 0, "{name}: {other}"),
@@ -113,7 +113,7 @@ fn a_used_index_that_jumps_is_named() {
             run(without_notifications(ring), &small_rings(), spec(|spec, chance| spec.jump = chance), 60)
         {
             let fault = end.fault.unwrap_or_else(|| panic!("{name}: {:?}", end.told));
-            assert!(matches!(fault, Fault::UsedIndex { .. }), "{name}: {fault}");
+            assert!(matches!(fault, VirtioFault::UsedIndex { .. }), "{name}: {fault}");
         }
     }
 }
@@ -125,7 +125,7 @@ fn flags_of_another_lap_are_named() {
             run(without_notifications(ring), &small_rings(), spec(|spec, chance| spec.lap = chance), 60)
         {
             let fault = end.fault.unwrap_or_else(|| panic!("{name}: {:?}", end.told));
-            assert!(matches!(fault, Fault::Lap { .. }), "{name}: {fault}");
+            assert!(matches!(fault, VirtioFault::Lap { .. }), "{name}: {fault}");
         }
     }
 }
@@ -165,7 +165,9 @@ fn a_wrong_answer_to_a_command_ends_its_opening() {
         let open = || driver::virtio::Virtio::open(pci, &dma, small_rings());
         let opened = testbed::inprocess::while_stepping(std::slice::from_ref(&handle), open).unwrap();
         match opened {
-            Err(Error::Virtio(Fault::BufferId { queue, .. })) => assert_eq!(queue, 2, "{name}: commands"),
+            Err(Error::Virtio(VirtioFault::BufferId { queue, .. })) => {
+                assert_eq!(queue, 2, "{name}: commands")
+            }
             Err(other) => panic!("{name}: {other}"),
             Ok(_) => panic!("{name}: opened"),
         }

@@ -8,7 +8,7 @@ use crate::common::broken::{Broken, Faults};
 use crate::common::limit::until;
 use crate::common::virtio::{Bench, RINGS, Side, frame, model, offer, recv, sleepy, small_rings};
 use driver::Error;
-use driver::virtio::{Fault, Virtio};
+use driver::virtio::{Virtio, VirtioFault};
 use memory::{Batch, TxOffload};
 use model::chip::DeviceFault;
 use port::Port;
@@ -143,7 +143,7 @@ fn forward(bench: &mut Bench, wanted: usize) {
     });
 }
 
-fn fault<E>(error: E) -> Fault
+fn fault<E>(error: E) -> VirtioFault
 where
     Error: TryFrom<E, Error: std::fmt::Debug>,
 {
@@ -162,7 +162,7 @@ fn a_device_that_asks_for_a_reset_is_heard_and_restarted() {
         }
         assert!(bench.handles[1].inject(DeviceFault::NeedsReset));
         let error = fault(bench.sides[1].device.health().unwrap_err());
-        assert!(matches!(error, Fault::NeedsReset { .. }), "{name}: {error}");
+        assert!(matches!(error, VirtioFault::NeedsReset { .. }), "{name}: {error}");
         assert!(error.to_string().contains("restart"), "{error}");
         // Nothing moves, nothing hangs.
         for n in 0..600 {
@@ -172,7 +172,7 @@ fn a_device_that_asks_for_a_reset_is_heard_and_restarted() {
             assert!(bench.recv(1).is_empty(), "{name}");
         }
         let refused = bench.sides[1].device.set_promiscuous(false).unwrap_err();
-        assert!(matches!(fault(refused), Fault::NeedsReset { .. }), "{name}");
+        assert!(matches!(fault(refused), VirtioFault::NeedsReset { .. }), "{name}");
         let waiting = bench.sides[1].tx[0].clean(&mut bench.pool) as u64;
         assert_eq!((waiting, bench.counter(1, "tx_packets")), (256, 256), "{name}: a full ring");
         bench.restart(1);
@@ -194,7 +194,7 @@ fn a_device_that_resets_itself_is_told_from_one_that_works() {
         let error = fault(bench.sides[1].device.health().unwrap_err());
         assert_eq!(
             error,
-            Fault::WasReset { device: bench.sides[1].device.name().to_owned(), status: 0 },
+            VirtioFault::WasReset { device: bench.sides[1].device.name().to_owned(), status: 0 },
             "{name}"
         );
         for n in 0..600 {
@@ -205,7 +205,7 @@ fn a_device_that_resets_itself_is_told_from_one_that_works() {
         }
         let begin = Instant::now();
         let refused = bench.sides[1].device.set_promiscuous(false).unwrap_err();
-        assert!(matches!(fault(refused), Fault::WasReset { .. }), "{name}");
+        assert!(matches!(fault(refused), VirtioFault::WasReset { .. }), "{name}");
         assert!(begin.elapsed() < Duration::from_secs(1), "{name}: no waiting for what is dead");
         // Closed and opened again, instead of restarted.
         let gone = bench.sides.remove(1);
@@ -233,7 +233,10 @@ fn an_error_between_command_and_answer_ends_the_command() {
         // A register access steps the device: it may have answered before.
         if let Err(error) = ended {
             let error = fault(error);
-            assert!(matches!(error, Fault::NeedsReset { .. } | Fault::WasReset { .. }), "{error}");
+            assert!(
+                matches!(error, VirtioFault::NeedsReset { .. } | VirtioFault::WasReset { .. }),
+                "{error}"
+            );
         }
         assert!(begin.elapsed() < Duration::from_secs(1), "{injected:?}");
         bench.restart(1);

@@ -3,7 +3,7 @@
 
 use crate::common::virtio::{Bench, RINGS, devices, frame, offer, sleepy, small_rings};
 use driver::Error;
-use driver::virtio::{Fault, Virtio};
+use driver::virtio::{Virtio, VirtioFault};
 use memory::{Dma, TxOffload};
 use model::virtio::Options as ModelOptions;
 use port::Options;
@@ -134,7 +134,7 @@ fn a_queue_that_no_packet_fits_is_named_when_it_is_opened() {
             let options = Options { max_frame, ..small_rings() };
             let opened = while_stepping(std::slice::from_ref(&handle), || Virtio::open(pci, &dma, options));
             match opened.unwrap() {
-                Err(Error::Virtio(fault @ Fault::QueueTooSmall { .. })) => {
+                Err(Error::Virtio(fault @ VirtioFault::QueueTooSmall { .. })) => {
                     let text = fault.to_string();
                     assert!(
                         text.contains(&format!("{size} entries")) && text.contains("smaller frame"),

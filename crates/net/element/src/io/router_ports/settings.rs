@@ -1,7 +1,7 @@
 //! What elements say of their ports' options: keywords of the table that the command
 //! line is made of as well ([`port::setting`]).
 
-use graph::{Conf, Fault};
+use graph::{Conf, ConfFault};
 use port::setting::{Field, SETTINGS, Setting, Value};
 use port::{Capabilities, Options};
 
@@ -17,7 +17,7 @@ pub struct Said {
 pub(in crate::io) fn read(
     conf: &mut Conf<'_>,
     keyword: fn(&Setting) -> Option<&'static str>,
-) -> Result<Vec<Said>, Fault> {
+) -> Result<Vec<Said>, ConfFault> {
     let mut all = vec![];
     for setting in SETTINGS {
         let Some(keyword) = keyword(setting) else { continue };

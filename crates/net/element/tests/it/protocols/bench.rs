@@ -31,7 +31,7 @@ static FEED: Class = Class {
     make: |_, conf| {
         let scope = *conf.scope();
         let packets = conf.rest().into_iter().map(|text| Ok(graph::value::Value::parse(&text, &scope)?));
-        let packets = packets.collect::<Result<Vec<Bytes>, graph::Fault>>()?;
+        let packets = packets.collect::<Result<Vec<Bytes>, graph::ConfFault>>()?;
         Ok(Box::new(Feed { packets, at: 0, task: None }))
     },
     ..Class::BASE

@@ -43,7 +43,7 @@ fn by_firmware(told: Result<()>) -> Result<Answer> {
     match told {
         Ok(()) => Ok(NOTHING),
         Err(crate::Error::TableFull { .. }) => Ok(Err(status::ERR_NO_MEMORY)),
-        Err(crate::Error::I40e(super::Fault::Refused { .. }) | crate::Error::Timeout { .. }) => {
+        Err(crate::Error::I40e(super::I40eFault::Refused { .. }) | crate::Error::Timeout { .. }) => {
             Ok(Err(status::ERR_ADMIN_QUEUE_ERROR))
         }
         Err(error) => Err(error),

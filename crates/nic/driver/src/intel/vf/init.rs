@@ -13,7 +13,7 @@ use crate::Result;
 use crate::intel::interrupt::{Signal, Write};
 use crate::intel::layout::TxAdvanced;
 use crate::intel::{Chip as _, Init, RxQueue, TxQueue};
-use crate::vf_fault::Fault;
+use crate::vf_fault::VfFault;
 use crate::wait::{Late, poll};
 
 /// How long the driver of the physical function may take to be there.
@@ -128,6 +128,6 @@ impl<F: Function> Chip<F> {
             Ok((state & VFMAILBOX::RSTI == 0).then_some(()))
         })?;
         let (device, register, driver) = (self.name.clone(), mailbox.name, F::HOST);
-        ready.map_err(|Late(waited_ms)| Fault::NoHost { device, register, state, driver, waited_ms }.into())
+        ready.map_err(|Late(waited_ms)| VfFault::NoHost { device, register, state, driver, waited_ms }.into())
     }
 }

@@ -9,7 +9,7 @@ use regs::ixgbevf::message::{CLEAR_TO_SEND, FAILURE, KIND_MASK, SUCCESS, WORDS, 
 
 use super::Registers;
 use crate::Result;
-use crate::vf_fault::Fault;
+use crate::vf_fault::VfFault;
 use crate::wait::{Late, poll};
 
 /// How long the physical function may take to answer.
@@ -89,7 +89,7 @@ impl Mailbox {
     pub fn ask_whether(&mut self, bar: &Bar, words: &[u32]) -> Result<(bool, Words)> {
         let (kind, _) = (words[0] & KIND_MASK, self.read_status(bar));
         if self.reset {
-            return Err(Fault::Reset { device: self.device.clone() }.into());
+            return Err(VfFault::Reset { device: self.device.clone() }.into());
         }
         if self.stuck {
             return Err(self.no_answer(kind, 0));
@@ -116,7 +116,7 @@ impl Mailbox {
         let answered = poll(LIMIT, PAUSE, || {
             self.read_status(bar);
             if self.reset {
-                return Err(Fault::Reset { device: self.device.clone() }.into());
+                return Err(VfFault::Reset { device: self.device.clone() }.into());
             }
             if self.told & VFMAILBOX::PFSTS == 0 || !self.try_to_hold(bar) {
                 return Ok(None);
@@ -171,16 +171,16 @@ impl Mailbox {
     fn refused(&self, kind: u32) -> crate::Error {
         let (device, message) = (self.device.clone(), (self.name)(kind));
         let meaning = "it is not allowed, or there is no room for it";
-        Fault::Refused { device, message, opcode: kind, status: "FAILURE", meaning }.into()
+        VfFault::Refused { device, message, opcode: kind, status: "FAILURE", meaning }.into()
     }
 
     fn no_answer(&self, kind: u32, waited_ms: u64) -> crate::Error {
         let (device, message) = (self.device.clone(), (self.name)(kind));
-        Fault::NoAnswer { device, message, opcode: kind, waited_ms }.into()
+        VfFault::NoAnswer { device, message, opcode: kind, waited_ms }.into()
     }
 
     /// An answer that makes no sense.
     pub fn nonsense(&self, kind: u32, why: &'static str) -> crate::Error {
-        Fault::Nonsense { device: self.device.clone(), message: (self.name)(kind), why }.into()
+        VfFault::Nonsense { device: self.device.clone(), message: (self.name)(kind), why }.into()
     }
 }

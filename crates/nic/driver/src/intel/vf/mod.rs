@@ -23,7 +23,7 @@ use wire::MacAddress;
 
 use super::layout::{RxLayout, TxAdvanced};
 use super::{ChipInfo, Device, Queues};
-use crate::vf_fault::Fault;
+use crate::vf_fault::VfFault;
 use crate::{Error, Result};
 use mailbox::Mailbox;
 pub use mailbox::Words;
@@ -204,7 +204,7 @@ impl<F: Function> super::Chip for Chip<F> {
 
     fn health(&self) -> Result<()> {
         match self.is_reset() {
-            true => Err(Fault::Reset { device: self.name.clone() }.into()),
+            true => Err(VfFault::Reset { device: self.name.clone() }.into()),
             false => Ok(()),
         }
     }
@@ -283,7 +283,7 @@ impl<F: Function> Chip<F> {
 
     /// An error for something that the physical function does not do.
     pub(crate) fn not_offered(&self, what: &'static str, fix: &'static str) -> Error {
-        Fault::NotOffered { device: self.name.clone(), what, fix }.into()
+        VfFault::NotOffered { device: self.name.clone(), what, fix }.into()
     }
 }
 

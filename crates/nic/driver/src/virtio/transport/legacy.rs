@@ -11,7 +11,7 @@ use bus::{Bar, Pci};
 use regs::virtio::pci::{NO_VECTOR, legacy};
 
 use super::{Areas, Doorbell, Transport};
-use crate::virtio::Fault;
+use crate::virtio::VirtioFault;
 use crate::{Error, Result};
 
 /// Bytes in front of the device's configuration, which is as long again.
@@ -94,18 +94,20 @@ impl Transport for Legacy {
 
     fn start_queue(&self, queue: u16, areas: &Areas) -> Result<Doorbell> {
         let page = areas.descriptors / legacy::PAGE as u64;
-        let page = u32::try_from(page)
-            .map_err(|_| Fault::RingOutOfReach { device: self.pci.name(), address: areas.descriptors })?;
+        let page = u32::try_from(page).map_err(|_| VirtioFault::RingOutOfReach {
+            device: self.pci.name(),
+            address: areas.descriptors,
+        })?;
         self.select(queue);
         self.bar.write32(legacy::QUEUE_ADDRESS, page);
         if self.bar.read32(legacy::QUEUE_ADDRESS) != page {
-            return Err(Fault::QueueRefused { device: self.pci.name(), queue }.into());
+            return Err(VirtioFault::QueueRefused { device: self.pci.name(), queue }.into());
         }
         if let Some(vector) = areas.vector {
             self.bar.write16(legacy::CONFIG_MSIX_VECTOR, NO_VECTOR);
             self.bar.write16(legacy::QUEUE_MSIX_VECTOR, vector);
             if self.bar.read16(legacy::QUEUE_MSIX_VECTOR) != vector {
-                return Err(Fault::VectorRefused { device: self.pci.name(), queue, vector }.into());
+                return Err(VirtioFault::VectorRefused { device: self.pci.name(), queue, vector }.into());
             }
         }
         Ok(Doorbell::register(self.bar.clone(), legacy::QUEUE_NOTIFY, queue))

@@ -7,7 +7,7 @@ use regs::virtio::pci::{CAPABILITY_VENDOR, NO_VECTOR, capability, common};
 
 use super::legacy::await_zero;
 use super::{Areas, Doorbell, Transport};
-use crate::virtio::Fault;
+use crate::virtio::VirtioFault;
 use crate::{Result, capability as chain};
 
 /// A device by its modern interface.
@@ -70,7 +70,7 @@ impl Modern {
 
     /// Finds the structures of a modern or transitional device.
     pub fn open(pci: Pci) -> Result<Modern> {
-        let missing = |structure| Fault::NoStructure { device: pci.name(), structure };
+        let missing = |structure| VirtioFault::NoStructure { device: pci.name(), structure };
         let (common, _) = Structure::find(&pci, capability::TYPE_COMMON, common::BYTES)
             .ok_or_else(|| missing("common configuration"))?;
         let (notify, at) = Structure::find(&pci, capability::TYPE_NOTIFY, 2)
@@ -109,7 +109,7 @@ impl Modern {
         let off = u64::from(self.read16(common::QUEUE_NOTIFY_OFF)) * u64::from(self.notify_unit);
         if off + 2 > self.notify.length.into() || !off.is_multiple_of(2) {
             let (device, length) = (self.pci.name(), self.notify.length);
-            return Err(Fault::NotifyOutside { device, queue, offset: off, length }.into());
+            return Err(VirtioFault::NotifyOutside { device, queue, offset: off, length }.into());
         }
         Ok(Doorbell::register(self.notify.bar.clone(), self.notify.at(off as u32), queue))
     }
@@ -171,13 +171,13 @@ impl Transport for Modern {
             self.write16(common::QUEUE_MSIX_VECTOR, vector);
             // A device without room for it answers NO_VECTOR (4.1.5.1.2.2).
             if self.read16(common::QUEUE_MSIX_VECTOR) != vector {
-                return Err(Fault::VectorRefused { device: device(), queue, vector }.into());
+                return Err(VirtioFault::VectorRefused { device: device(), queue, vector }.into());
             }
         }
         let doorbell = self.doorbell(queue)?;
         self.write16(common::QUEUE_ENABLE, 1);
         if self.read16(common::QUEUE_ENABLE) != 1 || self.read16(common::QUEUE_SIZE) != areas.size {
-            return Err(Fault::QueueRefused { device: device(), queue }.into());
+            return Err(VirtioFault::QueueRefused { device: device(), queue }.into());
         }
         Ok(doorbell)
     }
