@@ -38,6 +38,10 @@ registers! {
     PRTTSYN_TXTIME_L @ 0x1E41C0, RO, "10", "Timestamps: when a packet was sent, lower half" {}
     PRTTSYN_TXTIME_H @ 0x1E41E0, RO, "10", "Timestamps: when a packet was sent, upper half" {}
     PRTTSYN_AUX_0[2; 32] @ 0x1E42A0, RW reserved 0xFFFC_F0F0, "10", "Timestamps: what their pins do" {}
+    PRTTSYN_AUX_1[2; 32] @ 0x1E42E0, RW reserved 0xFFFF_FFFC, "10", "Timestamps: when their pins do it" {}
+    PRTTSYN_CLKO[2; 32] @ 0x1E4240, RW, "10", "Timestamps: half a period of a pin's clock" {}
+    PRTTSYN_TGT_L[2; 32] @ 0x1E4140, RW, "10", "Timestamps: when a pin's clock begins, lower half" {}
+    PRTTSYN_TGT_H[2; 32] @ 0x1E4180, RW, "10", "Timestamps: when a pin's clock begins, upper half" {}
 }
 
 /// Of which packets there are times, [`PRTTSYN_CTL1::TSYNTYPE_MASK`].
