@@ -80,6 +80,36 @@ impl Watched {
     }
 }
 
+/// Who was said to have an address, and when.
+type Said = HashMap<u8, (Option<u8>, i64)>;
+
+impl Watched {
+    /// Each answer is the last one, and not older than the time-out; `held` is when a packet came
+    /// to wait for an address.
+    fn knows_what_was_said_last(
+        &mut self,
+        said: &Said,
+        held: &HashMap<u8, i64>,
+        timeout: i64,
+    ) -> Result<(), TestCaseError> {
+        for (&n, &(who, _)) in said {
+            if let Some((known, _)) = self.table.lookup(address(n), self.now_ns, 0) {
+                prop_assert_eq!(Some(known), who.map(mac), "the last word counts");
+            }
+        }
+        for neighbor in self.table.iter(self.now_ns).filter(|neighbor| neighbor.is_valid) {
+            let n = neighbor.address.octets()[3];
+            let (who, when) = said[&n];
+            prop_assert_eq!(neighbor.mac, who.map(mac));
+            // An address that a packet waits for is kept just this side of expiring,
+            // as in Click: in the same millisecond its old answer still counts.
+            let since = held.get(&n).map_or(when, |&held| when.max(held - timeout));
+            prop_assert!(timeout == 0 || self.now_ns - since <= timeout + SECOND_NS / 1000);
+        }
+        Ok(())
+    }
+}
+
 fn watched(limits: Limits) -> Watched {
     let dma = Dma::new(memory::Options { backing: Backing::Memfd, numa_node: None });
     let pool = Pool::new(&dma, 64).unwrap();
@@ -102,7 +132,7 @@ proptest! {
         let (timeout_ns, wait_ns) = (timeout, wait);
         let limits = Limits { packets, packets_each, slim, addresses, incomplete, requests, timeout_ns, wait_ns };
         let mut it = watched(limits);
-        let (mut said, mut held) = (HashMap::new(), HashMap::new());
+        let (mut said, mut held) = (Said::new(), HashMap::new());
         for act in acts {
             match act {
                 Act::Hold(n) => {
@@ -144,21 +174,7 @@ proptest! {
             prop_assert_eq!(it.table.waiting(), it.inside);
             prop_assert!(it.inside <= packets.max(1), "{} of {packets} wait", it.inside);
             prop_assert!(it.table.len() <= addresses);
-            for (&n, &(who, _)) in &said {
-                if let Some((known, _)) = it.table.lookup(address(n), it.now_ns, 0) {
-                    prop_assert_eq!(Some(known), who.map(mac), "the last word counts");
-                }
-            }
-            let known = it.table.iter(it.now_ns).filter(|neighbor| neighbor.is_valid);
-            for neighbor in known {
-                let n = neighbor.address.octets()[3];
-                let (who, when) = said[&n];
-                prop_assert_eq!(neighbor.mac, who.map(mac));
-                // An address that a packet waits for is kept just this side of expiring,
-                // as in Click: in the same millisecond its old answer still counts.
-                let since = held.get(&n).map_or(when, |&held| when.max(held - timeout));
-                prop_assert!(timeout == 0 || it.now_ns - since <= timeout + SECOND_NS / 1000);
-            }
+            it.knows_what_was_said_last(&said, &held, timeout)?;
         }
         let mut gone = vec![];
         it.table.clear(&mut gone);
