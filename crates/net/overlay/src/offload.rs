@@ -6,7 +6,7 @@
 //! Not in the device: networks in which the longest prefix decides, groups, tunnels with a checksum
 //! or numbers of GRE's, ways by other ports, flood lists, and how often an entry was used.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashMap};
 
 use memory::Packet;
 use port::{EncapHeaders, EncapLayer, EncapNetwork, EncapOffload, Error, Reason, Result};
@@ -217,7 +217,7 @@ impl NicTable {
         self.version = None;
         self.counts.without_room = 0;
         self.remove_networks(overlay)?;
-        let mut ways = BTreeMap::new();
+        let mut ways = Ways::new();
         let numbers: Vec<u32> = overlay.networks().collect();
         for number in &numbers {
             self.remove_entries(overlay, *number, &mut ways)?;
@@ -304,9 +304,14 @@ impl NicTable {
     /// on their way.
     fn free_place(&mut self) -> Option<u16> {
         let places = self.nic.limits().networks.min(u16::MAX.into()) as u16;
-        let used: BTreeSet<u16> = self.networks.values().map(|held| held.place).collect();
+        let mut used = vec![false; places.into()];
+        for held in self.networks.values() {
+            if let Some(used) = used.get_mut(usize::from(held.place)) {
+                *used = true;
+            }
+        }
         let from = self.next_place.min(places);
-        let place = (from..places).chain(0..from).find(|place| !used.contains(place))?;
+        let place = (from..places).chain(0..from).find(|place| !used[usize::from(*place)])?;
         self.next_place = place + 1;
         Some(place)
     }
@@ -389,11 +394,12 @@ impl NicTable {
 
     /// Frees the places of headers to which no entry leads; whether there were any.
     fn free_headers(&mut self) -> bool {
-        let used: BTreeSet<u32> =
-            self.networks.values().flat_map(|held| held.entries.values().copied()).collect();
+        let mut used = vec![false; self.fresh as usize];
+        let places = self.networks.values().flat_map(|held| held.entries.values());
+        places.for_each(|place| used[*place as usize] = true);
         let (free, before) = (&mut self.free, self.headers.len());
         self.headers.retain(|_, headers| {
-            let is_used = used.contains(&headers.place);
+            let is_used = used[headers.place as usize];
             free.extend((!is_used).then_some(headers.place));
             is_used
         });
@@ -402,7 +408,7 @@ impl NicTable {
 }
 
 /// Headers of tunnels as they are now, each made once.
-type Ways = BTreeMap<TunnelId, Option<[EncapHeaders; 2]>>;
+type Ways = HashMap<TunnelId, Option<[EncapHeaders; 2]>>;
 
 /// The headers of a tunnel whose packets leave by a port.
 fn way<'a>(

@@ -3,7 +3,8 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::IpAddr;
+use std::iter::successors;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::count::{Count, Usages};
 use crate::group::{Group, Member};
@@ -12,6 +13,13 @@ use crate::network::Layer;
 use crate::owner::{Owner, Target};
 use crate::tunnel::Tunnel;
 use crate::underlay::{Neighbor, Underlay, UnderlayPath};
+
+/// Before and behind all numbers: no tunnel has a birth of 0, nor has any had so many.
+const FIRST_ID: TunnelId = TunnelId { number: 0, birth: 0 };
+const LAST_ID: TunnelId = TunnelId { number: u32::MAX, birth: u32::MAX };
+/// The first and the last address: those of version 4 come before those of version 6.
+const FIRST_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+const LAST_ADDRESS: IpAddr = IpAddr::V6(Ipv6Addr::from_bits(u128::MAX));
 
 /// A tunnel or a group, for packets of a network, and who asked for it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -37,6 +45,17 @@ struct Slot {
     /// Entries and groups that lead to it.
     entries: usize,
     kind: SlotTarget,
+}
+
+/// What the state of a tunnel or group depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Basis {
+    /// The way to the far end of a tunnel.
+    Remote(IpAddr),
+    /// The neighbour by which its packets leave.
+    Neighbor(Neighbor),
+    /// A tunnel of a group.
+    Member(TunnelId),
 }
 
 /// By what a far end of a network's tunnels is known.
@@ -73,10 +92,8 @@ pub(crate) struct Tunnels {
     pub(crate) usages: Usages,
     births: u32,
     ids: HashMap<Use, TunnelId>,
-    by_remote: BTreeMap<IpAddr, BTreeSet<TunnelId>>,
-    by_neighbor: BTreeMap<Neighbor, BTreeSet<TunnelId>>,
-    /// Groups that have a tunnel.
-    by_member: BTreeMap<TunnelId, BTreeSet<TunnelId>>,
+    /// Tunnels and groups by what their states depend on.
+    dependents: BTreeSet<(Basis, TunnelId)>,
     pub(crate) groups: BTreeMap<u64, Group>,
 }
 
@@ -125,14 +142,14 @@ impl Tunnels {
     fn link(&mut self, id: TunnelId, target: &Target, kind: &SlotTarget) {
         match (target, kind) {
             (Target::Tunnel(tunnel), SlotTarget::Tunnel(way)) => {
-                self.by_remote.entry(tunnel.remote).or_default().insert(id);
+                self.dependents.insert((Basis::Remote(tunnel.remote), id));
                 if let Some(neighbor) = way.neighbor {
-                    self.by_neighbor.entry(neighbor).or_default().insert(id);
+                    self.dependents.insert((Basis::Neighbor(neighbor), id));
                 }
             }
             (Target::Group(number), SlotTarget::Group(members)) => {
                 for member in members {
-                    self.by_member.entry(*member).or_default().insert(id);
+                    self.dependents.insert((Basis::Member(*member), id));
                 }
                 if let Some(group) = self.groups.get_mut(number) {
                     group.hops.insert(id);
@@ -146,14 +163,14 @@ impl Tunnels {
     fn unlink(&mut self, id: TunnelId, target: &Target, kind: &SlotTarget) {
         match (target, kind) {
             (Target::Tunnel(tunnel), SlotTarget::Tunnel(way)) => {
-                remove(&mut self.by_remote, &tunnel.remote, id);
+                self.dependents.remove(&(Basis::Remote(tunnel.remote), id));
                 if let Some(neighbor) = way.neighbor {
-                    remove(&mut self.by_neighbor, &neighbor, id);
+                    self.dependents.remove(&(Basis::Neighbor(neighbor), id));
                 }
             }
             (Target::Group(number), SlotTarget::Group(members)) => {
                 for member in members {
-                    remove(&mut self.by_member, member, id);
+                    self.dependents.remove(&(Basis::Member(*member), id));
                 }
                 if let Some(group) = self.groups.get_mut(number) {
                     group.hops.remove(&id);
@@ -223,10 +240,10 @@ impl Tunnels {
         }
         if before.neighbor != way.neighbor {
             if let Some(neighbor) = before.neighbor {
-                remove(&mut self.by_neighbor, &neighbor, id);
+                self.dependents.remove(&(Basis::Neighbor(neighbor), id));
             }
             if let Some(neighbor) = way.neighbor {
-                self.by_neighbor.entry(neighbor).or_default().insert(id);
+                self.dependents.insert((Basis::Neighbor(neighbor), id));
             }
         }
         true
@@ -234,7 +251,7 @@ impl Tunnels {
 
     /// The groups that have any of these tunnels, each once.
     pub(crate) fn groups_with(&self, tunnels: &[TunnelId]) -> BTreeSet<TunnelId> {
-        tunnels.iter().filter_map(|id| self.by_member.get(id)).flatten().copied().collect()
+        tunnels.iter().flat_map(|id| self.depending_on(Basis::Member(*id), Basis::Member(*id))).collect()
     }
 
     /// Makes a group, or gives one other members: the states that entries lead to from now on.
@@ -306,25 +323,23 @@ impl Tunnels {
 
     /// Tunnels whose far ends are in this range of addresses.
     pub(crate) fn to(&self, (first, last): (IpAddr, IpAddr)) -> Vec<TunnelId> {
-        self.by_remote.range(first..=last).flat_map(|(_, ids)| ids.iter().copied()).collect()
+        self.depending_on(Basis::Remote(first), Basis::Remote(last)).collect()
     }
 
     /// Tunnels by this neighbour.
     pub(crate) fn by(&self, neighbor: &Neighbor) -> Vec<TunnelId> {
-        self.by_neighbor.get(neighbor).into_iter().flatten().copied().collect()
+        self.depending_on(Basis::Neighbor(*neighbor), Basis::Neighbor(*neighbor)).collect()
     }
 
     /// Whether there is a tunnel by this neighbour.
     pub(crate) fn is_by(&self, neighbor: &Neighbor) -> bool {
-        self.by_neighbor.contains_key(neighbor)
+        self.depending_on(Basis::Neighbor(*neighbor), Basis::Neighbor(*neighbor)).next().is_some()
     }
 
     /// Tunnels by this port.
     pub(crate) fn by_port(&self, port: u16) -> Vec<TunnelId> {
-        // Addresses of version 4 come before those of version 6.
-        let first = (port, IpAddr::from([0; 4]));
-        let last = (port, IpAddr::from([0xFF; 16]));
-        self.by_neighbor.range(first..=last).flat_map(|(_, ids)| ids.iter().copied()).collect()
+        let (first, last) = ((port, FIRST_ADDRESS), (port, LAST_ADDRESS));
+        self.depending_on(Basis::Neighbor(first), Basis::Neighbor(last)).collect()
     }
 
     /// Next hops whose Ethernet addresses are asked for, each once.
@@ -336,10 +351,25 @@ impl Tunnels {
                 SlotTarget::Group(_) => false,
             })
         };
-        self.by_neighbor
-            .iter()
-            .filter(move |(_, ids)| ids.first().is_some_and(is_unresolved))
-            .map(|(neighbor, _)| *neighbor)
+        // One tunnel by each neighbour, for its address is known to all of them or to none.
+        let first = self.neighbor_from((Basis::Neighbor((0, FIRST_ADDRESS)), FIRST_ID));
+        let each =
+            successors(first, |(neighbor, _)| self.neighbor_from((Basis::Neighbor(*neighbor), LAST_ID)));
+        each.filter(move |(_, id)| is_unresolved(id)).map(|(neighbor, _)| neighbor)
+    }
+
+    /// The first neighbour by which a tunnel goes from this place in the order on, and the first
+    /// such tunnel.
+    fn neighbor_from(&self, from: (Basis, TunnelId)) -> Option<(Neighbor, TunnelId)> {
+        match self.dependents.range(from..).next()? {
+            (Basis::Neighbor(neighbor), id) => Some((*neighbor, *id)),
+            _ => None,
+        }
+    }
+
+    /// Tunnels and groups that depend on one of these, in their order.
+    fn depending_on(&self, first: Basis, last: Basis) -> impl Iterator<Item = TunnelId> + '_ {
+        self.dependents.range((first, FIRST_ID)..=(last, LAST_ID)).map(|(_, id)| *id)
     }
 
     /// What a number stands for.
@@ -359,14 +389,5 @@ impl Tunnels {
     /// How many tunnels and groups are used.
     pub(crate) fn len(&self) -> usize {
         self.ids.len()
-    }
-}
-
-fn remove<K: Ord>(index: &mut BTreeMap<K, BTreeSet<TunnelId>>, key: &K, id: TunnelId) {
-    if let Some(ids) = index.get_mut(key) {
-        ids.remove(&id);
-        if ids.is_empty() {
-            index.remove(key);
-        }
     }
 }
