@@ -187,12 +187,23 @@ impl Chip {
 
     /// Does something with the admin queue, which runs from the reset on.
     pub(super) fn with_admin<T>(&self, work: impl FnOnce(&mut AdminQueue) -> Result<T>) -> Result<T> {
-        self.pci.health()?;
-        let mut admin = self.admin.lock().unwrap_or_else(PoisonError::into_inner);
-        match admin.as_mut() {
+        match self.lock_admin()?.as_mut() {
             Some(admin) => work(admin),
-            None => Err(I40eFault::Stuck { device: self.name.clone(), command: "a command" }.into()),
+            None => Err(self.without_admin()),
         }
+    }
+
+    /// The admin queue of a device that is there, held until it is dropped. This and the error
+    /// below stand outside of `with_admin`, which is compiled for each of its callers.
+    #[inline(never)]
+    fn lock_admin(&self) -> Result<MutexGuard<'_, Option<AdminQueue>>> {
+        self.pci.health()?;
+        Ok(self.admin.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    #[cold]
+    fn without_admin(&self) -> Error {
+        I40eFault::Stuck { device: self.name.clone(), command: "a command" }.into()
     }
 
     /// Starts the admin queue.
