@@ -1,10 +1,11 @@
 //! `ixora serve --addr dhcp --addr auto` beside Debian's dnsmasq, in a network namespace.
 
 use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpStream};
+use std::path::Path;
 
 use crate::common::host::{Host, connect, ip};
-use crate::common::{may_make_interfaces, output, run, start, start_command, until};
+use crate::common::{Running, may_make_interfaces, output, run, start, start_command, until};
 use lab::packages::{Packages, Suite, Tree};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -29,6 +30,36 @@ fn address(shown: &Value, origin: &str, prefix: &str) -> Option<IpAddr> {
     texts.filter(|text| text.starts_with(prefix)).find_map(|text| text.parse().ok())
 }
 
+/// The server, and a TAP interface of this namespace to give leases at.
+fn start_dnsmasq(tree: &Tree, at: &Path) -> Running {
+    ip("link set lo up");
+    ip("tuntap add t0 mode tap");
+    ip("link set t0 addrgenmode none");
+    for address in ["10.77.3.1/24", "fd00:77::1/64 nodad", "fe80::1/64 nodad"] {
+        ip(&format!("addr add {address} dev t0"));
+    }
+    ip("link set t0 up");
+    let mut dnsmasq = tree.command("usr/sbin/dnsmasq").expect("the package has it");
+    dnsmasq.args(["--keep-in-foreground", "--conf-file=/dev/null", "--port=0", "--user=root", "--pid-file="]);
+    dnsmasq.args(["--interface=t0", "--no-ping", "--dhcp-option=option:mtu,1400", "--enable-ra"]);
+    dnsmasq.args(["--dhcp-range=10.77.3.100,10.77.3.150,255.255.255.0,1h"]);
+    dnsmasq.args(["--dhcp-range=fd00:77::,ra-only,64,2h", "--log-facility=-", "--log-dhcp"]);
+    start_command(dnsmasq.arg(format!("--dhcp-leasefile={}", at.join("leases").display())), at)
+}
+
+/// A connection to an echo server that answers `ping` too.
+fn connected(tree: &Tree, to: IpAddr) -> TcpStream {
+    let mut ping = tree.command("usr/bin/ping").or_else(|_| tree.command("bin/ping")).expect("ping");
+    let done = output(ping.args(["-c", "1", "-W", "30", &to.to_string()]));
+    assert!(done.status.success(), "{to}: {done:#?}");
+    let mut stream = connect(SocketAddr::new(to, 7));
+    stream.write_all(b"hello").expect("a connection");
+    let mut echo = [0; 5];
+    stream.read_exact(&mut echo).expect("an echo");
+    assert_eq!(&echo, b"hello");
+    stream
+}
+
 #[test]
 fn a_host_is_given_its_addresses_by_dnsmasq() {
     if !may_make_interfaces() {
@@ -38,26 +69,7 @@ fn a_host_is_given_its_addresses_by_dnsmasq() {
     let (place, host) = (tempfile::tempdir().expect("a directory"), Host::new());
     let at = place.path().to_owned();
     host.run(move || {
-        ip("link set lo up");
-        ip("tuntap add t0 mode tap");
-        ip("link set t0 addrgenmode none");
-        for address in ["10.77.3.1/24", "fd00:77::1/64 nodad", "fe80::1/64 nodad"] {
-            ip(&format!("addr add {address} dev t0"));
-        }
-        ip("link set t0 up");
-        let leases = at.join("leases");
-        let mut dnsmasq = tree.command("usr/sbin/dnsmasq").expect("the package has it");
-        dnsmasq.args([
-            "--keep-in-foreground",
-            "--conf-file=/dev/null",
-            "--port=0",
-            "--user=root",
-            "--pid-file=",
-        ]);
-        dnsmasq.args(["--interface=t0", "--no-ping", "--dhcp-option=option:mtu,1400", "--enable-ra"]);
-        dnsmasq.args(["--dhcp-range=10.77.3.100,10.77.3.150,255.255.255.0,1h"]);
-        dnsmasq.args(["--dhcp-range=fd00:77::,ra-only,64,2h", "--log-facility=-", "--log-dhcp"]);
-        let dnsmasq = start_command(dnsmasq.arg(format!("--dhcp-leasefile={}", leases.display())), &at);
+        let dnsmasq = start_dnsmasq(&tree, &at);
         let control = at.join("control");
         let server = start(
             &at,
@@ -90,18 +102,7 @@ fn a_host_is_given_its_addresses_by_dnsmasq() {
             "{metrics}"
         );
         for to in [v4, v6] {
-            let mut ping = tree.command("usr/bin/ping").or_else(|_| tree.command("bin/ping")).expect("ping");
-            let done = output(ping.args(["-c", "1", "-W", "30", &to.to_string()]));
-            assert!(done.status.success(), "{to}: {done:#?}");
-            let to = match to {
-                IpAddr::V4(to) => SocketAddr::from((to, 7)),
-                IpAddr::V6(to) => SocketAddrV6::new(to, 7, 0, 0).into(),
-            };
-            let mut stream = connect(to);
-            stream.write_all(b"hello").expect("a connection");
-            let mut echo = [0; 5];
-            stream.read_exact(&mut echo).expect("an echo");
-            assert_eq!(&echo, b"hello");
+            let _stream = connected(&tree, to);
             if to.is_ipv4() {
                 let shown = asked(" --json").json();
                 let size = shown["connections"][0]["segment_size"].as_u64();

@@ -1,7 +1,7 @@
 //! `ixora serve` beside a client of Linux's, in a network namespace of their own.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 
 use crate::common::host::{Host, connect, ip};
 use crate::common::{may_make_interfaces, names, run, start, until};
@@ -10,6 +10,27 @@ use rustix::process::Signal;
 /// Where metrics are served.
 const METRICS: u16 = 9464;
 const OURS: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 2);
+
+/// A connection to an echo server that has sent five bytes and got them back.
+fn greeted(server: SocketAddrV4) -> TcpStream {
+    let mut stream = connect(server);
+    stream.write_all(b"hello").expect("a connection");
+    let mut echo = [0; 5];
+    stream.read_exact(&mut echo).expect("an echo");
+    assert_eq!(&echo, b"hello");
+    stream
+}
+
+/// What is served at `/metrics`, with its head.
+fn scrape() -> String {
+    let mut stream = connect(SocketAddrV4::new(Ipv4Addr::LOCALHOST, METRICS));
+    stream
+        .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .expect("a connection");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
+}
 
 #[test]
 fn connections_of_a_server_are_listed_while_it_runs() {
@@ -23,21 +44,14 @@ fn connections_of_a_server_are_listed_while_it_runs() {
     let server = {
         let (place, path) = (place.path().to_owned(), path.clone());
         host.run(move || {
-            start(
-                &place,
-                &format!("serve echo --port tap:t0 --addr {OURS}/24 --control {path} --metrics={METRICS}"),
-            )
+            let port = format!("--port tap:t0 --addr {OURS}/24");
+            start(&place, &format!("serve echo {port} --control {path} --metrics={METRICS}"))
         })
     };
     until("socket", || control.exists());
     let stream = host.run(move || {
         ip("addr add 10.77.1.1/24 dev t0");
-        let mut stream = connect(SocketAddrV4::new(OURS, 7));
-        stream.write_all(b"hello").expect("a connection");
-        let mut echo = [0; 5];
-        stream.read_exact(&mut echo).expect("an echo");
-        assert_eq!(&echo, b"hello");
-        stream
+        greeted(SocketAddrV4::new(OURS, 7))
     });
     let asked = |words: &str| {
         let done = run(place.path(), &format!("tcp {words}"));
@@ -65,15 +79,7 @@ fn connections_of_a_server_are_listed_while_it_runs() {
     {
         assert!(metrics.contains(line), "{metrics}");
     }
-    let served = host.run(|| {
-        let mut stream = connect(SocketAddrV4::new(Ipv4Addr::LOCALHOST, METRICS));
-        stream
-            .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            .expect("a connection");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("an answer");
-        answer
-    });
+    let served = host.run(scrape);
     assert!(served.starts_with("HTTP/1.1 200 OK\r\n"), "{served}");
     assert!(served.contains("\nixora_tcp_connections{queue=\"0\"} 1\n"), "{served}");
     let top = asked(&format!("top {path} --once --json --interval 10ms")).json();

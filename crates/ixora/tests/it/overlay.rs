@@ -202,12 +202,9 @@ fn all_series_are_documented(metrics: &str) {
     assert_eq!(documented, served);
 }
 
-/// A group of two far ends of which one is known: what goes there is explained with the member
-/// that was picked, counted by far end, served over HTTP and seen by `ixora top`.
-#[test]
-fn tunnels_are_seen_by_people_and_by_prometheus() {
-    let place = tempfile::tempdir().expect("a directory");
-    let (config, socket) = (configuration(place.path()), place.path().join("control"));
+/// The usual configuration, but that a group of two far ends is in the place of one.
+fn configuration_of_a_group(place: &std::path::Path) -> std::path::PathBuf {
+    let config = configuration(place);
     let text = std::fs::read_to_string(&config).expect("a file");
     let group =
         "[[group]]\nname = \"pair\"\nremotes = [\"192.0.2.2\", { remote = \"192.0.2.3\", weight = 9 }]\n";
@@ -216,6 +213,15 @@ fn tunnels_are_seen_by_people_and_by_prometheus() {
     let text = text.replace(entry, "group = \"pair\"\n[[network.entry]]");
     let text = text.replace("number = 100", "number = 100\nsegment = { designated = false }");
     std::fs::write(&config, format!("{group}{text}")).expect("a file");
+    config
+}
+
+/// A group of two far ends of which one is known: what goes there is explained with the member
+/// that was picked, counted by far end, served over HTTP and seen by `ixora top`.
+#[test]
+fn tunnels_are_seen_by_people_and_by_prometheus() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (config, socket) = (configuration_of_a_group(place.path()), place.path().join("control"));
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = free.local_addr().expect("an address").port();
     drop(free);

@@ -76,6 +76,18 @@ fn a_load_of_several_queues_has_its_answers_at_each() {
     assert_eq!(running.wait(20).code(), Some(0));
 }
 
+/// What a load says of ten connections that were answered to the end.
+fn each_byte_was_right(figures: &serde_json::Value, service: &str) {
+    let (connections, whole) = (&figures["connections"], &figures["whole"]);
+    assert_eq!((connections, whole), (&10.into(), &true.into()), "{service}: {figures:#}");
+    for step in figures["steps"].as_array().expect("a list") {
+        assert!(step["answers"].as_u64() > Some(100) && step["wrong"] == 0, "{service}: {step:#}");
+        assert_eq!(step["lost_connections"], 0, "{service}: {step:#}");
+        // A request may still be on its way again in the end.
+        assert!(step["unanswered"].as_u64() < Some(10), "{service}: {step:#}");
+    }
+}
+
 /// Connections move between cores under load, and each byte of each answer is as it must be.
 ///
 /// The wire is a pair of sockets that keep eleven datagrams each, and a machine that is busy looks at them
@@ -122,15 +134,7 @@ fn cores_come_and_go_while_connections_are_served() {
         }
         let done = loading.wait(60);
         assert_eq!(done.code(), Some(0), "{service}: {done:#?}");
-        let figures = &done.json()["load"];
-        let (connections, whole) = (&figures["connections"], &figures["whole"]);
-        assert_eq!((connections, whole), (&10.into(), &true.into()), "{service}: {figures:#}");
-        for step in figures["steps"].as_array().expect("a list") {
-            assert!(step["answers"].as_u64() > Some(100) && step["wrong"] == 0, "{service}: {step:#}");
-            assert_eq!(step["lost_connections"], 0, "{service}: {step:#}");
-            // A request may still be on its way again in the end.
-            assert!(step["unanswered"].as_u64() < Some(10), "{service}: {step:#}");
-        }
+        each_byte_was_right(&done.json()["load"], service);
         let wrong = run(place.path(), &format!("tcp cores {} 5", control.display()));
         assert!(wrong.stderr.contains("there are 1 to 4 cores"), "{wrong:#?}");
         running.signal(Signal::TERM);

@@ -44,6 +44,12 @@ impl Ended {
     fn count(&self, name: &str) -> u64 {
         self.counters.iter().find(|counter| counter.name == name).expect("a counter").value
     }
+
+    /// Prints the counters that are not zero.
+    fn print(&self) {
+        let counters = self.counters.iter().filter(|counter| counter.value > 0);
+        counters.for_each(|counter| eprintln!("{} {}", counter.name, counter.value));
+    }
 }
 
 /// Runs `test` beside a host of ours with an application, in a namespace of its own.
@@ -95,11 +101,7 @@ fn beside(
         stop.store(true, Ordering::Relaxed);
         let ended = host.join().expect("the host does not panic");
         if let Err(panic) = tested {
-            ended
-                .counters
-                .iter()
-                .filter(|it| it.value > 0)
-                .for_each(|it| eprintln!("{} {}", it.name, it.value));
+            ended.print();
             std::panic::resume_unwind(panic);
         }
         assert_eq!(ended.missing, 0, "buffers that did not come back");
@@ -256,6 +258,20 @@ fn wait_for(is_over: &AtomicBool) {
     }
 }
 
+/// Echoes what one connection to an address sends; in how many blocks it came.
+fn echo_one(at: SocketAddr) -> usize {
+    let (mut stream, _) = TcpListener::bind(at).unwrap().accept().unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    let (mut block, mut blocks) = (vec![0; 1 << 16], 0);
+    loop {
+        match stream.read(&mut block).unwrap() {
+            0 => return blocks,
+            len => stream.write_all(&block[..len]).unwrap(),
+        }
+        blocks += 1;
+    }
+}
+
 /// A router between us and a server, whose route takes no more than 1,300 bytes: Linux tells us
 /// so (RFC 1191 and 8201), for our packets must not be fragmented.
 #[test]
@@ -280,17 +296,7 @@ fn a_path_that_takes_less_than_both_ends_is_found_by_what_linux_tells() {
                 ] {
                     ip(&command);
                 }
-                let (mut stream, _) = TcpListener::bind(far).unwrap().accept().unwrap();
-                stream.set_read_timeout(Some(LIMIT)).unwrap();
-                let (mut block, mut all) = (vec![0; 1 << 16], 0);
-                loop {
-                    match stream.read(&mut block).unwrap() {
-                        0 => break,
-                        len => stream.write_all(&block[..len]).unwrap(),
-                    }
-                    all += 1;
-                }
-                drop(stream);
+                let all = echo_one(far);
                 // The namespace, and what is on its way in it, ends with this thread.
                 wait_for(&is_over);
                 all

@@ -93,20 +93,20 @@ proptest! {
     }
 }
 
-#[test]
-fn refusals_have_names() {
-    let mut receiver = receiver();
-    let mut buffers = Buffers::new();
-    let whole: Vec<(String, Vec<u8>)> = {
-        let names = PROTOCOLS.iter().flat_map(|protocol| {
-            [false, true]
-                .into_iter()
-                .filter(|v6| tunnel(protocol.name, *v6).check().is_ok())
-                .map(|v6| format!("{}{}", protocol.name, if v6 { "6" } else { "" }))
-        });
-        names.zip(frames()).collect()
-    };
-    let mut outcome = |name: &str, change: &dyn Fn(&mut Vec<u8>)| {
+/// Changes the bytes of a packet.
+type Change<'a> = &'a dyn Fn(&mut Vec<u8>);
+
+/// What becomes of a packet of each protocol, by its name, once it is changed.
+fn outcomes() -> impl FnMut(&str, Change<'_>) -> Received {
+    let (mut receiver, mut buffers) = (receiver(), Buffers::new());
+    let names = PROTOCOLS.iter().flat_map(|protocol| {
+        [false, true]
+            .into_iter()
+            .filter(|v6| tunnel(protocol.name, *v6).check().is_ok())
+            .map(|v6| format!("{}{}", protocol.name, if v6 { "6" } else { "" }))
+    });
+    let whole: Vec<(String, Vec<u8>)> = names.zip(frames()).collect();
+    move |name, change| {
         let mut bytes = whole.iter().find(|(other, _)| other == name).unwrap().1.clone();
         change(&mut bytes);
         // The IPv4 header's checksum is right again unless it is the fault.
@@ -115,8 +115,12 @@ fn refusals_have_names() {
         }
         let mut packet = buffers.packet(&bytes);
         decapsulate(&mut receiver, &mut packet)
-    };
-    let drop = Received::Drop;
+    }
+}
+
+#[test]
+fn refusals_of_outer_headers_have_names() {
+    let (mut outcome, drop) = (outcomes(), Received::Drop);
     assert_eq!(outcome("vxlan", &|_| {}), Received::Network(1));
     assert_eq!(outcome("vxlan", &|bytes| bytes[24] = 0xEE), drop(Reason::OverlayOuterChecksum));
     assert_eq!(outcome("vxlan", &|bytes| bytes[20] = 0x20), drop(Reason::OverlayOuterFragment));
@@ -135,6 +139,14 @@ fn refusals_have_names() {
     assert_eq!(outcome("vxlan", &|bytes| bytes[33] = 9), Received::Other, "another host's");
     assert_eq!(outcome("vxlan", &|bytes| bytes[37] ^= 1), Received::Other, "another port's");
     assert_eq!(outcome("vxlan", &|bytes| bytes[12..14].copy_from_slice(&[8, 6])), Received::Other);
+    assert_eq!(outcome("vxlan6", &|bytes| bytes[60..62].fill(0)), drop(Reason::OverlayZeroChecksum));
+    assert_eq!(outcome("vxlan6", &|bytes| bytes[20] = 44), Received::Other, "fragments are the host's");
+    assert_eq!(outcome("vxlan", &|bytes| bytes[21] = 1), Received::Other, "a later one has no port");
+}
+
+#[test]
+fn refusals_of_tunnel_headers_and_of_what_is_inside_have_names() {
+    let (mut outcome, drop) = (outcomes(), Received::Drop);
     assert_eq!(outcome("geneve", &|bytes| bytes[44] = 9), drop(Reason::OverlayWrongPayload));
     assert_eq!(outcome("geneve", &|bytes| bytes[43] = 0x80), Received::Other, "for control");
     assert_eq!(
@@ -152,9 +164,6 @@ fn refusals_have_names() {
     assert_eq!(outcome("lisp", &|bytes| bytes[42] |= 1), drop(Reason::OverlayTunnelMalformed), "encrypted");
     assert_eq!(outcome("gre", &|bytes| bytes[35] = 1), drop(Reason::OverlayTunnelMalformed), "version 1");
     assert_eq!(outcome("ipip", &|bytes| bytes[29] = 9), drop(Reason::OverlayUnknownEnd), "from another host");
-    assert_eq!(outcome("vxlan6", &|bytes| bytes[60..62].fill(0)), drop(Reason::OverlayZeroChecksum));
-    assert_eq!(outcome("vxlan6", &|bytes| bytes[20] = 44), Received::Other, "fragments are the host's");
-    assert_eq!(outcome("vxlan", &|bytes| bytes[21] = 1), Received::Other, "a later one has no port");
     assert_eq!(
         outcome("ipip", &|bytes| bytes[23] = 41),
         drop(Reason::OverlayWrongPayload),

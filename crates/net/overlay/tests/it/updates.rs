@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use fib::exact::Extractor;
-use overlay::{Network, Owner, Sent, Target, Tunnel};
+use overlay::{Network, Overlay, Owner, Sent, Target, Tunnel};
 use wire::tunnel::vxlan;
 use wire::{MacAddress, ipv4};
 
@@ -106,20 +106,22 @@ fn no_packet_meets_the_entries_of_another_network_of_its_number() {
     });
 }
 
-/// No packet is lost by changes, and none goes where no state of the table sends it.
-#[test]
-fn no_packet_is_lost_or_misdirected_by_changes() {
+/// The Ethernet address of a tunnel's far end, as it was set for the `version`-th time.
+fn far_mac(last: u8, version: u8) -> MacAddress {
+    MacAddress([2, 0, 0, 1, version, last])
+}
+
+/// A table with all stations, each tenth of them behind a group of two tunnels.
+fn table_of_stations() -> Overlay {
     let mut here = table();
-    let port = crate::rig::port();
-    here.set_port(4, Some(port));
+    here.set_port(4, Some(crate::rig::port()));
     here.set_route(
         (Ipv4Addr::new(198, 51, 100, 0).into(), 24),
         Some(overlay::Route { port: 4, gateway: None }),
     )
     .unwrap();
-    let mac = |last: u8, version: u8| MacAddress([2, 0, 0, 1, version, last]);
     for last in 1..=8 {
-        here.set_neighbor(4, Ipv4Addr::new(198, 51, 100, last).into(), Some(mac(last, 0)));
+        here.set_neighbor(4, Ipv4Addr::new(198, 51, 100, last).into(), Some(far_mac(last, 0)));
     }
     here.add_network(NETWORK, Network::bridged()).unwrap();
     for station in 0..STATIONS {
@@ -131,6 +133,13 @@ fn no_packet_is_lost_or_misdirected_by_changes() {
             here.insert(NETWORK, identifier(station), to(station, 0)).unwrap();
         }
     }
+    here
+}
+
+/// No packet is lost by changes, and none goes where no state of the table sends it.
+#[test]
+fn no_packet_is_lost_or_misdirected_by_changes() {
+    let mut here = table_of_stations();
     let mut sender = here.encapsulator();
     here.publish();
     let is_over = AtomicBool::new(false);
@@ -167,7 +176,8 @@ fn no_packet_is_lost_or_misdirected_by_changes() {
                 }
                 0 => {
                     let last = 1 + (random >> 8) as u8 % 8;
-                    here.set_neighbor(4, Ipv4Addr::new(198, 51, 100, last).into(), Some(mac(last, n as u8)));
+                    let mac = Some(far_mac(last, n as u8));
+                    here.set_neighbor(4, Ipv4Addr::new(198, 51, 100, last).into(), mac);
                 }
                 _ => here.insert(NETWORK, identifier(station), to(station, place)).unwrap(),
             }

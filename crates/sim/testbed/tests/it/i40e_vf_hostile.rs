@@ -17,6 +17,51 @@ use regs::virtchnl::message::{
 };
 use regs::virtchnl::{op, status};
 
+/// Configurations of queues that a function of this VSI must not have.
+fn bad_queues(vsi: u16) -> [Vec<u8>; 11] {
+    let pair = QueuePair {
+        tx_len: 64,
+        tx_ring: 1 << 20,
+        rx_len: 64,
+        rx_ring: 1 << 20,
+        rx_buffer: 2048,
+        rx_max: 1526,
+        ..QueuePair::default()
+    };
+    let queues = |vsi: u16, pairs: Vec<QueuePair>| Queues { vsi, pairs }.encode();
+    [
+        queues(vsi + 1, vec![pair]),
+        queues(0, vec![pair]),
+        queues(vsi, vec![QueuePair { queue: VF_QUEUES as u16, ..pair }]),
+        queues(vsi, vec![QueuePair { queue: u16::MAX, ..pair }]),
+        queues(vsi, vec![pair; 9]),
+        queues(vsi, vec![QueuePair { rx_len: 8192, ..pair }]),
+        queues(vsi, vec![QueuePair { tx_len: 33, ..pair }]),
+        queues(vsi, vec![QueuePair { rx_ring: 1, ..pair }]),
+        queues(vsi, vec![QueuePair { tx_ring: 0, ..pair }]),
+        queues(vsi, vec![QueuePair { rx_buffer: 0, ..pair }]),
+        queues(vsi, vec![QueuePair { rx_max: 20_000, ..pair }]),
+    ]
+}
+
+/// Messages with addresses, VLANs, modes and tables that a function of this VSI must not have, and
+/// what each is answered.
+fn bad_tables(vsi: u16) -> [(u32, Vec<u8>, i32); 9] {
+    let addresses = |addresses: Vec<[u8; 6]>| Addresses { vsi, addresses }.encode();
+    let many = (0..200u8).map(|n| [2, 7, 7, 7, 7, n]).collect();
+    [
+        (op::ADD_ETH_ADDR, addresses(vec![[0; 6]]), status::ERR_PARAM),
+        (op::ADD_ETH_ADDR, addresses(vec![[0xFF; 6]]), status::ERR_PARAM),
+        (op::ADD_ETH_ADDR, addresses(many), status::ERR_NO_MEMORY),
+        (op::ADD_VLAN, Vlans { vsi, vlans: vec![4096] }.encode(), status::ERR_PARAM),
+        (op::ADD_VLAN, Vlans { vsi, vlans: (1..100).collect() }.encode(), status::ERR_NO_MEMORY),
+        (op::CONFIG_PROMISCUOUS_MODE, Promiscuous { vsi, modes: 0xFFFF }.encode(), status::ERR_PARAM),
+        (op::CONFIG_RSS_LUT, Rss { vsi, bytes: vec![9; 64] }.encode(), status::ERR_PARAM),
+        (op::CONFIG_RSS_KEY, Rss { vsi, bytes: vec![9; 400] }.encode(), status::ERR_PARAM),
+        (op::SET_RSS_HENA, Classes(u64::MAX).encode(), status::ERR_PARAM),
+    ]
+}
+
 #[test]
 fn messages_that_make_no_sense_are_refused_by_name_and_counted() {
     let mut card = Card::open(&[Policy::default(); 2]);
@@ -44,29 +89,7 @@ fn messages_that_make_no_sense_are_refused_by_name_and_counted() {
             is(&mut raw, *kind, &vec![0xFF; len], status::ERR_OPCODE_MISMATCH);
         }
     }
-    let pair = QueuePair {
-        tx_len: 64,
-        tx_ring: 1 << 20,
-        rx_len: 64,
-        rx_ring: 1 << 20,
-        rx_buffer: 2048,
-        rx_max: 1526,
-        ..QueuePair::default()
-    };
-    let queues = |vsi: u16, pairs: Vec<QueuePair>| Queues { vsi, pairs }.encode();
-    for bad in [
-        queues(vsi + 1, vec![pair]),
-        queues(0, vec![pair]),
-        queues(vsi, vec![QueuePair { queue: VF_QUEUES as u16, ..pair }]),
-        queues(vsi, vec![QueuePair { queue: u16::MAX, ..pair }]),
-        queues(vsi, vec![pair; 9]),
-        queues(vsi, vec![QueuePair { rx_len: 8192, ..pair }]),
-        queues(vsi, vec![QueuePair { tx_len: 33, ..pair }]),
-        queues(vsi, vec![QueuePair { rx_ring: 1, ..pair }]),
-        queues(vsi, vec![QueuePair { tx_ring: 0, ..pair }]),
-        queues(vsi, vec![QueuePair { rx_buffer: 0, ..pair }]),
-        queues(vsi, vec![QueuePair { rx_max: 20_000, ..pair }]),
-    ] {
+    for bad in bad_queues(vsi) {
         is(&mut raw, op::CONFIG_VSI_QUEUES, &bad, status::ERR_PARAM);
     }
     let vector = Vector { vector: 1, rx: 1, tx: 1, rx_itr: 0, tx_itr: 0 };
@@ -78,22 +101,9 @@ fn messages_that_make_no_sense_are_refused_by_name_and_counted() {
     for (rx, tx) in [(1, 0), (0, 1), (u32::MAX, u32::MAX), (0, 0)] {
         is(&mut raw, op::ENABLE_QUEUES, &Select { vsi, rx, tx }.encode(), status::ERR_PARAM);
     }
-    let addresses = |addresses: Vec<[u8; 6]>| Addresses { vsi, addresses }.encode();
-    is(&mut raw, op::ADD_ETH_ADDR, &addresses(vec![[0; 6]]), status::ERR_PARAM);
-    is(&mut raw, op::ADD_ETH_ADDR, &addresses(vec![[0xFF; 6]]), status::ERR_PARAM);
-    let many = (0..200u8).map(|n| [2, 7, 7, 7, 7, n]).collect();
-    is(&mut raw, op::ADD_ETH_ADDR, &addresses(many), status::ERR_NO_MEMORY);
-    is(&mut raw, op::ADD_VLAN, &Vlans { vsi, vlans: vec![4096] }.encode(), status::ERR_PARAM);
-    is(&mut raw, op::ADD_VLAN, &Vlans { vsi, vlans: (1..100).collect() }.encode(), status::ERR_NO_MEMORY);
-    is(
-        &mut raw,
-        op::CONFIG_PROMISCUOUS_MODE,
-        &Promiscuous { vsi, modes: 0xFFFF }.encode(),
-        status::ERR_PARAM,
-    );
-    is(&mut raw, op::CONFIG_RSS_LUT, &Rss { vsi, bytes: vec![9; 64] }.encode(), status::ERR_PARAM);
-    is(&mut raw, op::CONFIG_RSS_KEY, &Rss { vsi, bytes: vec![9; 400] }.encode(), status::ERR_PARAM);
-    is(&mut raw, op::SET_RSS_HENA, &Classes(u64::MAX).encode(), status::ERR_PARAM);
+    for (kind, bytes, wanted) in bad_tables(vsi) {
+        is(&mut raw, kind, &bytes, wanted);
+    }
     is(&mut raw, op::CONFIG_PROMISCUOUS_MODE, &Promiscuous { vsi, modes: 3 }.encode(), status::SUCCESS);
     let counters = card.host(|host| host.counters(0));
     assert_eq!((counters.refused, counters.not_trusted, counters.unsent), (refused, 1, 0));

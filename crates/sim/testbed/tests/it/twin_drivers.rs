@@ -338,22 +338,27 @@ struct Outcome {
     shared: BTreeMap<MutationTarget, usize>,
 }
 
+impl Device {
+    /// A connection to its server.
+    fn connect(&mut self) -> UnixStream {
+        match self {
+            Device::Model(model) => UnixStream::connect(&model.socket).unwrap(),
+            Device::Stub(stub, serving) => {
+                let (near, far) = UnixStream::pair().unwrap();
+                *serving = Some(stub.serve(far));
+                near
+            }
+        }
+    }
+}
+
 impl Victim {
     /// One run: opens the port, uses it, and takes it down after the device is gone.
     fn run(&self, device: &mut Device, mut mutations: Mutations) -> Outcome {
         let begin = Instant::now();
         let timeout = if mutations.is_honest { LONG_TIMEOUT } else { TIMEOUT };
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let (server, cut) = match device {
-            Device::Model(model) => {
-                (UnixStream::connect(&model.socket).unwrap(), theirs.try_clone().unwrap())
-            }
-            Device::Stub(stub, serving) => {
-                let (near, far) = UnixStream::pair().unwrap();
-                *serving = Some(stub.serve(far));
-                (near, theirs.try_clone().unwrap())
-            }
-        };
+        let (server, cut) = (device.connect(), theirs.try_clone().unwrap());
         let shared = Arc::new(TwinMemory::new(self.rings));
         let twin = Twin::between(
             self.protocol,

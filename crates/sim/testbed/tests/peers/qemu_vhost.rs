@@ -3,16 +3,35 @@
 //! answers, with a driver that nobody here wrote, in seconds and without an
 //! operating system.
 
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use lab::packages::{Packages, Suite};
+use lab::packages::{Packages, Suite, Tree};
 use testbed::serve::{Endpoint, Options};
 use testbed::vhost_user;
 use testbed::virtio;
 use testbed::wire::Cable;
 
 const LIMIT: Duration = Duration::from_secs(60);
+
+/// QEMU, whose boot ROM asks for an address by a device behind a socket.
+fn boot(tree: &Tree, socket: &Path, mode: &str) -> Child {
+    tree.command("usr/bin/qemu-system-x86_64")
+        .unwrap()
+        .args(["-accel", "tcg", "-M", "q35,memory-backend=m", "-m", "64M", "-nodefaults", "-no-user-config"])
+        .args(["-object", "memory-backend-memfd,id=m,size=64M,share=on", "-display", "none", "-boot", "n"])
+        .args(["-chardev", &format!("socket,id=c,path={}", socket.display())])
+        .args(["-netdev", "vhost-user,id=n,chardev=c"])
+        .args(["-device", &format!("virtio-net-pci,netdev=n,{mode}")])
+        .arg("-L")
+        .arg(tree.root().join("usr/share/qemu"))
+        .arg("-L")
+        .arg(tree.root().join("usr/share/seabios"))
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap()
+}
 
 #[test]
 fn a_boot_rom_sends_and_receives() {
@@ -30,37 +49,7 @@ fn a_boot_rom_sends_and_receives() {
         let device = virtio::open(&virtio::Options::default(), cable);
         let endpoint = Endpoint { socket: socket.clone(), device };
         let serving = vhost_user::bind(vec![endpoint]).unwrap().serve(Options::default()).unwrap();
-        let mut child = tree
-            .command("usr/bin/qemu-system-x86_64")
-            .unwrap()
-            .args([
-                "-accel",
-                "tcg",
-                "-M",
-                "q35,memory-backend=m",
-                "-m",
-                "64M",
-                "-nodefaults",
-                "-no-user-config",
-            ])
-            .args([
-                "-object",
-                "memory-backend-memfd,id=m,size=64M,share=on",
-                "-display",
-                "none",
-                "-boot",
-                "n",
-            ])
-            .args(["-chardev", &format!("socket,id=c,path={}", socket.display())])
-            .args(["-netdev", "vhost-user,id=n,chardev=c"])
-            .args(["-device", &format!("virtio-net-pci,netdev=n,{mode}")])
-            .arg("-L")
-            .arg(tree.root().join("usr/share/qemu"))
-            .arg("-L")
-            .arg(tree.root().join("usr/share/seabios"))
-            .stdin(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut child = boot(&tree, &socket, mode);
         let (begin, mut ended) = (Instant::now(), None);
         let report = loop {
             let report = serving.report().endpoints.remove(0);
