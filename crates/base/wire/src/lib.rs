@@ -51,6 +51,7 @@ pub mod ndp;
 pub mod option_list;
 pub mod outer;
 pub mod ptp;
+pub mod rip;
 pub mod segment;
 pub mod siphash;
 pub mod tcp;

@@ -58,9 +58,9 @@ pub mod tsyntype {
 
 /// Of packets over UDP to this port there are times, too, [`PRTTSYN_CTL1::UDP_ENA_MASK`].
 pub mod udp_ena {
-    /// Event messages.
+    /// Event messages, whose times count.
     pub const PORT_319: u32 = 1;
-    /// Other messages.
+    /// All messages but these.
     pub const PORT_320: u32 = 2;
 }
 

@@ -8,7 +8,7 @@ use graph::value::Prefix4;
 use graph::{Class, Cx, Element, TimerId, ip_header};
 use port::Reason;
 use wire::ip::{Addresses, Protocol};
-use wire::{ipv4, udp};
+use wire::{ipv4, rip, udp};
 
 pub static CLASS: Class = Class {
     name: "RIPSend",
@@ -39,28 +39,21 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// RIP's UDP port.
-const PORT: u16 = 520;
-/// A header and one route.
-const RIP_LEN: usize = 24;
-const LEN: usize = ipv4::HEADER_LEN + udp::HEADER_LEN + RIP_LEN;
+const LEN: usize = ipv4::HEADER_LEN + udp::HEADER_LEN + rip::ROUTE_LEN;
 const FIRST_NS: i64 = 3 * SECOND_NS;
 const INTERVAL_NS: i64 = 30 * SECOND_NS;
 
 /// The packet, which is always the same.
 fn announcement(src: Ipv4Addr, dst: Ipv4Addr, prefix: Prefix4, metric: i32) -> [u8; LEN] {
     let mut packet = [0; LEN];
-    let whole = ipv4::Repr::between(src, dst, Protocol::UDP, udp::HEADER_LEN + RIP_LEN);
+    let whole = ipv4::Repr::between(src, dst, Protocol::UDP, udp::HEADER_LEN + rip::ROUTE_LEN);
     ipv4::Repr { ttl: 200, ..whole }.emit(&mut ipv4::Packet::new_unchecked(&mut packet[..]));
     let (_, datagram) = packet.split_at_mut(ipv4::HEADER_LEN);
-    let (_, rip) = datagram.split_at_mut(udp::HEADER_LEN);
-    rip[..2].copy_from_slice(&[2, 2]); // a response, version 2
-    rip[4..6].copy_from_slice(&2_u16.to_be_bytes()); // of IP
-    let words = [prefix.address, prefix.mask, src].map(|address| address.octets());
-    rip[8..20].copy_from_slice(words.as_flattened());
-    rip[20..].copy_from_slice(&metric.to_be_bytes());
+    if let Some(route) = datagram.get_mut(udp::HEADER_LEN..).and_then(|bytes| bytes.first_chunk_mut()) {
+        rip::Route::new(route).fill([prefix.address, prefix.mask, src], metric as u32);
+    }
     let mut datagram = udp::Datagram::new_unchecked(datagram);
-    udp::Repr { src_port: PORT, dst_port: PORT, payload_len: RIP_LEN }.emit(&mut datagram);
+    udp::Repr { src_port: rip::PORT, dst_port: rip::PORT, payload_len: rip::ROUTE_LEN }.emit(&mut datagram);
     datagram.fill_checksum(Addresses::V4 { src, dst });
     packet
 }
