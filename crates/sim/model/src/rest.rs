@@ -13,7 +13,7 @@ const ROUND_NS: u64 = 50_000_000;
 #[derive(Debug, Default)]
 pub(crate) struct Rest(Option<Seen>);
 
-/// How long a tail has been seen to rest.
+/// How long a tail has been seen to rest on filled descriptors.
 #[derive(Debug)]
 struct Seen {
     tail: u32,
@@ -36,7 +36,8 @@ impl Rest {
     /// A round at which the device has no descriptor, and frames were lost for that since the
     /// last one if it `starved`. Whether the tail has rested for too long on descriptors that
     /// are `filled`: as the device left them, they say that the driver was not there, for it
-    /// may be paused, or its pool empty.
+    /// may be paused, or its pool empty. So the time before they were filled does not count: a
+    /// driver that comes late fills a ring in many rounds before it tells.
     pub fn is_too_long(
         &mut self,
         tail: u32,
@@ -46,9 +47,10 @@ impl Rest {
     ) -> bool {
         match &mut self.0 {
             Some(seen) if seen.tail == tail => {
-                seen.rested_ns += now_ns.saturating_sub(seen.seen_ns).min(ROUND_NS);
+                let passed = now_ns.saturating_sub(seen.seen_ns).min(ROUND_NS);
+                seen.rested_ns = if filled() { seen.rested_ns + passed } else { 0 };
                 seen.seen_ns = now_ns;
-                let too_long = seen.rested_ns >= REST_NS && filled();
+                let too_long = seen.rested_ns >= REST_NS;
                 if too_long {
                     self.0 = None;
                 }

@@ -261,6 +261,28 @@ fn a_tail_that_rests_on_filled_descriptors() {
     }
 }
 
+/// A driver that comes late fills a whole ring before it tells, which takes the device many rounds.
+#[test]
+fn a_tail_that_rests_while_a_late_driver_fills_its_ring() {
+    let mut rig = Rig::up(1);
+    for _ in 0..2 * RING {
+        rig.cable.send(&udp([10, 0, 0, 1], [1, 2], 18));
+    }
+    for _ in 0..20_000 {
+        rig.step();
+    }
+    for _ in 0..RING - 1 {
+        rig.refill(0);
+    }
+    for _ in 0..1000 {
+        rig.step();
+    }
+    rig.ring_rx(0);
+    rig.step();
+    assert!(rig.device.lint().is_empty(), "{}", rig.device.lint());
+    rig.balance();
+}
+
 /// A server resets the device between its clients, VFIO between its users, and waits.
 #[test]
 fn a_reset_by_pci_is_over_before_a_driver_comes() {
