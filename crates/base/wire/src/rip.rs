@@ -18,13 +18,13 @@ pub const FAMILY_IP: u16 = 2;
 pub mod offset {
     /// What the message is for.
     pub const COMMAND: usize = 0;
-    /// The version.
+    /// The version of RIP.
     pub const VERSION: usize = 1;
     /// The family of the addresses.
     pub const FAMILY: usize = 4;
-    /// The network.
+    /// The address of the network.
     pub const ADDRESS: usize = 8;
-    /// Its mask.
+    /// The mask of the network.
     pub const MASK: usize = 12;
     /// By whom it is reached; 0.0.0.0 for the sender.
     pub const NEXT_HOP: usize = 16;

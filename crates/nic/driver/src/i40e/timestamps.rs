@@ -15,7 +15,7 @@ use crate::intel::clock::{Clock, Words};
 use crate::intel::latches::Latches;
 
 /// From this version of the firmware on an XL710 stamps messages over UDP, by Linux's driver.
-const UDP_SINCE: u16 = 6;
+const DATAGRAMS_SINCE: u16 = 6;
 
 /// The places of a device.
 pub(super) fn latches(device: &Device) -> Arc<Latches> {
@@ -69,7 +69,7 @@ impl Chip {
 
     /// CONTRADICTION: DPDK's driver asks for messages over UDP in any case.
     fn stamps_udp(&self) -> bool {
-        self.generation.stamps_udp || self.firmware().major() >= UDP_SINCE
+        self.generation.stamps_udp || self.firmware().major() >= DATAGRAMS_SINCE
     }
 
     /// Stamps nothing any more: a reset of the function would leave it as it is.

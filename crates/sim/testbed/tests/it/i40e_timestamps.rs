@@ -167,7 +167,7 @@ struct Liar {
     kept: Option<[u32; 4]>,
     /// The upper halves of the clock.
     clock: Option<[u32; 4]>,
-    /// PRTTSYN_CTL0.
+    /// What PRTTSYN_CTL0 reads as.
     control: Option<u32>,
     reads: AtomicU32,
 }

@@ -55,7 +55,7 @@ pub(super) const OF_ALL: &[ElementRow] = &[
     },
 ];
 
-/// A configuration.
+/// A configuration that is read alone.
 pub(super) const CONFIG: Handler = readable("config", "its configuration, as it is now").marked(".");
 
 /// A configuration that can be written.
