@@ -50,3 +50,17 @@ impl<T: BorrowMut<[u8; ROUTE_LEN]>> Route<T> {
         self.set::<{ offset::METRIC }, _>(metric);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_route_stands_as_rfc_2453_has_it() {
+        let mut route = Route::zeroed();
+        let [network, mask, next_hop] = [[10, 0, 0, 0], [255, 0, 0, 0], [18, 26, 4, 24]].map(Ipv4Addr::from);
+        route.fill([network, mask, next_hop], 10);
+        let wanted = [2, 2, 0, 0, 0, 2, 0, 0, 10, 0, 0, 0, 255, 0, 0, 0, 18, 26, 4, 24, 0, 0, 0, 10];
+        assert_eq!(route.into_inner(), wanted);
+    }
+}
