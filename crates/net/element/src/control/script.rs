@@ -11,14 +11,13 @@ mod handler;
 mod instruction;
 mod needs;
 mod run;
+mod text;
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use graph::class::{keyword, rest};
 use graph::element::StopHook;
 use graph::lang::args::{shift_word, unquote_text, words};
-use graph::lang::variable::{Form, Variables, expand};
 use graph::run::shared::CONTINUED;
 use graph::value::{Span, parse_alone};
 use graph::{Class, Conf, ConfFault, Cx, Element, Next, Refused, Setup, TimerId, Until, WatchId};
@@ -280,106 +279,6 @@ fn target(instructions: &[Instruction], label: &str) -> Option<Target> {
     })
 }
 
-impl Script {
-    fn target(&self, label: &str) -> Option<Target> {
-        target(&self.instructions, label)
-    }
-
-    /// Replaces variables and calls in a text.
-    fn expand(&mut self, cx: &mut Cx<'_>, text: &str, quoted: bool) -> String {
-        if !text.contains('$') {
-            return text.to_string();
-        }
-        let names = Names(RefCell::new((self, cx)));
-        expand(text, &names, quoted, 0).into_owned()
-    }
-
-    /// A variable's value, of the script's own or of its caller's.
-    fn variable(&self, name: &str) -> Option<String> {
-        if let Some(value) = self.variables.get(name) {
-            return Some(value.clone());
-        }
-        let argument = |n: usize| words(&self.arguments).get(n - 1).map_or(String::new(), |w| w.to_string());
-        Some(match name {
-            "?" => self.status.to_string(),
-            "args" => self.arguments.clone(),
-            "$" => std::process::id().to_string(),
-            "0" => self.handler.clone(),
-            "#" => words(&self.arguments).len().to_string(),
-            "write" => self.writes.to_string(),
-            _ => match name.parse() {
-                Ok(n @ 1..) => argument(n),
-                _ => return None,
-            },
-        })
-    }
-
-    /// Reads a handler: the script's own first, then any other by its full name.
-    fn call_read(&mut self, cx: &mut Cx<'_>, call: &str, unquote: bool) -> Result<(String, String), Refused> {
-        let (name, parameter) = shift_word(call);
-        let (name, parameter) = (plain(name), if unquote { plain(parameter) } else { parameter.to_string() });
-        let own = self.own(cx, &name);
-        if !own.contains('.') && self.knows(&own) {
-            let full = format!("{}.{own}", cx.name());
-            if !parameter.is_empty() && (own == "now" || self.exports.contains(&own)) {
-                return Err(Refused::NoParameter(full));
-            }
-            let _old = cx.take_complaints();
-            self.calls_itself = true;
-            return HANDLERS.read_own(self, cx, &own, &parameter).map(|value| (full, value));
-        }
-        let value = cx.read(&name, &parameter)?;
-        Ok((cx.full_name(&name), value))
-    }
-
-    fn call_write(&mut self, cx: &mut Cx<'_>, call: &str, unquote: bool) -> Result<(), Refused> {
-        let (name, value) = shift_word(call);
-        let (name, value) = (plain(name), if unquote { plain(value) } else { value.to_string() });
-        let own = self.own(cx, &name);
-        if matches!(own.as_str(), "step" | "goto" | "run" | "set") {
-            let _old = cx.take_complaints();
-            self.calls_itself = true;
-            return HANDLERS.write_own(self, cx, &own, &value);
-        }
-        cx.write(&name, &value)
-    }
-
-    /// A handler's name without this element's.
-    fn own(&self, cx: &Cx<'_>, name: &str) -> String {
-        name.strip_prefix(cx.name()).and_then(|rest| rest.strip_prefix('.')).unwrap_or(name).to_string()
-    }
-
-    fn knows(&self, name: &str) -> bool {
-        functions::is_function(name)
-            || matches!(name, "run" | "get" | "shift" | "now" | "random" | "readable" | "writable")
-            || self.exports.iter().any(|e| e == name)
-    }
-}
-
-/// What a script's texts may name.
-struct Names<'s, 'c, 'l>(RefCell<(&'s mut Script, &'c mut Cx<'l>)>);
-
-impl Variables for Names<'_, '_, '_> {
-    fn value(&self, name: &str, form: Form, _: usize) -> Option<String> {
-        // A call within a call's text was replaced before, so this is never borrowed.
-        let mut inner = self.0.try_borrow_mut().ok()?;
-        let (script, cx) = &mut *inner;
-        if form != Form::Parentheses {
-            return script.variable(name);
-        }
-        match script.call_read(cx, name, false) {
-            Ok((_, value)) => {
-                script.complain_of(cx, None, None);
-                Some(value)
-            }
-            Err(refused) => {
-                script.complain_of(cx, None, Some(&refused));
-                (!refused.is_uncalled()).then(String::new)
-            }
-        }
-    }
-}
-
 fn plain(text: &str) -> String {
     unquote_text(text).unwrap_or_else(|| text.to_string())
 }
@@ -389,6 +288,10 @@ fn span(text: &str) -> Option<i64> {
 }
 
 impl Script {
+    fn target(&self, label: &str) -> Option<Target> {
+        target(&self.instructions, label)
+    }
+
     /// Goes on, for what is not a handler: errors are printed.
     fn proceed(&mut self, cx: &mut Cx<'_>, steps: i64, cause: Cause) {
         (self.cause, self.named) = (cause, false);

@@ -1,7 +1,7 @@
 //! `RatedUnqueue`, `BandwidthRatedUnqueue`, `RatedSplitter`,
 //! `BandwidthRatedSplitter`: no more than so many packets, or bytes, a second.
 
-use graph::class::{Handlers, both, datum, keyword, mandatory, read};
+use graph::class::{Handlers, Row, both, datum, keyword, mandatory, read};
 use graph::value::{Bandwidth, Span};
 use graph::{
     Action, Class, Conf, ConfFault, Cx, Each, Element, PerPacket, Ran, Refused, Signals, TaskId, TimerId,
@@ -11,6 +11,15 @@ use port::Reason;
 
 use super::bucket::{self, BYTES_THRESHOLD, Bucket};
 use super::{bandwidth, parsed};
+
+/// The handler `active` of both classes that pull.
+const ACTIVE: Row<RatedUnqueue> = both(
+    "active",
+    "whether it pulls",
+    |unqueue: &RatedUnqueue| unqueue.active.to_string(),
+    RatedUnqueue::set_active,
+)
+.marked("c");
 
 pub static CLASS: Class = Class {
     name: "RatedUnqueue",
@@ -26,13 +35,7 @@ pub static CLASS: Class = Class {
     handlers: &Handlers::<RatedUnqueue>(&[
         read("calls", "how often it tried, and what came of it", RatedUnqueue::calls),
         datum("rate", "packets a second", |unqueue| unqueue.rate.read(), (0, "RATE")),
-        both(
-            "active",
-            "whether it pulls",
-            |unqueue: &RatedUnqueue| unqueue.active.to_string(),
-            RatedUnqueue::set_active,
-        )
-        .marked("c"),
+        ACTIVE,
     ]),
     live: true,
     config_changes: true,
@@ -51,13 +54,7 @@ pub static BANDWIDTH: Class = Class {
     handlers: &Handlers::<RatedUnqueue>(&[
         read("calls", "how often it tried, and what came of it", RatedUnqueue::calls),
         datum("rate", "bytes a second", |unqueue| unqueue.rate.read(), (0, "RATE")),
-        both(
-            "active",
-            "whether it pulls",
-            |unqueue: &RatedUnqueue| unqueue.active.to_string(),
-            RatedUnqueue::set_active,
-        )
-        .marked("c"),
+        ACTIVE,
     ]),
     example: "BandwidthRatedUnqueue(10Mbps)",
     see: &["RatedUnqueue", "BandwidthShaper", "BandwidthRatedSplitter"],

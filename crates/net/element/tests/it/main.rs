@@ -24,6 +24,7 @@ mod packets;
 mod protocols;
 mod rewriter;
 mod rewriter_tables;
+mod rip_send;
 mod script;
 mod shared;
 mod sockets;
@@ -37,6 +38,7 @@ mod turns;
 mod unreachable;
 
 use std::ops::{Deref, DerefMut};
+use std::time::{Duration, Instant};
 
 use ::graph::Registry;
 
@@ -56,6 +58,26 @@ impl Rig {
     fn with_threads(config: &str, threads: usize) -> Result<Rig, String> {
         element::fixture::Rig::new(config, &registry(), threads).map(Rig)
     }
+}
+
+/// Runs a configuration to its end. Simulated seconds take no time: where a timer is due
+/// again and again, the clock stands, and the run is ended with a panic.
+fn run(config: &str) -> Rig {
+    let mut rig = Rig::new(config).unwrap_or_else(|problems| panic!("{problems}"));
+    let shared = rig.router.shared();
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| rig.run());
+        let end = Instant::now() + Duration::from_secs(30);
+        while !running.is_finished() {
+            if Instant::now() >= end {
+                shared.end();
+                panic!("it does not end");
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        running.join().expect("a run without a panic");
+    });
+    rig
 }
 
 impl Deref for Rig {

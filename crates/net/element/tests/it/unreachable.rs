@@ -1,30 +1,8 @@
 //! Packets for neighbours that do not answer: they are asked for each second, and given
-//! up in the end. What else goes by the clock for tens of seconds.
+//! up in the end.
 #![allow(clippy::unwrap_used)]
 
-use std::time::{Duration, Instant};
-
-use crate::Rig;
-
-/// Runs a configuration to its end. Ten seconds of simulated time take no time: where a
-/// timer comes due again and again, the clock stands, and the run is ended.
-fn run(config: &str) -> Rig {
-    let mut rig = Rig::new(config).unwrap_or_else(|problems| panic!("{problems}"));
-    let shared = rig.router.shared();
-    std::thread::scope(|scope| {
-        let running = scope.spawn(|| rig.run());
-        let end = Instant::now() + Duration::from_secs(30);
-        while !running.is_finished() {
-            if Instant::now() >= end {
-                shared.end();
-                panic!("it does not end");
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        running.join().unwrap();
-    });
-    rig
-}
+use crate::{Rig, run};
 
 const V4: &str = "s :: InfiniteSource(DATA \\<4500001c 00010000 40110000 0a000102 0a000203 0000000000000000>, LIMIT 3, BURST 3)
     -> MarkIPHeader -> GetIPAddress(16)";
@@ -143,23 +121,5 @@ fn with_two_outputs_all_is_as_click_has_it_unless_told_otherwise() {
         let mut rig = two(source, &format!("{querier}, GIVE_UP 3s"));
         assert_eq!([rig.read("asked.count"), rig.read("q.length")], ["3", "0"], "{querier}");
         assert!(rig.read("q.stats").starts_with("3 packets killed\n"), "{}", rig.read("q.stats"));
-    }
-}
-
-#[test]
-fn a_route_is_announced_after_three_seconds_and_then_each_half_minute() {
-    let mut rig = run(
-        "r :: RIPSend(18.26.4.24, 18.26.4.255, 10.0.0.0/8, 10) -> CheckIPHeader -> CheckUDPHeader
-           -> IPFilter(allow src 18.26.4.24 and dst 18.26.4.255 and src udp port 520 and dst udp port 520)
-           -> c :: Counter -> Discard;
-         DriverManager(wait 2900ms, print $(c.count), wait 200ms, print $(c.count), wait 29.8s, print $(c.count),
-                       wait 200ms, print $(c.count), stop)",
-    );
-    assert_eq!(rig.printed(), "0\n1\n1\n2\n");
-    assert_eq!(rig.read("c.byte_count"), "104");
-    for wrong in
-        ["1.2.3.4, 1.2.3.5, 10.0.0.0/8", "1.2.3.4, 1.2.3.5, x, 1", "1.2.3.4, 1.2.3.5, 10.0.0.0/8, 1, 2"]
-    {
-        assert!(Rig::new(&format!("RIPSend({wrong}) -> Discard")).is_err(), "{wrong}");
     }
 }
