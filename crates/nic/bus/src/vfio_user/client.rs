@@ -9,11 +9,13 @@
 //! given, would end us with SIGBUS: a file that cannot be sealed against that is refused
 //! unless the server is trusted ([`Trust`]), and then the fault ends the connection.
 
+mod request;
+
 use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -24,12 +26,12 @@ use vfio_bindings::bindings::vfio::{
     VFIO_PCI_CONFIG_REGION_INDEX, VFIO_PCI_MSIX_IRQ_INDEX, VFIO_REGION_INFO_FLAG_MMAP,
 };
 
-use super::dma::Ranges;
-use super::message::{self, Access, Command, Encoder, Malformed, Region, flags};
-use super::transport::{Received, TransportFault, WaitLimit, dial, receive, send};
+use super::message::{self, Access, Command, Encoder, Region, flags};
+use super::transport::dial;
 use crate::peer::{self, Descriptor, Stream};
 use crate::{Addressing, Backend, BarKind, BarLayout, BarMapping, DmaRange, Error, Mapping, Result, Trust};
 use crate::{LONGEST_SOCKET_PATH, seal, sigbus};
+use request::Link;
 
 /// How long a request may take unless said otherwise.
 pub const TIME_LIMIT: Duration = Duration::from_secs(5);
@@ -65,13 +67,6 @@ struct ClientBar {
     size: u64,
     kind: BarKind,
     mapped: Vec<BarMapping>,
-}
-
-/// What the one who talks to the peer holds.
-#[derive(Debug, Default)]
-struct Link {
-    next_id: u16,
-    ranges: Ranges,
 }
 
 impl Client {
@@ -270,115 +265,6 @@ impl Client {
             offset += chunk.len() as u64;
         }
         Ok(())
-    }
-}
-
-/// Talking: one request at a time, and its reply.
-impl Client {
-    /// The link, while there was no fault.
-    fn lock(&self) -> Result<MutexGuard<'_, Link>> {
-        let link = self.lock_always();
-        self.sound().map(|()| link)
-    }
-
-    /// The link, whatever became of the connection.
-    fn lock_always(&self) -> MutexGuard<'_, Link> {
-        self.link.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The first fault, if there was one.
-    fn sound(&self) -> Result<()> {
-        self.fault.get().map_or(Ok(()), |fault| Err(fault.clone()))
-    }
-
-    /// Whether the server took away pages of its own or of ours.
-    fn is_memory_lost(&self) -> bool {
-        let losses = sigbus::losses();
-        if self.losses.load(Ordering::Relaxed) == losses {
-            return false;
-        }
-        let mut mapped = self.bars.iter().flatten().flat_map(|bar| &bar.mapped);
-        let lost = mapped.any(BarMapping::is_lost) || self.lock_always().ranges.are_lost();
-        if !lost {
-            self.losses.store(losses, Ordering::Relaxed);
-        }
-        lost
-    }
-
-    /// Keeps the first fault: the connection is of no use any more.
-    fn fail(&self, error: Error) -> Error {
-        let _ = self.stream.shutdown(std::net::Shutdown::Both);
-        self.fault.get_or_init(|| error).clone()
-    }
-
-    fn broke(&self, what: String) -> Error {
-        self.fail(Error::Protocol { peer: self.peer.clone(), what })
-    }
-
-    fn malformed(&self, malformed: Malformed) -> Error {
-        self.fail(Error::Malformed { peer: self.peer.clone(), malformed })
-    }
-
-    fn failed(&self, command: Command, fault: TransportFault) -> Error {
-        let (peer, command, after) = (self.peer.clone(), command.name(), self.limit);
-        self.fail(match fault {
-            TransportFault::HungUp => Error::HungUp { peer },
-            TransportFault::TimedOut => Error::TimedOut { peer, command, after },
-            TransportFault::Stopped => Error::Os { doing: format!("{peer}: {command}"), errno: Errno::INTR },
-            TransportFault::Malformed(malformed) => Error::Malformed { peer, malformed },
-            TransportFault::MemoryLost => Error::memory_lost(peer),
-            TransportFault::Os(errno) => Error::Os { doing: format!("{peer}: {command}"), errno },
-        })
-    }
-
-    /// Sends a command and waits for its reply.
-    fn ask(
-        &self,
-        command: Command,
-        fds: &[BorrowedFd<'_>],
-        body: impl FnOnce(Encoder) -> Encoder,
-    ) -> Result<Received> {
-        self.ask_locked(&mut *self.lock()?, command, fds, body)
-    }
-
-    /// As [`ask`](Client::ask), for who changes the link too before others may.
-    fn ask_locked(
-        &self,
-        link: &mut Link,
-        command: Command,
-        fds: &[BorrowedFd<'_>],
-        body: impl FnOnce(Encoder) -> Encoder,
-    ) -> Result<Received> {
-        let id = link.next_id;
-        link.next_id = id.wrapping_add(1);
-        let bytes = body(Encoder::request(id, command, 0)).finish();
-        let wait = WaitLimit { stop: self.stop.as_deref(), deadline: None }.until(self.limit);
-        send(&self.stream, &bytes, fds, wait).map_err(|fault| self.failed(command, fault))?;
-        let reply = self.reply(link, id, command, wait)?;
-        match reply.header.error() {
-            Some(errno) => Err(Error::Refused { peer: self.peer.clone(), command: command.name(), errno }),
-            None => Ok(reply),
-        }
-    }
-
-    /// Waits for the reply to `id`, answering what the server asks meanwhile.
-    fn reply(&self, link: &mut Link, id: u16, command: Command, wait: WaitLimit<'_>) -> Result<Received> {
-        loop {
-            let message =
-                receive(&self.stream, wait, self.limit).map_err(|fault| self.failed(command, fault))?;
-            let header = message.header;
-            if !header.is_reply() {
-                let reply = link.ranges.reply(&header, &message.body);
-                if header.wants_reply() {
-                    send(&self.stream, &reply, &[], wait).map_err(|fault| self.failed(command, fault))?;
-                }
-            } else if header.id == id && header.command == command as u16 {
-                return Ok(message);
-            } else {
-                let (got, number) = (header.id, header.command);
-                return Err(self.broke(format!("waiting for {id}, it answered {got}, command {number}")));
-            }
-        }
     }
 }
 
