@@ -1,12 +1,12 @@
 //! Our drivers on hostile devices, over vfio-user and vhost-user: messages, rings, packets
 //! and registers that change under them, from seeds. Whatever a device does, a driver does
-//! not crash or hang, an application's packets are its own, each buffer comes home, and
+//! not crash or hang, an application's packets are its own, each buffer is returned, and
 //! the server of the model serves the next client.
 
-use std::any::Any;
+mod drivers;
+
 use std::collections::{BTreeMap, HashSet};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,33 +15,13 @@ use std::time::{Duration, Instant};
 
 use crate::common::alone::alone;
 use crate::common::limit::{Limit, until};
-use crate::common::stub_82576::{Served82576, ServingStub};
-use crate::common::stub_82576_vf;
-use crate::common::vf::{PfSide, Polling};
-use crate::common::virtio::{devices, model, offer};
 use crate::common::witness::Witness;
-use bus::Pci;
-use bus::vfio_user::client::Client;
-use bus::vhost_user::Frontend;
-use driver::i40e::{self as pf, I40e};
-use driver::iavf::Iavf;
-use driver::igb::Igb;
-use driver::igbvf::Igbvf;
-use driver::ixgbe::Ixgbe;
-use driver::ixgbe::host::Host;
-use driver::ixgbevf::Ixgbevf;
-use driver::vf_host::Policy;
-use driver::virtio::Virtio;
-use driver::virtio::transport::VhostUser;
+use drivers::{DRIVERS, Device, TestedDriver};
 use memory::{Backing, Batch, DATA_ROOM, Dma, Packet, Pool};
-use port::{Options, Port, RxQueue, TxQueue};
-use regs::virtio::feature;
+use port::{Port, RxQueue, TxQueue};
 use testbed::fault::Random;
-use testbed::serve::{Bound, Endpoint, Options as ServeOptions, Serving};
-use testbed::twin::shared::{MutationTarget, Rings, TwinMemory};
-use testbed::twin::{self, Mutation, Mutator, Protocol, Say, Told, Twin};
-use testbed::wire::Cable;
-use testbed::{Idle, i40e, ixgbe, vfio_user, vhost_user};
+use testbed::twin::shared::{MutationTarget, TwinMemory};
+use testbed::twin::{self, Mutation, Mutator, Say, Told, Twin};
 
 /// How long a peer waits for an answer.
 const TIMEOUT: Duration = Duration::from_millis(100);
@@ -58,203 +38,6 @@ const RING: usize = 64;
 const KEPT: usize = 4;
 /// What an application does, over and over, in one run.
 const ROUNDS: usize = 60;
-
-/// The device's half of a run, which is served until dropped.
-enum Device {
-    Model(Model),
-    Stub(Served82576, Option<ServingStub>),
-}
-
-/// A served model: the driver's device is the first.
-struct Model {
-    /// The driver of the physical function, where the device is a virtual one. It goes first.
-    _host: Option<Box<dyn Any>>,
-    serving: Serving,
-    socket: PathBuf,
-    _folder: tempfile::TempDir,
-}
-
-impl Model {
-    /// Serves devices with `bind`, the first of which is the driver's.
-    fn serve(bind: fn(Vec<Endpoint>) -> bus::Result<Bound>, devices: Vec<testbed::Device>) -> Model {
-        let folder = tempfile::tempdir().unwrap();
-        let sockets = (0..).map(|n| folder.path().join(format!("{n}")));
-        let endpoints = sockets.zip(devices).map(|(socket, device)| Endpoint { socket, device });
-        let bound = bind(endpoints.collect()).unwrap();
-        let serving = bound.serve(ServeOptions { core: None, idle: Idle::Sleep }).unwrap();
-        Model { _host: None, serving, socket: folder.path().join("0"), _folder: folder }
-    }
-
-    /// A virtual function and behind it the card, which `host` drives.
-    fn with_host<H: Any>(card: testbed::Device, vf: testbed::Device, host: fn(Pci, &Dma) -> H) -> Device {
-        let mut model = Model::serve(vfio_user::bind, vec![vf, card]);
-        let stream = UnixStream::connect(model.socket.with_file_name("1")).unwrap();
-        let dma = Dma::new(memory::Options { backing: Backing::Memfd, numa_node: None });
-        model._host = Some(Box::new(host(pci(stream, LONG_TIMEOUT).unwrap(), &dma)));
-        Device::Model(model)
-    }
-}
-
-/// A driver and how it meets its device.
-struct Victim {
-    name: &'static str,
-    protocol: &'static Protocol,
-    rings: Rings,
-    device: fn() -> Device,
-    open: fn(UnixStream, Duration, &Dma) -> Option<Box<dyn Port>>,
-}
-
-fn options() -> Options {
-    Options { rx_ring: RING, tx_ring: RING, link_wait_ms: 0, interrupts: true, ..Options::default() }
-}
-
-fn pci(stream: UnixStream, timeout: Duration) -> Option<Pci> {
-    let client = Client::over(stream, "vfio-user:twin".to_owned(), timeout).ok()?;
-    Some(Pci::new(Arc::new(client)))
-}
-
-/// A source and a sink; frames are for all, so that virtual functions have them, too.
-const SOURCE: &str = "gen:size=100,rate=1M,dst=ff:ff:ff:ff:ff:ff+sink";
-
-fn cable() -> Cable {
-    Cable::open(&SOURCE.parse().unwrap()).unwrap()
-}
-
-fn virtio(ring: u64, over_vhost: bool) -> Device {
-    let devices = devices(&[SOURCE], &model(offer(ring, 0)), None);
-    Device::Model(Model::serve(if over_vhost { vhost_user::bind } else { vfio_user::bind }, devices))
-}
-
-/// An 82599's virtual function, whose host is ours.
-fn ixgbe_vf() -> Device {
-    let (card, mut vfs) = ixgbe::open_with_vfs(&ixgbe::Options::with_mac(ixgbe::mac(0)), cable(), 1).unwrap();
-    Model::with_host(card, vfs.remove(0), |pci, dma| {
-        Polling::of(Host::open(pci, dma, Options::default(), &[Policy::default()]).unwrap())
-    })
-}
-
-/// An XL710, or another chip of its family.
-fn i40e(device_id: u16) -> Device {
-    let options = i40e::Options { device_id, ..i40e::Options::with_mac(ixgbe::mac(0)) };
-    Device::Model(Model::serve(vfio_user::bind, vec![i40e::open(&options, cable()).unwrap()]))
-}
-
-/// An XL710's virtual function, likewise.
-fn i40e_vf() -> Device {
-    let (card, mut vfs) = i40e::open_with_vfs(&i40e::Options::with_mac(ixgbe::mac(0)), cable(), 1).unwrap();
-    Model::with_host(card, vfs.remove(0), |pci, dma| {
-        let (device, rx, tx) = I40e::open(pci, dma, Options::default()).unwrap().split();
-        let host = pf::host::Host::with_drain(&device, &[Policy::default()], Duration::ZERO).unwrap();
-        (Polling::of(host), PfSide { device, rx, tx })
-    })
-}
-
-fn open_virtio(stream: UnixStream, timeout: Duration, dma: &Dma) -> Option<Box<dyn Port>> {
-    Some(Box::new(Virtio::open(pci(stream, timeout)?, dma, options()).ok()?))
-}
-
-fn open_vhost(stream: UnixStream, timeout: Duration, dma: &Dma) -> Option<Box<dyn Port>> {
-    let frontend = Frontend::over(stream, "vhost-user:twin".to_owned(), timeout).ok()?;
-    let transport = VhostUser::over(frontend, Some([2, 0, 0, 0, 0, 9]));
-    Some(Box::new(Virtio::open_on(Arc::new(transport), dma, options()).ok()?))
-}
-
-const VICTIMS: &[Victim] = &[
-    Victim {
-        name: "82599",
-        protocol: &twin::vfio_user::PROTOCOL,
-        rings: Rings::Registers(&[
-            [regs::ixgbe::RDBAL::at(0), regs::ixgbe::RDBAH::at(0), regs::ixgbe::RDLEN::at(0)],
-            [regs::ixgbe::TDBAL::at(0), regs::ixgbe::TDBAH::at(0), regs::ixgbe::TDLEN::at(0)],
-        ]),
-        device: || {
-            let card = ixgbe::open(&ixgbe::Options::with_mac(ixgbe::mac(0)), cable()).unwrap();
-            Device::Model(Model::serve(vfio_user::bind, vec![card]))
-        },
-        open: |stream, timeout, dma| Some(Box::new(Ixgbe::open(pci(stream, timeout)?, dma, options()).ok()?)),
-    },
-    Victim {
-        name: "82576",
-        protocol: &twin::vfio_user::PROTOCOL,
-        rings: Rings::Registers(&[
-            [regs::igb::RDBAL::at(0), regs::igb::RDBAH::at(0), regs::igb::RDLEN::at(0)],
-            [regs::igb::TDBAL::at(0), regs::igb::TDBAH::at(0), regs::igb::TDLEN::at(0)],
-        ]),
-        device: || Device::Stub(Served82576::new(), None),
-        open: |stream, timeout, dma| Some(Box::new(Igb::open(pci(stream, timeout)?, dma, options()).ok()?)),
-    },
-    Victim {
-        name: "XL710",
-        protocol: &twin::vfio_user::PROTOCOL,
-        rings: Rings::Xl710,
-        device: || i40e(i40e::DEVICE_QSFP),
-        open: |stream, timeout, dma| Some(Box::new(I40e::open(pci(stream, timeout)?, dma, options()).ok()?)),
-    },
-    Victim {
-        name: "X722",
-        protocol: &twin::vfio_user::PROTOCOL,
-        rings: Rings::Xl710,
-        device: || i40e(i40e::DEVICE_X722),
-        open: |stream, timeout, dma| Some(Box::new(I40e::open(pci(stream, timeout)?, dma, options()).ok()?)),
-    },
-    Victim {
-        name: "82599 VF",
-        protocol: &twin::vfio_user::PROTOCOL,
-        rings: Rings::Registers(&[
-            [regs::ixgbevf::VFRDBAL::at(0), regs::ixgbevf::VFRDBAH::at(0), regs::ixgbevf::VFRDLEN::at(0)],
-            [regs::ixgbevf::VFTDBAL::at(0), regs::ixgbevf::VFTDBAH::at(0), regs::ixgbevf::VFTDLEN::at(0)],
-        ]),
-        device: ixgbe_vf,
-        open: |stream, timeout, dma| {
-            Some(Box::new(Ixgbevf::open(pci(stream, timeout)?, dma, options()).ok()?))
-        },
-    },
-    Victim {
-        name: "82576 VF",
-        protocol: &twin::vfio_user::PROTOCOL,
-        rings: Rings::Registers(&[
-            [regs::igbvf::RDBAL::at(0), regs::igbvf::RDBAH::at(0), regs::igbvf::RDLEN::at(0)],
-            [regs::igbvf::TDBAL::at(0), regs::igbvf::TDBAH::at(0), regs::igbvf::TDLEN::at(0)],
-        ]),
-        device: || Device::Stub(Served82576::vf(regs::igbvf::DEVICE, stub_82576_vf::honest), None),
-        open: |stream, timeout, dma| Some(Box::new(Igbvf::open(pci(stream, timeout)?, dma, options()).ok()?)),
-    },
-    Victim {
-        name: "XL710 VF",
-        protocol: &twin::vfio_user::PROTOCOL,
-        rings: Rings::Xl710Vf,
-        device: i40e_vf,
-        open: |stream, timeout, dma| Some(Box::new(Iavf::open(pci(stream, timeout)?, dma, options()).ok()?)),
-    },
-    Victim {
-        name: "virtio, split",
-        protocol: &twin::vfio_user::PROTOCOL,
-        rings: Rings::Virtio,
-        device: || virtio(0, false),
-        open: open_virtio,
-    },
-    Victim {
-        name: "virtio, packed",
-        protocol: &twin::vfio_user::PROTOCOL,
-        rings: Rings::Virtio,
-        device: || virtio(feature::RING_PACKED, false),
-        open: open_virtio,
-    },
-    Victim {
-        name: "vhost-user, split",
-        protocol: &twin::vhost_user::PROTOCOL,
-        rings: Rings::VhostUser,
-        device: || virtio(0, true),
-        open: open_vhost,
-    },
-    Victim {
-        name: "vhost-user, packed",
-        protocol: &twin::vhost_user::PROTOCOL,
-        rings: Rings::VhostUser,
-        device: || virtio(feature::RING_PACKED, true),
-        open: open_vhost,
-    },
-];
 
 /// An application that receives and sends, and looks at all it gets.
 struct Application {
@@ -338,21 +121,7 @@ struct Outcome {
     shared: BTreeMap<MutationTarget, usize>,
 }
 
-impl Device {
-    /// A connection to its server.
-    fn connect(&mut self) -> UnixStream {
-        match self {
-            Device::Model(model) => UnixStream::connect(&model.socket).unwrap(),
-            Device::Stub(stub, serving) => {
-                let (near, far) = UnixStream::pair().unwrap();
-                *serving = Some(stub.serve(far));
-                near
-            }
-        }
-    }
-}
-
-impl Victim {
+impl TestedDriver {
     /// One run: opens the port, uses it, and takes it down after the device is gone.
     fn run(&self, device: &mut Device, mut mutations: Mutations) -> Outcome {
         let begin = Instant::now();
@@ -396,7 +165,7 @@ impl Victim {
             }
             outcome.received = application.received;
         }
-        // A device that is gone keeps nothing: all buffers come home.
+        // A device that is gone keeps nothing: all buffers are returned.
         cut.shutdown(std::net::Shutdown::Both).unwrap();
         outcome.told = twin.join().unwrap();
         until("the driver to see that its device is gone", || {
@@ -420,23 +189,23 @@ impl Victim {
     }
 }
 
-/// Runs each victim so many times; afterwards its device serves on and nothing is left.
-fn each(runs: u64, mut run: impl FnMut(&Victim, &mut Device, u64) -> Left) {
-    for victim in VICTIMS {
+/// Runs each driver so many times; afterwards its device serves on and nothing is left.
+fn each(runs: u64, mut run: impl FnMut(&TestedDriver, &mut Device, u64) -> Left) {
+    for tested in DRIVERS {
         let begin = Instant::now();
-        let mut device = (victim.device)();
-        victim.honest(&mut device);
+        let mut device = (tested.device)();
+        tested.honest(&mut device);
         let mut before = Witness::now();
         for seed in 0..runs {
-            println!("{}: seed {seed}", victim.name);
-            match run(victim, &mut device, seed) {
+            println!("{}: seed {seed}", tested.name);
+            match run(tested, &mut device, seed) {
                 Left::Nothing => before.is_as_before(),
                 Left::Memory => before = before.has_kept_at_most(KEPT),
             }
         }
-        victim.honest(&mut device);
+        tested.honest(&mut device);
         before.is_as_before();
-        println!("{}: {:?}", victim.name, begin.elapsed());
+        println!("{}: {:?}", tested.name, begin.elapsed());
     }
 }
 
@@ -444,8 +213,8 @@ fn each(runs: u64, mut run: impl FnMut(&Victim, &mut Device, u64) -> Left) {
 fn drivers_bear_mutations_of_messages() {
     alone(module_path!(), "drivers_bear_mutations_of_messages", LIMIT, || {
         let (mut told, mut opened) = (0, 0);
-        each(24, |victim, device, seed| {
-            let (protocol, mut random) = (victim.protocol, Random::new(seed));
+        each(24, |tested, device, seed| {
+            let (protocol, mut random) = (tested.protocol, Random::new(seed));
             // The sooner the first mutation, the less comes after it.
             let (one_in, spared) = ([40, 100, 300][seed as usize % 3], random.below(600) as usize);
             let refused = Arc::new(AtomicBool::new(false));
@@ -475,7 +244,7 @@ fn drivers_bear_mutations_of_messages() {
                 random: Random::new(seed),
                 is_honest: false,
             };
-            let outcome = victim.run(device, mutations);
+            let outcome = tested.run(device, mutations);
             told += outcome.told.mutations;
             opened += usize::from(outcome.opened);
             if refused.load(Relaxed) { Left::Memory } else { Left::Nothing }
@@ -488,7 +257,7 @@ fn drivers_bear_mutations_of_messages() {
 fn drivers_bear_mutations_of_shared_bytes() {
     alone(module_path!(), "drivers_bear_mutations_of_shared_bytes", LIMIT, || {
         let mut told = BTreeMap::new();
-        each(12, |victim, device, seed| {
+        each(12, |tested, device, seed| {
             let mutator: Mutator = Box::new(|_| Say::Pass);
             let shared = [1, 4, 20][seed as usize % 3];
             let mutations = Mutations {
@@ -498,19 +267,19 @@ fn drivers_bear_mutations_of_shared_bytes() {
                 random: Random::new(seed),
                 is_honest: false,
             };
-            for (place, count) in victim.run(device, mutations).shared {
-                *told.entry((victim.name, place)).or_insert(0) += count;
+            for (place, count) in tested.run(device, mutations).shared {
+                *told.entry((tested.name, place)).or_insert(0) += count;
             }
             Left::Nothing
         });
-        for (victim, place) in
-            VICTIMS.iter().flat_map(|victim| MutationTarget::ALL.map(|place| (victim, place)))
+        for (tested, place) in
+            DRIVERS.iter().flat_map(|tested| MutationTarget::ALL.map(|place| (tested, place)))
         {
             // Registers of those models alone are in pages that both see.
-            let is_paged = ["82599", "XL710", "X722", "82599 VF", "XL710 VF"].contains(&victim.name);
+            let is_paged = ["82599", "XL710", "X722", "82599 VF", "XL710 VF"].contains(&tested.name);
             let wanted = if place == MutationTarget::Register && !is_paged { 0 } else { 50 };
-            let count = told.get(&(victim.name, place)).copied().unwrap_or(0);
-            assert!(count >= wanted, "{}: {count} mutations of {place:?}", victim.name);
+            let count = told.get(&(tested.name, place)).copied().unwrap_or(0);
+            assert!(count >= wanted, "{}: {count} mutations of {place:?}", tested.name);
         }
     });
 }
