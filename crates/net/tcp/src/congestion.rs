@@ -12,7 +12,7 @@ const BETA: f32 = 0.7;
 const MAX_WINDOW: u32 = 1 << 30;
 
 /// A congestion window.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Congestion {
     /// How it grows.
     pub algorithm: Algorithm,

@@ -102,7 +102,7 @@ pub const NEVER: i64 = i64::MAX;
 
 /// A connection. What each request of a peer touches stands in front, line by line, for of many
 /// connections hardly one is in the cache when something comes for it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Connection {
     /// Addresses and ports of both ends.
@@ -292,83 +292,40 @@ pub enum Next {
 }
 
 impl Connection {
-    /// A connection in state CLOSED.
+    /// A connection in state CLOSED. What is not set here is zero, empty or false.
     pub fn new(key: Key, generation: u32, initial: Sequence, options: &Options) -> Connection {
         let segment = key.addresses().map_or(536, |addresses| emit::max_segment(&addresses, options.mtu));
-        let unknown = Sequence(0);
         Connection {
             key,
             generation,
-            state: State::Closed,
             is: Traits {
                 has_nagle: options.nagle,
                 has_tail_probes: options.tail_probes,
                 ..Traits::default()
             },
-            recovery: Recovery::Open,
-            send_shift: 0,
-            receive_shift: 0,
-            attempts: 0,
-            duplicates: 0,
-            unacknowledged: 0,
             quick: QUICK,
             segment,
             advertised: segment,
-            receive_segment: 0,
-            syn_retries: None,
-            user_timeout_ns: 0,
             keep_alive: options.keep_alive,
-            asked: (0, 0),
             waits_since_ns: NEVER,
-            delivered: 0,
-            received_ns: 0,
             last_new: NONE,
             path: Path::new(segment),
-            queue: List::default(),
             unsent: NONE,
             initial,
             una: initial,
             nxt: initial,
             end: initial,
-            in_flight: 0,
-            lost: 0,
-            sacked: 0,
-            send_window: 0,
-            max_send_window: 0,
-            window_update: (unknown, unknown),
             small_end: initial,
             recover: initial,
             ecn_recover: initial,
-            probe_end: None,
             rack: Rack { multiplier: 1, forward: initial, end: initial, ..Rack::default() },
-            rtt: RoundTrip::new(),
             congestion: Congestion::new(options.algorithm, segment.into()),
             hystart: Hystart::new(initial),
-            usage: Usage::default(),
-            reduction: RateReduction::default(),
-            syn_data: 0,
-            cookie: None,
-            progress: Progress::default(),
-            early: List::default(),
-            receive_next: unknown,
-            receive_edge: unknown,
-            unconsumed: 0,
-            unconsumed_packets: 0,
-            peer_end: None,
-            recent: [unknown; 3],
-            duplicate: None,
-            peer_clock: 0,
-            peer_clock_ns: 0,
-            acknowledged: unknown,
             clock_offset: key.seen_hash(options.key, 1),
-            heard_ns: 0,
-            sent_ns: 0,
-            bytes_acknowledged: 0,
-            bytes_received: 0,
-            resent: 0,
             challenge_ns: i64::MIN,
             deadlines: [NEVER; DEADLINES],
             armed_ns: NEVER,
+            ..Connection::default()
         }
     }
 

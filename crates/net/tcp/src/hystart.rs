@@ -21,7 +21,7 @@ const BURST: i64 = 4 * 65_536;
 const MOST_LATE_NS: i64 = MILLISECOND_NS;
 
 /// What is known of the round.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Hystart {
     /// When the round began.
     round_ns: i64,

@@ -1,6 +1,6 @@
 //! Both ends of a connection, and secret hashes of them.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use siphasher::sip::SipHasher24;
 use wire::ip::Addresses;
@@ -20,6 +20,14 @@ pub struct Key {
     pub local_port: u16,
     /// The port of the other side.
     pub remote_port: u16,
+}
+
+/// Both ends unspecified: of no connection.
+impl Default for Key {
+    fn default() -> Key {
+        let unspecified = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        Key { local: unspecified, remote: unspecified, local_port: 0, remote_port: 0 }
+    }
 }
 
 impl Key {

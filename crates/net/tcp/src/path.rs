@@ -12,12 +12,12 @@ use crate::queue::Sent;
 use crate::sequence::Sequence;
 use crate::stack::Stack;
 
-/// The shortest packet that a path is believed to take over IPv4, which all hosts take
+/// The shortest packet that a path is taken to carry over IPv4, which all hosts take
 /// (RFC 1122, section 3.3.2): a stranger's message makes segments no smaller.
 const LEAST_V4: u32 = 576;
 /// The shortest over IPv6 (RFC 8200, section 5).
 const LEAST_V6: u32 = 1280;
-/// After how many timeouts in a row the path is taken for one that swallows long packets.
+/// After how many timeouts in a row the path is taken for a black hole for long packets (RFC 2923).
 const TIMEOUTS: u8 = 2;
 /// Lengths of packets that are tried then, one after the other.
 const STEPS: [u32; 4] = [1400, 1280, 1024, 576];
@@ -25,7 +25,7 @@ const STEPS: [u32; 4] = [1400, 1280, 1024, 576];
 const AGE_NS: i64 = 600 * SECOND_NS;
 
 /// What is known of a connection's path.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Path {
     /// The largest segment that the two sides agreed on, options included.
     pub agreed: u16,

@@ -17,13 +17,15 @@ pub struct RoundTrip {
     pub doublings: u8,
 }
 
-impl RoundTrip {
-    /// Nothing was measured: the timeout is a second (section 2.1).
-    pub fn new() -> RoundTrip {
+/// Nothing was measured: the timeout is a second (section 2.1).
+impl Default for RoundTrip {
+    fn default() -> RoundTrip {
         let (smoothed_ns, variation_ns, least_ns) = (0, 0, i64::MAX);
         RoundTrip { smoothed_ns, variation_ns, least_ns, timeout_ns: SECOND_NS, doublings: 0 }
     }
+}
 
+impl RoundTrip {
     /// A segment that was sent once was answered after so long (sections 2.2 and 2.3).
     pub fn measure(&mut self, rtt_ns: i64, min_rto_ns: i64) {
         let rtt_ns = rtt_ns.max(1);
@@ -61,7 +63,7 @@ mod tests {
 
     #[test]
     fn the_timeout_follows_the_rfc() {
-        let mut rtt = RoundTrip::new();
+        let mut rtt = RoundTrip::default();
         assert_eq!(rtt.timeout_ns(), SECOND_NS, "(2.1)");
         rtt.measure(100 * MS, MS);
         assert_eq!((rtt.smoothed_ns, rtt.variation_ns), (100 * MS, 50 * MS), "(2.2)");

@@ -84,6 +84,46 @@ impl Watched {
 type Said = HashMap<u8, (Option<u8>, i64)>;
 
 impl Watched {
+    /// Does one of the acts; only with a limit may somebody be given up.
+    fn act(
+        &mut self,
+        act: Act,
+        said: &mut Said,
+        held: &mut HashMap<u8, i64>,
+        is_limited: bool,
+    ) -> Result<(), TestCaseError> {
+        let mut gone = vec![];
+        match act {
+            Act::Hold(n) => {
+                self.hold(n);
+                held.insert(n, self.now_ns);
+            }
+            Act::Say(n, who) => {
+                self.say(n, who);
+                said.insert(n, (who, self.now_ns));
+            }
+            Act::Enter(n, who) => {
+                let waiting = self.table.waiting();
+                self.table.enter(address(n), who.map(mac), self.now_ns, &mut gone);
+                prop_assert_eq!(self.table.waiting() + gone.len(), waiting);
+                said.insert(n, (who, self.now_ns));
+            }
+            Act::Wait(ns) => self.now_ns += ns,
+            Act::Expire => self.table.expire(self.now_ns, &mut gone),
+            Act::GiveUp => {
+                let more = self.table.give_up(self.now_ns, &mut gone, |_, _| ());
+                prop_assert!(is_limited || !more, "without a limit nobody gives up");
+            }
+            Act::Clear => {
+                self.table.clear(&mut gone);
+                said.clear();
+                prop_assert!(self.table.is_empty());
+            }
+        }
+        self.back(gone);
+        Ok(())
+    }
+
     /// Each answer is the last one, and not older than the time-out; `held` is when a packet came
     /// to wait for an address.
     fn knows_what_was_said_last(
@@ -134,43 +174,7 @@ proptest! {
         let mut it = watched(limits);
         let (mut said, mut held) = (Said::new(), HashMap::new());
         for act in acts {
-            match act {
-                Act::Hold(n) => {
-                    it.hold(n);
-                    held.insert(n, it.now_ns);
-                }
-                Act::Say(n, who) => {
-                    it.say(n, who);
-                    said.insert(n, (who, it.now_ns));
-                }
-                Act::Enter(n, who) => {
-                    let waiting = it.table.waiting();
-                    let mut gone = vec![];
-                    it.table.enter(address(n), who.map(mac), it.now_ns, &mut gone);
-                    prop_assert_eq!(it.table.waiting() + gone.len(), waiting);
-                    it.back(gone);
-                    said.insert(n, (who, it.now_ns));
-                }
-                Act::Wait(ns) => it.now_ns += ns,
-                Act::Expire => {
-                    let mut gone = vec![];
-                    it.table.expire(it.now_ns, &mut gone);
-                    it.back(gone);
-                }
-                Act::GiveUp => {
-                    let mut gone = vec![];
-                    let more = it.table.give_up(it.now_ns, &mut gone, |_, _| ());
-                    prop_assert!(wait > 0 || !more, "without a limit nobody gives up");
-                    it.back(gone);
-                }
-                Act::Clear => {
-                    let mut gone = vec![];
-                    it.table.clear(&mut gone);
-                    it.back(gone);
-                    said.clear();
-                    prop_assert!(it.table.is_empty());
-                }
-            }
+            it.act(act, &mut said, &mut held, wait > 0)?;
             prop_assert_eq!(it.table.waiting(), it.inside);
             prop_assert!(it.inside <= packets.max(1), "{} of {packets} wait", it.inside);
             prop_assert!(it.table.len() <= addresses);
