@@ -2,6 +2,7 @@
 //! firmware and its events, their opcodes and errors, and the bytes of the buffers that
 //! some of them have.
 
+pub mod element;
 pub mod profile;
 pub mod vsi;
 
@@ -293,24 +294,6 @@ pub mod capability {
 pub const LAN_ADDR_VALID: u16 = 0x10;
 /// The port's address is valid; it stands behind two others.
 pub const PORT_ADDR_VALID: u16 = 0x40;
-
-/// Elements of [`opcode::GET_SWITCH_CONFIG`]: a header with their number, then 16 bytes each.
-pub mod element {
-    /// Bytes of the header and of an element.
-    pub const LEN: usize = 16;
-    /// Where an element has its SEID, and that of its uplink.
-    pub const SEID: usize = 2;
-    /// Where it has its uplink's SEID.
-    pub const UPLINK: usize = 4;
-    /// A port's MAC.
-    pub const MAC: u8 = 1;
-    /// A physical function.
-    pub const PF: u8 = 2;
-    /// The element is a virtual Ethernet bridge (VEB) inside the card.
-    pub const VEB: u8 = 17;
-    /// The element is a virtual station interface (VSI).
-    pub const VSI: u8 = 19;
-}
 
 /// A bridge inside the card: [`opcode::ADD_VEB`], [`opcode::GET_VEB_PARAMETERS`].
 pub mod veb {

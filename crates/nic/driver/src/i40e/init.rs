@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use memory::DATA_ROOM;
 use port::Options;
-use regs::i40e::admin::{
-    Descriptor, PXE_RX_COUNT, capability, element, error, opcode, promiscuous, version, vsi,
-};
+use regs::i40e::admin::element::{self, SwitchElement};
+use regs::i40e::admin::{Descriptor, PXE_RX_COUNT, capability, error, opcode, promiscuous, version, vsi};
 use regs::i40e::*;
 
 use super::context::Contexts;
@@ -255,10 +254,10 @@ impl Chip {
         let command = Descriptor::new(opcode::GET_SWITCH_CONFIG);
         let (_, data) = self.with_admin(|admin| admin.read(command, regs::i40e::admin::BUFFER))?;
         let half = |bytes: &[u8], at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
-        let mut elements = data.chunks_exact(element::LEN).skip(1);
-        let found = elements.find(|element| element[0] == element::VSI);
-        let found = found.ok_or_else(|| self.nonsense("GET_SWITCH_CONFIG", "the function has no VSI"))?;
-        let (seid, uplink) = (half(found, element::SEID), half(found, element::UPLINK));
+        let mut elements = data.as_chunks().0.iter().skip(1).map(SwitchElement::of);
+        let found = elements.find(|element| element.kind == element::VSI);
+        let SwitchElement { seid, uplink, .. } =
+            found.ok_or_else(|| self.nonsense("GET_SWITCH_CONFIG", "the function has no VSI"))?;
 
         let mut command = Descriptor::new(opcode::GET_VSI);
         command.set_param(0, &seid.to_le_bytes());

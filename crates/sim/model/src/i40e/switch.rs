@@ -5,7 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use regs::i40e::admin::{element, hash, promiscuous, vsi};
+use regs::i40e::admin::element::{self, SwitchElement};
+use regs::i40e::admin::{hash, promiscuous, vsi};
 
 use super::statistics::OF_MAIN;
 use wire::ethernet::{EtherType, Frame};
@@ -186,25 +187,16 @@ impl Switch {
     /// VSI alone, and drivers take that for the sign that it is theirs.
     pub fn elements(&self) -> Vec<u8> {
         let above = if self.veb { VEB_SEID } else { MAC_SEID };
-        let mut elements = vec![(element::VSI, VSI_SEID, above, PF_SEID)];
+        let element = |kind, seid, uplink, downlink| SwitchElement { kind, seid, uplink, downlink };
+        let mut elements = vec![element(element::VSI, VSI_SEID, above, PF_SEID)];
         if self.veb {
-            elements.push((element::VEB, VEB_SEID, MAC_SEID, 0));
+            elements.push(element(element::VEB, VEB_SEID, MAC_SEID, 0));
         }
         if self.director.is_some() {
-            elements.push((element::VSI, DIRECTOR_SEID, VEB_SEID, PF_SEID));
+            elements.push(element(element::VSI, DIRECTOR_SEID, VEB_SEID, PF_SEID));
         }
-        let mut bytes = vec![0; element::LEN];
-        (bytes[0], bytes[2]) = (elements.len() as u8, elements.len() as u8);
-        let downlink = element::UPLINK + 2;
-        for (kind, seid, uplink, below) in elements {
-            let mut one = [0; element::LEN];
-            (one[0], one[1]) = (kind, 1);
-            for (at, seid) in [(element::SEID, seid), (element::UPLINK, uplink), (downlink, below)] {
-                one[at..at + 2].copy_from_slice(&seid.to_le_bytes());
-            }
-            bytes.extend(one);
-        }
-        bytes
+        let entries = elements.iter().flat_map(|element| element.encode());
+        element::header(elements.len() as u16).into_iter().chain(entries).collect()
     }
 
     /// The VSI with this SEID.
