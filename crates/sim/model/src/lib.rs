@@ -20,6 +20,7 @@ mod relay;
 mod rest;
 mod segment;
 mod toeplitz;
+mod tx_headers;
 pub mod virtio;
 
 pub use chip::Chip;

@@ -20,7 +20,6 @@ pub mod interrupts;
 pub mod link;
 pub mod lint;
 pub mod mdio;
-pub(crate) mod offload;
 mod packet;
 mod queue;
 mod registers;

@@ -10,11 +10,11 @@ use wire::ethernet::ADDRESSES_LEN;
 
 use super::host::{Counters, Host};
 use super::lint::Rule;
-use super::offload::{self, Headers};
 use super::queue::RingRegisters;
 use super::statistics::TxBurst;
 use super::tx::{RESERVED, Sender, Settings};
-use crate::checksum::crc32;
+use crate::checksum::{crc32, fold, sum};
+use crate::tx_headers::{Mismatch, Transport, TxHeaders};
 use crate::{Dma, MAX_FRAME, MIN_FRAME};
 
 /// Most descriptors of a packet (7.2.1.1).
@@ -27,6 +27,45 @@ const LONGEST_CUT: usize = (1 << 18) + 1024;
 const LONGEST: usize = 15_872;
 
 const LEAST: usize = 17;
+
+/// The headers that a context descriptor tells of.
+fn headers_of([low, high]: [u64; 2]) -> TxHeaders {
+    let l3 = (low >> tx_context_low::MACLEN_SHIFT & tx_context_low::MACLEN_MASK) as usize;
+    TxHeaders {
+        l3,
+        l4: l3 + (low & tx_context_low::IPLEN_MASK) as usize,
+        l4_len: (high >> tx_context_high::L4LEN_SHIFT & 0xFF) as usize,
+        ipv4: high & tx_context_high::IPV4 != 0,
+        transport: match high & tx_context_high::L4T_MASK {
+            tx_context_high::L4T_TCP => Transport::Tcp,
+            tx_context_high::L4T_SCTP => Transport::Sctp,
+            _ => Transport::Udp,
+        },
+        mss: (high >> tx_context_high::MSS_SHIFT) as usize,
+    }
+}
+
+impl From<Mismatch> for Rule {
+    fn from(mismatch: Mismatch) -> Rule {
+        match mismatch {
+            Mismatch::Lengths => Rule::ContextLengthsInvalid,
+            Mismatch::NotOfPacket => Rule::ContextNotOfPacket,
+            Mismatch::PseudoHeader => Rule::PseudoHeaderWrong,
+            Mismatch::NoPayload => Rule::TsoHeaderSplit,
+            Mismatch::SegmentSize => Rule::TsoBadMss,
+        }
+    }
+}
+
+/// Puts the checksum of everything from `start` into `field`; `false` where they do not lie
+/// in the packet.
+fn insert_checksum(data: &mut [u8], start: usize, field: usize) -> bool {
+    let Some(covered) = data.get(start..).filter(|covered| !covered.is_empty()) else { return false };
+    let value = !fold(sum(covered));
+    let Some(place) = data.get_mut(field..field + 2) else { return false };
+    place.copy_from_slice(&value.to_le_bytes());
+    true
+}
 
 /// A descriptor's words.
 #[derive(Debug, Clone, Copy)]
@@ -211,7 +250,7 @@ impl Packet {
         if last & tx_legacy::IC != 0 {
             let start = (last >> tx_legacy::CSS_SHIFT & 0xFF) as usize;
             let field = (last >> tx_legacy::CSO_SHIFT & 0xFF) as usize;
-            if !offload::insert_checksum(&mut self.data, start, field) {
+            if !insert_checksum(&mut self.data, start, field) {
                 place.lint(&mut sender.host.counters, Rule::ContextLengthsInvalid, last);
             }
         }
@@ -249,10 +288,10 @@ impl Packet {
         let mut tag = None;
         if self.first & (tx::IXSM | tx::TXSM | tx::VLE) != 0 {
             let context = self.context(sender, place)?;
-            let headers = Headers::new(context);
+            let headers = headers_of(context);
             let sums = (self.first & tx::IXSM != 0, self.first & tx::TXSM != 0);
-            if let Some(rule) = headers.misfit(&self.data, sums.0, sums.1, true) {
-                place.lint(&mut sender.host.counters, rule, context[0]);
+            if let Some(mismatch) = headers.mismatch(&self.data, sums.0, sums.1, true) {
+                place.lint(&mut sender.host.counters, mismatch.into(), context[0]);
             }
             if !headers.insert_checksums(&mut self.data, sums.0, sums.1) {
                 place.lint(&mut sender.host.counters, Rule::ContextLengthsInvalid, context[0]);
@@ -275,19 +314,19 @@ impl Packet {
         O: FnMut(&mut Host<D, P>, &[u8]),
     {
         let context = self.context(sender, place)?;
-        let headers = Headers::new(context);
+        let headers = headers_of(context);
         let cut = match headers.cut(self.data.len(), sender.settings.flags) {
             Ok(cut) => cut,
-            Err(rule) => {
-                place.lint(&mut sender.host.counters, rule, context[1]);
+            Err(mismatch) => {
+                place.lint(&mut sender.host.counters, mismatch.into(), context[1]);
                 return Err(Loss::Descriptor);
             }
         };
         if self.first >> tx::PAYLEN_SHIFT != cut.payload as u64 {
             place.lint(&mut sender.host.counters, Rule::PaylenWrong, self.first);
         }
-        if let Some(rule) = headers.misfit(&self.data, true, true, false) {
-            place.lint(&mut sender.host.counters, rule, context[0]);
+        if let Some(mismatch) = headers.mismatch(&self.data, true, true, false) {
+            place.lint(&mut sender.host.counters, mismatch.into(), context[0]);
         }
         let tag = (self.first & tx::VLE != 0).then_some((context[0] >> tx_context_low::VLAN_SHIFT) as u16);
         let whole = std::mem::take(&mut self.data);

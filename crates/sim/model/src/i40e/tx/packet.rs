@@ -10,8 +10,7 @@ use crate::i40e::director::Director;
 use crate::i40e::host::Host;
 use crate::i40e::link::MAX_FRAME;
 use crate::i40e::lint::{Location, Rule};
-use crate::ixgbe::lint::Rule as Misfit;
-use crate::ixgbe::offload::{Headers, Transport};
+use crate::tx_headers::{Mismatch, Transport, TxHeaders};
 
 /// The longest packet that is not cut.
 const LONGEST: usize = MAX_FRAME as usize - 4;
@@ -185,10 +184,10 @@ impl Packet {
     }
 
     /// Where the headers are, as the first descriptor has it.
-    fn headers(&self, mss: usize) -> Headers {
+    fn headers(&self, mss: usize) -> TxHeaders {
         let length = |mask: u64, shift: u32, unit: usize| ((self.first & mask) >> shift) as usize * unit;
         let l3 = length(tx::MACLEN_MASK, tx::MACLEN_SHIFT, 2);
-        Headers {
+        TxHeaders {
             l3,
             l4: l3 + length(tx::IPLEN_MASK, tx::IPLEN_SHIFT, 4),
             l4_len: length(tx::L4LEN_MASK, tx::L4LEN_SHIFT, 4),
@@ -207,13 +206,13 @@ impl Packet {
         &self,
         host: &mut Host<D, P>,
         place: Location,
-        headers: &Headers,
+        headers: &TxHeaders,
         sums: (bool, bool),
         whole: bool,
     ) {
-        let rule = match headers.misfit(&self.data, sums.0, sums.1, whole) {
+        let rule = match headers.mismatch(&self.data, sums.0, sums.1, whole) {
             None => return,
-            Some(Misfit::PseudoHeaderWrong) => Rule::PseudoHeaderWrong,
+            Some(Mismatch::PseudoHeader) => Rule::PseudoHeaderWrong,
             Some(_) => Rule::HeaderLengthsWrong,
         };
         host.counters.report(rule, place, self.first);

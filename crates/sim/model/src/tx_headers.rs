@@ -1,17 +1,14 @@
-//! What the chip writes into packets on their way out: checksums, and how a large packet is
-//! cut into segments.
+//! Headers of a packet to be sent, as a driver's descriptors tell of them: whether the packet
+//! has them, the checksums that are filled in by them, and how they are cut off for segments.
 //!
-//! 82599 datasheet rev. 3.4, sections 7.2.4 (segmentation) and 7.2.5
-//! (checksums). The driver puts the pseudo header's sum where the transport
-//! checksum goes; what it put there is used, right or wrong. IPv4, IPv6, TCP,
-//! UDP and SCTP; no tunnels.
+//! 82599 datasheet rev. 3.4, sections 7.2.4 (segmentation) and 7.2.5 (checksums), and what the
+//! XL710 does alike. The driver puts the pseudo header's sum where the transport checksum goes;
+//! what it put there is used, right or wrong. IPv4, IPv6, TCP, UDP and SCTP; no tunnels.
 
-use regs::ixgbe::descriptor::{tx_context_high, tx_context_low};
 use wire::checksum::never_zero;
 use wire::ip::{self, Protocol};
 use wire::{ethernet, ipv4, ipv6, tcp, udp};
 
-use super::lint::Rule;
 use crate::checksum::{add, crc32c, fold, pseudo, sum};
 use crate::segment::{Segmentation, fill_ip_checksum};
 
@@ -54,60 +51,55 @@ impl Transport {
     }
 }
 
-/// A context descriptor: where a packet's headers are.
+/// What a driver says wrong of a packet's headers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mismatch {
+    /// No such headers have these lengths.
+    Lengths,
+    /// The packet has other headers.
+    NotOfPacket,
+    /// The checksum field does not have the pseudo header's sum.
+    PseudoHeader,
+    /// Nothing stands behind the headers of a packet that is to be cut.
+    NoPayload,
+    /// Segments would be too short.
+    SegmentSize,
+}
+
+/// Where a packet's headers are, and what its segments are to be.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Headers {
+pub(crate) struct TxHeaders {
+    /// Where the IP header begins.
     pub l3: usize,
+    /// Where the transport's header begins.
     pub l4: usize,
+    /// Bytes of the transport's header.
     pub l4_len: usize,
+    /// The IP header is one of IPv4.
     pub ipv4: bool,
+    /// The transport's protocol.
     pub transport: Transport,
+    /// Bytes of payload of a segment.
     pub mss: usize,
 }
 
-/// Puts the checksum of everything from `start` into `field`.
-pub(super) fn insert_checksum(data: &mut [u8], start: usize, field: usize) -> bool {
-    let Some(covered) = data.get(start..).filter(|covered| !covered.is_empty()) else { return false };
-    let value = !fold(sum(covered));
-    let Some(place) = data.get_mut(field..field + 2) else { return false };
-    place.copy_from_slice(&value.to_le_bytes());
-    true
-}
-
-impl Headers {
-    /// Reads a context descriptor's words.
-    pub fn new([low, high]: [u64; 2]) -> Headers {
-        let l3 = (low >> tx_context_low::MACLEN_SHIFT & tx_context_low::MACLEN_MASK) as usize;
-        Headers {
-            l3,
-            l4: l3 + (low & tx_context_low::IPLEN_MASK) as usize,
-            l4_len: (high >> tx_context_high::L4LEN_SHIFT & 0xFF) as usize,
-            ipv4: high & tx_context_high::IPV4 != 0,
-            transport: match high & tx_context_high::L4T_MASK {
-                tx_context_high::L4T_TCP => Transport::Tcp,
-                tx_context_high::L4T_SCTP => Transport::Sctp,
-                _ => Transport::Udp,
-            },
-            mss: (high >> tx_context_high::MSS_SHIFT) as usize,
-        }
-    }
-
-    /// Which rule a packet breaks whose headers are not as described here, or
+impl TxHeaders {
+    /// What is wrong with a packet whose headers are not as described here, or
     /// whose checksum field is not as 7.2.5 asks. `ip` and `l4` say what is asked
     /// for; a packet that is cut has no length in its pseudo header (`whole`).
-    pub fn misfit(&self, data: &[u8], ip: bool, l4: bool, whole: bool) -> Option<Rule> {
+    pub fn mismatch(&self, data: &[u8], ip: bool, l4: bool, whole: bool) -> Option<Mismatch> {
         if !ip && !l4 {
             return None;
         }
         if self.l3 < ethernet::HEADER_LEN {
-            return Some(Rule::ContextLengthsInvalid);
+            return Some(Mismatch::Lengths);
         }
         // What lies outside of the packet has a rule of its own.
         let header = data.get(self.l3..self.l4)?;
         let (fixed, len) = (ipv4::Header::of(header)?, header.len());
         let version = fixed.version();
-        // Only the IP checksum and segmentation need the context's word for it; Linux
-        // leaves the bit clear where the transport's checksum is all that is wanted.
+        // Only the IP checksum and segmentation need the driver's word for it; Linux
+        // leaves the bit of the context clear where the transport's checksum is all that is wanted.
         let ipv4 = if ip || !whole { self.ipv4 } else { version == 4 };
         let (sound, next, addresses) = match ipv4 {
             true => {
@@ -115,15 +107,15 @@ impl Headers {
                 (version == 4 && fixed.header_len() == len, fixed.protocol(), addresses)
             }
             // Extension headers may stand before the transport's.
-            false if len > ipv6::HEADER_LEN => return (version != 6).then_some(Rule::ContextNotOfPacket),
+            false if len > ipv6::HEADER_LEN => return (version != 6).then_some(Mismatch::NotOfPacket),
             false => match ipv6::Header::of(header) {
                 Some(fixed) => (version == 6, fixed.next_header(), &header[ipv6::offset::SRC..]),
-                None => return Some(Rule::ContextNotOfPacket),
+                None => return Some(Mismatch::NotOfPacket),
             },
         };
         let (protocol, field) = (self.transport.protocol(), self.transport.checksum());
         if !sound || l4 && next != protocol {
-            return Some(Rule::ContextNotOfPacket);
+            return Some(Mismatch::NotOfPacket);
         }
         if !l4 || self.transport == Transport::Sctp {
             return None;
@@ -133,7 +125,7 @@ impl Headers {
         let expected = fold(add(sum(addresses), pseudo(protocol.0, length)));
         // 0 and 0xFFFF are the same sum.
         let same = u16::from_le_bytes(*given) % 0xFFFF == expected % 0xFFFF;
-        (!same).then_some(Rule::PseudoHeaderWrong)
+        (!same).then_some(Mismatch::PseudoHeader)
     }
 
     /// Bytes behind the network header, as the header says: what follows may be
@@ -178,8 +170,8 @@ impl Headers {
     }
 
     /// How a packet of `len` bytes is cut, with what the first, middle and last segment may
-    /// carry of TCP's flags; or which rule forbids it.
-    pub fn cut(&self, len: usize, flags: [u16; 3]) -> Result<Segmentation, Rule> {
+    /// carry of TCP's flags; or why it cannot be.
+    pub fn cut(&self, len: usize, flags: [u16; 3]) -> Result<Segmentation, Mismatch> {
         let headers = self.l4 + self.l4_len;
         // Options are TCP's alone.
         let transport = match self.transport {
@@ -189,13 +181,13 @@ impl Headers {
         };
         let network = if self.ipv4 { ipv4::HEADER_LEN } else { ipv6::HEADER_LEN };
         if !transport || self.l3 < ethernet::HEADER_LEN || self.l4 < self.l3 + network {
-            return Err(Rule::ContextLengthsInvalid);
+            return Err(Mismatch::Lengths);
         }
         if headers >= len {
-            return Err(Rule::TsoHeaderSplit);
+            return Err(Mismatch::NoPayload);
         }
         if self.mss < LEAST_MSS {
-            return Err(Rule::TsoBadMss);
+            return Err(Mismatch::SegmentSize);
         }
         Ok(Segmentation {
             ipv4: self.ipv4,
