@@ -132,7 +132,7 @@ impl Encapsulator {
         sent: &mut [Sent],
         note: &mut impl Note,
     ) {
-        let Some(&Published { network: settings, birth, .. }) =
+        let Some(&Published { network: settings, incarnation, .. }) =
             self.networks.fib().lookup(network_key(network))
         else {
             for sent in &mut sent[..packets.len()] {
@@ -142,22 +142,22 @@ impl Encapsulator {
         };
         let sent = &mut sent[..packets.len()];
         if settings.matching == Match::LongestPrefix {
-            return self.route((network, &settings, birth), packets, sent, note);
+            return self.route((network, &settings, incarnation), packets, sent, note);
         }
         let fib = self.entries.fib();
-        let only = only_entry(fib, &settings, birth);
+        let only = only_entry(fib, &settings, incarnation);
         for (packets, sent) in packets.chunks_mut(LANES).zip(sent.chunks_mut(LANES)) {
             let (mut indices, mut entries) = ([MISS; LANES], [0; LANES]);
             match only {
                 Some((index, entry)) => {
                     for (packet, found) in packets.iter().zip(&mut indices) {
-                        let key = settings.key(birth, packet);
+                        let key = settings.key(incarnation, packet);
                         *found = if key.is_ok() { index } else { MISS };
                         key.iter().for_each(|key| note.key(*key));
                     }
                     entries = [entry; LANES];
                 }
-                None => look_up(fib, &settings, birth, packets, (&mut indices, &mut entries), note),
+                None => look_up(fib, &settings, incarnation, packets, (&mut indices, &mut entries), note),
             }
             let found = indices.into_iter().zip(entries);
             for ((packet, (index, entry)), sent) in packets.iter_mut().zip(found).zip(sent) {
@@ -180,13 +180,13 @@ impl Encapsulator {
     /// Puts packets into tunnels by the longest prefixes of their destinations.
     fn route(
         &mut self,
-        (number, settings, birth): (u32, &Network, u32),
+        (number, settings, incarnation): (u32, &Network, u32),
         packets: &mut [Packet],
         sent: &mut [Sent],
         note: &mut impl Note,
     ) {
         let Encapsulator { routing, drops, tunnels, summing, number: next, .. } = self;
-        let Some(readers) = routing.of(birth) else {
+        let Some(readers) = routing.of(incarnation) else {
             // The network was removed a moment ago.
             sent.iter_mut().for_each(|sent| *sent = dropped(drops, Reason::OverlayUnknownNetwork));
             return;
@@ -214,12 +214,14 @@ impl Encapsulator {
     /// packet was sent, as Linux's does.
     pub fn answer(&mut self, network: u32, packet: &mut Packet, now: Duration) -> bool {
         let published = self.networks.fib().lookup(network_key(network));
-        let Some(&Published { network: settings, birth, .. }) = published else { return false };
+        let Some(&Published { network: settings, incarnation, .. }) = published else { return false };
         let hop = match settings.matching {
             Match::LongestPrefix => {
-                self.routing.of(birth).and_then(|readers| routes::look_up_one(readers, packet))
+                self.routing.of(incarnation).and_then(|readers| routes::look_up_one(readers, packet))
             }
-            Match::Exact => settings.key(birth, packet).ok().and_then(|key| self.entries.fib().lookup(key)),
+            Match::Exact => {
+                settings.key(incarnation, packet).ok().and_then(|key| self.entries.fib().lookup(key))
+            }
         };
         hop.is_some_and(|hop| answer_for(hop, packet, &settings, (&mut self.limit, now)))
     }
@@ -227,8 +229,8 @@ impl Encapsulator {
     /// As [`answer`](Self::answer), to a packet that a place of the flood list did not take.
     pub fn answer_flood(&mut self, network: u32, place: u32, packet: &mut Packet, now: Duration) -> bool {
         let published = self.networks.fib().lookup(network_key(network));
-        let Some(&Published { network: settings, birth, .. }) = published else { return false };
-        let hop = self.floods.fib().lookup(flood_key(birth, place));
+        let Some(&Published { network: settings, incarnation, .. }) = published else { return false };
+        let hop = self.floods.fib().lookup(flood_key(incarnation, place));
         hop.is_some_and(|hop| answer_for(hop, packet, &settings, (&mut self.limit, now)))
     }
 
@@ -242,11 +244,11 @@ impl Encapsulator {
     /// [`flood_len`](Self::flood_len).
     pub fn flood(&mut self, network: u32, place: u32, packet: &mut Packet) -> Sent {
         let settings = self.networks.fib().lookup(network_key(network));
-        let Some(&Published { network: settings, birth, .. }) = settings else {
+        let Some(&Published { network: settings, incarnation, .. }) = settings else {
             return dropped(&mut self.drops, Reason::OverlayUnknownNetwork);
         };
         self.number = self.number.wrapping_add(1);
-        let hop = self.floods.fib().lookup(flood_key(birth, place));
+        let hop = self.floods.fib().lookup(flood_key(incarnation, place));
         let sent = match hop {
             Some(hop) => {
                 let counts = (&*self.tunnels.own, None);
@@ -275,10 +277,10 @@ fn answer_for(
 
 /// The entry of all packets of a network with one far end, but of those that are too short for
 /// where the identifier would stand: its hop's index, and its number.
-fn only_entry(fib: &Fib<Exact, Hop>, settings: &Network, birth: u32) -> Option<(u32, u32)> {
+fn only_entry(fib: &Fib<Exact, Hop>, settings: &Network, incarnation: u32) -> Option<(u32, u32)> {
     (settings.extractor.bits() == 0).then(|| {
         let (mut index, mut entry) = ([MISS], [0]);
-        fib.lookup_batch_numbered(&[Key::new(birth, 0)], &mut index, &mut entry);
+        fib.lookup_batch_numbered(&[Key::new(incarnation, 0)], &mut index, &mut entry);
         (index[0], entry[0])
     })
 }
@@ -288,7 +290,7 @@ fn only_entry(fib: &Fib<Exact, Hop>, settings: &Network, birth: u32) -> Option<(
 fn look_up(
     fib: &Fib<Exact, Hop>,
     settings: &Network,
-    birth: u32,
+    incarnation: u32,
     packets: &[Packet],
     (indices, entries): (&mut [u32; LANES], &mut [u32; LANES]),
     note: &mut impl Note,
@@ -296,7 +298,7 @@ fn look_up(
     let mut keys = [Key::default(); LANES];
     let mut without_key = 0u32;
     for (n, (packet, key)) in packets.iter().zip(&mut keys).enumerate() {
-        match settings.key(birth, packet) {
+        match settings.key(incarnation, packet) {
             Ok(found) => {
                 note.key(found);
                 *key = found;

@@ -25,7 +25,7 @@ pub struct TunnelId {
     /// Its place, which another one may have later.
     pub(crate) number: u32,
     /// Which one of those that had the place; never 0.
-    pub(crate) birth: u32,
+    pub(crate) incarnation: u32,
 }
 
 /// What packets find behind an entry.

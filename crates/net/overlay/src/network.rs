@@ -96,9 +96,9 @@ impl Network {
         Network { matching: Match::LongestPrefix, ..Network::point_to_point(Layer::Ip) }
     }
 
-    /// The key of a packet in a network of this birth.
+    /// The key of a packet in a network of this incarnation.
     #[inline]
-    pub(crate) fn key(&self, birth: u32, packet: &[u8]) -> Result<Key, Reason> {
-        self.extractor.key(birth, packet).ok_or(Reason::OverlayNoKey)
+    pub(crate) fn key(&self, incarnation: u32, packet: &[u8]) -> Result<Key, Reason> {
+        self.extractor.key(incarnation, packet).ok_or(Reason::OverlayNoKey)
     }
 }

@@ -5,8 +5,8 @@ use std::fmt;
 use crate::tunnel::Tunnel;
 
 /// Who asked for something. An entry has one owner: others cannot change or remove it, but
-/// that what was learned from packets gives way to all others. Where wishes of several are
-/// kept, the first in this order has its way.
+/// that what was learned from packets gives way to all others. Where claims of several are
+/// kept, the first in this order takes precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Owner {
     /// A file, or the program.

@@ -27,14 +27,14 @@ pub const MAX_ROUTED: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Routes {
     /// The number that the network got when it was made, by which threads find its tables.
-    pub(crate) birth: u32,
+    pub(crate) incarnation: u32,
     v4: Rib<u32, Hop>,
     v6: Rib<u128, Hop>,
 }
 
 impl Routes {
-    pub(crate) fn new(birth: u32) -> Routes {
-        Routes { birth, v4: Rib::new(), v6: Rib::new() }
+    pub(crate) fn new(incarnation: u32) -> Routes {
+        Routes { incarnation, v4: Rib::new(), v6: Rib::new() }
     }
 
     fn get(&self, (address, len): Prefix) -> Option<&Hop> {
@@ -119,11 +119,11 @@ impl SharedReaders {
     }
 
     pub(crate) fn add(&self, routes: &mut Routes) {
-        self.all().insert(routes.birth, (routes.v4.reader(), routes.v6.reader()));
+        self.all().insert(routes.incarnation, (routes.v4.reader(), routes.v6.reader()));
     }
 
-    pub(crate) fn remove(&self, birth: u32) {
-        self.all().remove(&birth);
+    pub(crate) fn remove(&self, incarnation: u32) {
+        self.all().remove(&incarnation);
     }
 }
 
@@ -141,21 +141,21 @@ impl Routing {
 
     /// The readers of a network's prefixes; `None` when it is gone.
     #[inline]
-    pub(crate) fn of(&mut self, birth: u32) -> Option<&mut Readers> {
-        if !self.own.contains_key(&birth) {
-            self.take(birth);
+    pub(crate) fn of(&mut self, incarnation: u32) -> Option<&mut Readers> {
+        if !self.own.contains_key(&incarnation) {
+            self.take(incarnation);
         }
-        self.own.get_mut(&birth)
+        self.own.get_mut(&incarnation)
     }
 
     /// Asks for readers that this thread does not have, and lets those of networks go that are
     /// gone: once for each network.
     #[cold]
-    fn take(&mut self, birth: u32) {
+    fn take(&mut self, incarnation: u32) {
         let shared = self.shared.all();
-        self.own.retain(|birth, _| shared.contains_key(birth));
-        if let Some(readers) = shared.get(&birth) {
-            self.own.insert(birth, readers.clone());
+        self.own.retain(|incarnation, _| shared.contains_key(incarnation));
+        if let Some(readers) = shared.get(&incarnation) {
+            self.own.insert(incarnation, readers.clone());
         }
     }
 }
@@ -226,14 +226,14 @@ pub struct PrefixEntry<'a> {
 
 impl Overlay {
     /// Makes the tables of a network that has prefixes.
-    pub(crate) fn add_routes(&mut self, number: u32, network: &Network, birth: u32) -> Result<()> {
+    pub(crate) fn add_routes(&mut self, number: u32, network: &Network, incarnation: u32) -> Result<()> {
         if network.matching == Match::Exact {
             return Ok(());
         }
         if self.routed.len() == MAX_ROUTED {
             return Err(Error::RoutedFull);
         }
-        let mut routes = Routes::new(birth);
+        let mut routes = Routes::new(incarnation);
         self.shared.add(&mut routes);
         self.routed.insert(number, routes);
         Ok(())
@@ -332,7 +332,7 @@ impl Overlay {
     /// Takes a network's prefixes away, if it has any.
     pub(crate) fn remove_routes(&mut self, network: u32) {
         let Some(routes) = self.routed.remove(&network) else { return };
-        self.shared.remove(routes.birth);
+        self.shared.remove(routes.incarnation);
         routes.iter().for_each(|(_, hop)| self.tunnels.release(hop.id));
     }
 }

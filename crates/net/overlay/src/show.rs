@@ -85,17 +85,19 @@ impl Overlay {
 
     /// All entries of a network, as changed last, in the order of their identifiers.
     pub fn entries_of(&self, network: u32) -> impl Iterator<Item = Entry<'_>> + '_ {
-        let birth = self.networks.get(&network).map(|state| state.birth).into_iter();
-        let range = |birth| self.entries.range(Key::new(birth, 0), Key::new(birth, u128::MAX));
-        let entries = birth.flat_map(range);
+        let incarnation = self.networks.get(&network).map(|state| state.incarnation).into_iter();
+        let range =
+            |incarnation| self.entries.range(Key::new(incarnation, 0), Key::new(incarnation, u128::MAX));
+        let entries = incarnation.flat_map(range);
         entries.filter_map(|entry| self.shown_hop(entry.rule.bits(), entry.hop))
     }
 
     /// The tunnels of a network's flood list, as changed last, in its order.
     pub fn flood(&self, network: u32) -> impl Iterator<Item = &Tunnel> + '_ {
-        let birth = self.networks.get(&network).map(|state| state.birth).into_iter();
-        let places =
-            birth.flat_map(|birth| self.floods.range(flood_key(birth, 0), flood_key(birth, u32::MAX)));
+        let incarnation = self.networks.get(&network).map(|state| state.incarnation).into_iter();
+        let places = incarnation.flat_map(|incarnation| {
+            self.floods.range(flood_key(incarnation, 0), flood_key(incarnation, u32::MAX))
+        });
         places.filter_map(|place| self.tunnels.get(place.hop.id))
     }
 

@@ -38,7 +38,7 @@ pub(crate) struct State {
     /// Entries of it.
     entries: usize,
     /// Which one of the networks that there were it is.
-    pub(crate) birth: u32,
+    pub(crate) incarnation: u32,
 }
 
 /// A virtual network as senders find it.
@@ -49,7 +49,7 @@ pub(crate) struct Published {
     pub(crate) flood: u32,
     /// Which one of the networks that there were it is: its entries, prefixes and flood list
     /// are found by this, so that no packet meets those of another network of its number.
-    pub(crate) birth: u32,
+    pub(crate) incarnation: u32,
 }
 
 /// The table, for the one who changes it. Others see what was
@@ -61,7 +61,7 @@ pub struct Overlay {
     pub(crate) entries: Rib<Exact, Hop>,
     /// Prefixes of the networks that have such entries.
     pub(crate) routed: BTreeMap<u32, Routes>,
-    births: u32,
+    incarnations: u32,
     pub(crate) learned: BTreeMap<u32, Learned>,
     pub(crate) shared: SharedReaders,
     pub(crate) usages: Usages,
@@ -95,7 +95,7 @@ impl Overlay {
             published_networks: Rib::new(),
             entries: Rib::new(),
             routed: BTreeMap::new(),
-            births: 0,
+            incarnations: 0,
             learned: BTreeMap::new(),
             shared: SharedReaders::default(),
             usages: Usages::default(),
@@ -165,21 +165,21 @@ impl Overlay {
         if network.matching == Match::LongestPrefix && network.layer != Layer::Ip {
             return Err(Error::Matching(number));
         }
-        let birth = self.births.checked_add(1).unwrap_or(1);
-        self.add_routes(number, &network, birth)?;
-        let published = Published { network, flood: 0, birth };
+        let incarnation = self.incarnations.checked_add(1).unwrap_or(1);
+        self.add_routes(number, &network, incarnation)?;
+        let published = Published { network, flood: 0, incarnation };
         if let Err(error) = self.published_networks.insert(network_key(number), published) {
             self.remove_routes(number);
             return Err(error.into());
         }
-        self.births = birth;
-        self.networks.insert(number, State { network, flood: 0, entries: 0, birth });
+        self.incarnations = incarnation;
+        self.networks.insert(number, State { network, flood: 0, entries: 0, incarnation });
         Ok(())
     }
 
     /// Where an identifier of a network stands in the table of entries.
     pub(crate) fn place(&self, number: u32, bits: u128) -> Option<Key> {
-        Some(Key::new(self.networks.get(&number)?.birth, bits))
+        Some(Key::new(self.networks.get(&number)?.incarnation, bits))
     }
 
     pub(crate) fn state(&mut self, number: u32) -> Result<&mut State> {
@@ -188,13 +188,13 @@ impl Overlay {
 
     /// The key of an entry, if packets of the network can have it.
     fn key(&mut self, number: u32, bits: u128) -> Result<Key> {
-        let &mut State { network, birth, .. } = self.state(number)?;
+        let &mut State { network, incarnation, .. } = self.state(number)?;
         if network.matching != Match::Exact {
             return Err(Error::Matching(number));
         }
         let wide = network.extractor.bits();
         match bits.checked_shr(wide.into()).unwrap_or(0) {
-            0 => Ok(Key::new(birth, bits)),
+            0 => Ok(Key::new(incarnation, bits)),
             _ => Err(Error::Key { network: number, key: bits, bits: wide }),
         }
     }
@@ -239,7 +239,7 @@ impl Overlay {
     }
 
     /// Gives an entry another owner, who changes it from now on; what it counted stays. Whoever
-    /// decides between several owners' wishes says so: by itself none takes another's.
+    /// decides between several owners' claims says so: by itself none takes another's.
     ///
     /// # Errors
     /// When there is no such network, or no such entry can be.
@@ -350,7 +350,7 @@ impl Overlay {
     /// # Errors
     /// Why one of them cannot be; none is replaced then.
     pub fn set_flood(&mut self, number: u32, tunnels: &[Tunnel]) -> Result<()> {
-        let &mut State { network, flood: before, birth, .. } = self.state(number)?;
+        let &mut State { network, flood: before, incarnation, .. } = self.state(number)?;
         let all = self.floods.len() - before + tunnels.len();
         if tunnels.len() > MAX_FLOOD || all > MAX_FLOODS {
             return Err(Error::FloodFull(number));
@@ -361,21 +361,21 @@ impl Overlay {
             let used = Use { target, network: number, layer, owner: Owner::Static };
             let hop = self.tunnels.acquire(used, &self.underlay);
             // There is room, as was seen above.
-            if let Some(old) = self.floods.insert(flood_key(birth, place as u32), hop)? {
+            if let Some(old) = self.floods.insert(flood_key(incarnation, place as u32), hop)? {
                 self.tunnels.release(old.id);
             }
         }
-        self.shorten_flood(birth, tunnels.len(), before)?;
-        let published = Published { network, flood: tunnels.len() as u32, birth };
+        self.shorten_flood(incarnation, tunnels.len(), before)?;
+        let published = Published { network, flood: tunnels.len() as u32, incarnation };
         self.published_networks.insert(network_key(number), published)?;
         self.state(number)?.flood = tunnels.len();
         Ok(())
     }
 
     /// Takes away the places of a flood list from one on.
-    fn shorten_flood(&mut self, birth: u32, from: usize, to: usize) -> Result<()> {
+    fn shorten_flood(&mut self, incarnation: u32, from: usize, to: usize) -> Result<()> {
         for place in from..to {
-            if let Some(old) = self.floods.remove(flood_key(birth, place as u32))? {
+            if let Some(old) = self.floods.remove(flood_key(incarnation, place as u32))? {
                 self.tunnels.release(old.id);
             }
         }
@@ -459,9 +459,9 @@ impl Overlay {
     /// # Errors
     /// When there is no such network.
     pub fn remove_network(&mut self, number: u32) -> Result<()> {
-        let &mut State { flood, birth, .. } = self.state(number)?;
-        self.shorten_flood(birth, 0, flood)?;
-        let entries = self.entries.range(Key::new(birth, 0), Key::new(birth, u128::MAX));
+        let &mut State { flood, incarnation, .. } = self.state(number)?;
+        self.shorten_flood(incarnation, 0, flood)?;
+        let entries = self.entries.range(Key::new(incarnation, 0), Key::new(incarnation, u128::MAX));
         let keys: Vec<Key> = entries.map(|entry| entry.rule).collect();
         for key in keys {
             if let Some(old) = self.entries.remove(key)? {
@@ -488,7 +488,7 @@ pub(crate) fn network_key(number: u32) -> Key {
     Key::new(number, 0)
 }
 
-/// Where a place of a flood list stands in their table, by its network's birth.
-pub(crate) fn flood_key(birth: u32, place: u32) -> Key {
-    Key::new(birth, place.into())
+/// Where a place of a flood list stands in their table, by its network's incarnation.
+pub(crate) fn flood_key(incarnation: u32, place: u32) -> Key {
+    Key::new(incarnation, place.into())
 }

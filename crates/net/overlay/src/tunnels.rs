@@ -14,9 +14,9 @@ use crate::owner::{Owner, Target};
 use crate::tunnel::Tunnel;
 use crate::underlay::{Neighbor, Underlay, UnderlayPath};
 
-/// Before and behind all numbers: no tunnel has a birth of 0, nor has any had so many.
-const FIRST_ID: TunnelId = TunnelId { number: 0, birth: 0 };
-const LAST_ID: TunnelId = TunnelId { number: u32::MAX, birth: u32::MAX };
+/// Before and behind all numbers: no tunnel has an incarnation of 0, nor has any had so many.
+const FIRST_ID: TunnelId = TunnelId { number: 0, incarnation: 0 };
+const LAST_ID: TunnelId = TunnelId { number: u32::MAX, incarnation: u32::MAX };
 /// The first and the last address: those of version 4 come before those of version 6.
 const FIRST_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 const LAST_ADDRESS: IpAddr = IpAddr::V6(Ipv6Addr::from_bits(u128::MAX));
@@ -41,7 +41,7 @@ enum SlotTarget {
 #[derive(Debug)]
 struct Slot {
     used: Use,
-    birth: u32,
+    incarnation: u32,
     /// Entries and groups that lead to it.
     entries: usize,
     kind: SlotTarget,
@@ -64,7 +64,7 @@ pub(crate) type FarKey = (u32, IpAddr);
 /// What is known of a far end beside the tunnels that lead there now.
 #[derive(Debug, Default)]
 struct Past {
-    /// How many tunnels these are, and those that [leave](Tunnels::settle).
+    /// How many tunnels these are, with those that are about to be freed.
     tunnels: usize,
     /// What went into others before.
     count: Count,
@@ -90,7 +90,7 @@ pub(crate) struct Tunnels {
     far_ends: BTreeMap<FarKey, Past>,
     /// What went into tunnels.
     pub(crate) usages: Usages,
-    births: u32,
+    incarnations: u32,
     ids: HashMap<Use, TunnelId>,
     /// Tunnels and groups by what their states depend on.
     dependents: BTreeSet<(Basis, TunnelId)>,
@@ -119,15 +119,15 @@ impl Tunnels {
         if number as usize == self.slots.len() {
             self.slots.push(None);
         }
-        self.births = self.births.checked_add(1).unwrap_or(1);
-        let id = TunnelId { number, birth: self.births };
+        self.incarnations = self.incarnations.checked_add(1).unwrap_or(1);
+        let id = TunnelId { number, incarnation: self.incarnations };
         if let Some(far_end) = used.far_end() {
             self.usages.begin(number);
             self.far_ends.entry(far_end).or_default().tunnels += 1;
         }
         self.ids.insert(used.clone(), id);
         self.link(id, &used.target, &kind);
-        self.slots[number as usize] = Some(Slot { used, birth: id.birth, entries: 0, kind });
+        self.slots[number as usize] = Some(Slot { used, incarnation: id.incarnation, entries: 0, kind });
         id
     }
 
@@ -183,7 +183,7 @@ impl Tunnels {
     /// An entry does not lead to the tunnel any more.
     pub(crate) fn release(&mut self, id: TunnelId) {
         let Some(place) = self.slots.get_mut(id.number as usize) else { return };
-        let Some(slot) = place.as_mut().filter(|slot| slot.birth == id.birth) else { return };
+        let Some(slot) = place.as_mut().filter(|slot| slot.incarnation == id.incarnation) else { return };
         slot.entries -= 1;
         if slot.entries > 0 {
             return;
@@ -375,7 +375,7 @@ impl Tunnels {
     /// What a number stands for.
     pub(crate) fn used(&self, id: TunnelId) -> Option<&Use> {
         let slot = self.slots.get(id.number as usize)?.as_ref()?;
-        (slot.birth == id.birth).then_some(&slot.used)
+        (slot.incarnation == id.incarnation).then_some(&slot.used)
     }
 
     /// The tunnel of a number; `None` for a group.
