@@ -21,7 +21,7 @@ pub enum Change {
     Field { at: u8, field: u8, value: u64 },
     Common { at: u8, field: u8, value: u8 },
     Mutation { at: u8, mutation: u8 },
-    Unasked { at: u8, kind: u8, reply: bool, field: u8, value: u8 },
+    Unsolicited { at: u8, kind: u8, reply: bool, field: u8, value: u8 },
 }
 
 impl Change {
@@ -36,8 +36,8 @@ impl Change {
             Change::Field { at, field, value } => Edit::Field { at, field, value },
             Change::Common { at, field, value } => Edit::Field { at, field, value: common(value) },
             Change::Mutation { at, mutation } => Edit::Mutation { at, mutation },
-            Change::Unasked { at, kind, reply, field, value } => {
-                Edit::Unasked { at, kind, reply, field, value: common(value) }
+            Change::Unsolicited { at, kind, reply, field, value } => {
+                Edit::Unsolicited { at, kind, reply, field, value: common(value) }
             }
         }
     }

@@ -98,7 +98,7 @@ impl Twin {
             shared,
             mutator,
             told: Told::default(),
-            swallow: [0; 2],
+            withheld: [0; 2],
             ignores_all: false,
             doomed: Vec::new(),
         };
@@ -124,7 +124,7 @@ struct Between {
     told: Told,
     /// Replies to what nobody asked, not to be passed on: to requests that seemed the
     /// client's, and the server's.
-    swallow: [usize; 2],
+    withheld: [usize; 2],
     /// Nothing passes any more.
     ignores_all: bool,
     /// Files that lose their pages with the next message.
@@ -190,10 +190,10 @@ impl Between {
             (Say::Before(number, role, mutation), _) => {
                 if let Some(kind) = protocol.message(number) {
                     self.told.mutations += 1;
-                    let unasked = Message { bytes: protocol.sample(kind, role), files: Vec::new() };
-                    let wants_reply = (protocol.head)(&unasked.bytes).wants_reply;
-                    self.swallow[from as usize] += usize::from(wants_reply);
-                    if !self.tell(from, mutation, kind, role, unasked)? {
+                    let unsolicited = Message { bytes: protocol.sample(kind, role), files: Vec::new() };
+                    let wants_reply = (protocol.head)(&unsolicited.bytes).wants_reply;
+                    self.withheld[from as usize] += usize::from(wants_reply);
+                    if !self.tell(from, mutation, kind, role, unsolicited)? {
                         return Ok(false);
                     }
                 }
@@ -207,7 +207,7 @@ impl Between {
     fn is_for_us(&mut self, from: Side, message: &Message) -> bool {
         let has_id = self.protocol.header[0].name == "id";
         let ours = message.bytes.starts_with(&vfio_user::UNASKED_ID.to_le_bytes());
-        let waiting = &mut self.swallow[from.peer() as usize];
+        let waiting = &mut self.withheld[from.peer() as usize];
         let taken = if has_id { ours } else { *waiting > 0 };
         *waiting -= usize::from(taken && *waiting > 0);
         taken

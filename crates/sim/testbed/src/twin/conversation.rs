@@ -31,7 +31,7 @@ pub enum Edit {
         mutation: u8,
     },
     /// A message that nobody asked for comes before one.
-    Unasked {
+    Unsolicited {
         /// Before which message.
         at: u8,
         /// Which of the protocol's messages.
@@ -117,7 +117,7 @@ impl Conversation {
                     let mutations = mutations(protocol, kind, head.role);
                     told = Some(mutations[usize::from(mutation) % mutations.len()]);
                 }
-                Edit::Unasked { at, kind, reply, field, value } if usize::from(at) == n => {
+                Edit::Unsolicited { at, kind, reply, field, value } if usize::from(at) == n => {
                     let role = if reply { Role::Reply } else { Role::Request };
                     let kind = &protocol.types[usize::from(kind) % protocol.types.len()];
                     let mut bytes = protocol.sample(kind, role);

@@ -106,7 +106,7 @@ impl FileMutation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mutation {
     /// Nothing is changed: it is sent though nobody asked for it.
-    Unasked,
+    Unsolicited,
     /// A field, by its number in the table, has another value.
     Field(u8, Value),
     /// A reply is a refusal; a request is answered by one, and never arrives.
@@ -151,7 +151,7 @@ const WHOLE: [Mutation; 13] = [
     Mutation::Longer,
     Mutation::Pieces,
     Mutation::Garbage,
-    Mutation::Unasked,
+    Mutation::Unsolicited,
 ];
 
 /// Every mutation of a message.
@@ -192,7 +192,7 @@ impl Mutation {
     ) -> io::Result<Vec<Step>> {
         let half = message.bytes.len() / 2;
         Ok(match self {
-            Mutation::Unasked => vec![Step::Send(message)],
+            Mutation::Unsolicited => vec![Step::Send(message)],
             Mutation::Field(index, value) => {
                 if let Some(field) = protocol.fields(kind, role).nth(index.into()) {
                     change(&mut message.bytes, field, value);

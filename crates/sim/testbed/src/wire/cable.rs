@@ -21,7 +21,7 @@ const LOOP_FRAMES: usize = 4096;
 const LOOP_BYTES: u32 = 4 << 20;
 /// How often the kernel is asked again after it had nothing.
 const ASK_AGAIN_NS: u64 = 20_000;
-/// Frames the injector may swallow before it gives one or none.
+/// Frames that the injector may withhold before it gives one or none.
 const MAX_PULLED: usize = 64;
 
 #[derive(Debug)]

@@ -166,7 +166,7 @@ impl Served {
 /// A case: who seems to say which message, and what is wrong about it.
 type Case = (Side, Role, u32, Mutation);
 
-/// All cases. Messages that no honest peer sends come unasked, each with one mutation of
+/// All cases. Messages that no honest peer sends come unsolicited, each with one mutation of
 /// each field: there the message itself is the mutation.
 fn cases(protocol: &Protocol, natural: &BTreeSet<(Side, Role, u32)>) -> Vec<Case> {
     let mut cases = Vec::new();
