@@ -2,7 +2,7 @@
 //! the overlay has: JSON over HTTP/1.1, described by the OpenAPI document that it serves at
 //! `/v1/openapi.json`.
 //!
-//! What a controller writes is a wish of [`Owner::Api`]: it hides what FRR or the kernel say
+//! What a controller writes is a claim of [`Owner::Api`]: it hides what FRR or the kernel say
 //! of the same place, and gives way to the file. [`http`] reads requests, [`server`] has the
 //! sockets, and [`answer`] is all in between, without I/O.
 
@@ -23,7 +23,7 @@ use http::{Method, Request, Response};
 /// The description of the API (OpenAPI 3.1).
 pub const OPENAPI: &str = include_str!("api/openapi.json");
 
-/// Places that controllers may have wishes for, at most.
+/// Places that controllers may have claims for, at most.
 pub const MAX_CLAIMS: usize = 1 << 20;
 /// Places in one answer, at most.
 const MAX_PAGE: usize = 1000;
@@ -86,7 +86,7 @@ fn status(on: &Controlled<'_>) -> Json {
     })
 }
 
-/// A page of what is wanted: by an owner, or at each place by who has its way.
+/// A page of what is wanted: by an owner, or at each place by whoever takes precedence.
 fn claims(request: &Request<'_>, on: &Controlled<'_>) -> Result<Response, Refused> {
     let after = match request.parameter("after") {
         Some(text) => Bound::Excluded(json::read_cursor(text).map_err(|error| (400, error))?),
@@ -130,7 +130,7 @@ fn entry(
     change(request, on, Key::Entry(vni, mac), |body, end| Ok(Value::Entry(json::read_far(body, (vni, end))?)))
 }
 
-/// Reads, writes or deletes a controller's wish at a place.
+/// Reads, writes or deletes a controller's claim at a place.
 fn change(
     request: &Request<'_>,
     on: &mut Controlled<'_>,

@@ -4,7 +4,7 @@
 //! [`netlink`] reads messages of rtnetlink. A [`Mirror`] keeps what they say of links,
 //! neighbours, forwarding databases, routes and nexthop objects, in whatever order they come,
 //! and says what an overlay should have of it: a [`Value`] for each [`Key`]. A [`Program`]
-//! takes such wishes of several [`Owner`]s and changes the overlay by what is different.
+//! takes such claims of several [`Owner`]s and changes the overlay by what is different.
 //!
 //! The mirror and the program read no socket and no clock: time and messages are passed in.
 //! [`kernel`] has the socket by which this machine's kernel tells, [`fpm`] the port to which

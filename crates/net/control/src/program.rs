@@ -1,6 +1,6 @@
 //! The overlay as several owners want it: the file, controllers, FRR and the kernel. Each
-//! owner's wishes are kept apart; at a place for which several have one, the first in the
-//! order of [`Owner`] has its way, and the next when that one gives it up.
+//! owner's claims are kept apart; at a place for which several have one, the first in the
+//! order of [`Owner`] takes precedence, and the next when that one gives it up.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -16,7 +16,7 @@ mod compare;
 mod groups;
 mod place;
 
-/// Those who have wishes, the one who has its way first.
+/// Those who have claims, in order of precedence.
 pub const OWNERS: [Owner; 4] = [Owner::Static, Owner::Api, Owner::Fpm, Owner::Kernel];
 
 /// What an owner wants at a place, and since when.
@@ -31,7 +31,7 @@ pub struct Claim {
 /// What all owners want, and what the overlay has of it.
 #[derive(Debug, Default)]
 pub struct Program {
-    /// By owner; what was learned is nobody's wish.
+    /// By owner; what was learned is nobody's claim.
     claims: [BTreeMap<Key, Claim>; Owner::ALL.len()],
     /// Networks that were added to the overlay here, with the ends that the overlay took.
     networks: BTreeMap<u32, Settings>,
@@ -100,7 +100,7 @@ impl Program {
         networks.into_iter().for_each(|key| self.put(overlay, key));
     }
 
-    /// Who has its way at a place, and what it wants there.
+    /// Who takes precedence at a place, and what it wants there.
     pub fn claim(&self, key: &Key) -> Option<(Owner, &Claim)> {
         OWNERS.iter().find_map(|owner| Some((*owner, self.claims[*owner as usize].get(key)?)))
     }

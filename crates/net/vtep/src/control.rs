@@ -57,7 +57,7 @@ pub struct Control {
     asked: BTreeMap<(u16, IpAddr), i64>,
     /// The one that was asked for last.
     last_asked: Option<(u16, IpAddr)>,
-    /// Next hops that answered. Nobody has a wish for one of these.
+    /// Next hops that answered. Nobody has a claim for one of these.
     known: BTreeMap<(u16, IpAddr), MacAddress>,
     poll_ns: i64,
     /// The NIC that has a table like this one, and what it said when it failed.

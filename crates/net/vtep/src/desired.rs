@@ -116,9 +116,9 @@ impl fmt::Display for EndKey {
 }
 
 impl Desired {
-    /// The wishes of a program that has several owners, but for ports whose state is another's
+    /// The claims of a program that has several owners, but for ports whose state is another's
     /// to tell.
-    pub fn wishes(&self, followed: &BTreeSet<u16>) -> BTreeMap<Key, Value> {
+    pub fn claims(&self, followed: &BTreeSet<u16>) -> BTreeMap<Key, Value> {
         let ports = self.ports.iter().filter(|(port, _)| !followed.contains(port));
         let ports = ports.map(|(port, is)| (Key::Port(*port), Value::Port(*is)));
         let routes = self.routes.iter().map(|(prefix, route)| (Key::Route(*prefix), Value::Route(*route)));
@@ -140,7 +140,7 @@ impl Desired {
         }));
         let prefixes = self.prefixes.iter();
         all.extend(prefixes.map(|((network, prefix), way)| (Key::Prefix(*network, *prefix), way.value())));
-        // An empty list is no wish: it must not hide another owner's.
+        // An empty list is no claim: it must not hide another owner's.
         let floods = self.floods.iter().filter(|(_, flood)| !flood.is_empty());
         all.extend(floods.map(|(number, flood)| (Key::Flood(*number), Value::tunnels(flood.clone()))));
         let segments = self.segments.iter();

@@ -79,8 +79,8 @@ impl Held {
         for (number, port) in &mut desired.ports {
             port.is_up &= !self.down.contains(number);
         }
-        let before = self.desired.wishes(&self.followed);
-        let changes = Change::between(&before, &desired.wishes(&self.followed));
+        let before = self.desired.claims(&self.followed);
+        let changes = Change::between(&before, &desired.claims(&self.followed));
         let removed = changes.iter().filter(|change| change.value.is_none()).count();
         let mut counted = Changes { set: changes.len() - removed, removed };
         self.change(Owner::Static, changes, now_ns);

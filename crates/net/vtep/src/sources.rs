@@ -195,7 +195,7 @@ impl Sources {
         }
     }
 
-    /// Changes the table by what the mirror has. The kernel has its own wishes, and FRR has
+    /// Changes the table by what the mirror has. The kernel has its own claims, and FRR has
     /// those for entries where its stream tells of them.
     fn apply(&mut self, control: &mut Control, now_ns: i64) {
         let is_entry = |change: &Change| matches!(change.key, Key::Entry(..) | Key::Flood(_));

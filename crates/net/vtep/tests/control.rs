@@ -1,4 +1,4 @@
-//! Next hops of the underlay: who is asked, who is believed, and for how long.
+//! Next hops of the underlay: which are asked, whose answers are used, and for how long.
 #![allow(clippy::unwrap_used)]
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -134,7 +134,7 @@ fn stations_that_were_heard_of_are_learned() {
     };
     let at = |owner, last: u8| Some((owner, [192, 0, 2, last].into()));
     hear(&mut rig, 9, 8, 1);
-    assert_eq!(way(&rig, 9), None, "nothing is learned unasked");
+    assert_eq!(way(&rig, 9), None, "nothing is learned unless it is asked for");
     rig.control.apply(config("learning = { ageing = 20, limit = 2 }\n"), 0).unwrap();
     hear(&mut rig, 9, 8, 2);
     hear(&mut rig, 7, 8, 2);

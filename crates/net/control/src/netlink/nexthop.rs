@@ -19,7 +19,7 @@ pub struct Nexthop {
     pub gateway: Option<IpAddr>,
     /// Whether it is a far end of tunnels, or a group of them.
     pub is_fdb: bool,
-    /// Whether packets are thrown away.
+    /// Whether packets are discarded.
     pub is_blackhole: bool,
     /// Whether packets get further headers on their way.
     pub is_encapsulated: bool,

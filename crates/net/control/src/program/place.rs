@@ -58,7 +58,7 @@ impl EntryKey {
         }
     }
 
-    /// Lets it lead somewhere by an owner's word. Another owner, who has its way no more, gives
+    /// Lets it lead somewhere by an owner's word. Another owner, who no longer takes precedence, gives
     /// the entry up.
     pub(super) fn insert(self, overlay: &mut Overlay, owner: Owner, target: Target) -> Result<()> {
         let gives_up = self.there(overlay).is_some_and(|(other, _)| other != owner);

@@ -41,7 +41,7 @@ fn the_first_owner_has_its_way_and_the_next_one_when_it_gives_up() {
     assert_eq!(remote(&overlay), None);
 }
 
-/// The table says whose an entry is, as the wishes do, also where two want the same.
+/// The table says whose an entry is, as the claims do, also where two want the same.
 #[test]
 fn an_entry_is_its_owners_whoever_had_it_before() {
     let (mut overlay, mut program) = (Overlay::new(), Program::new());
@@ -192,7 +192,7 @@ fn what_the_overlay_refuses_is_named_and_leaves_nothing_stale() {
     assert_eq!(remote(&overlay), Some(address(3)));
 }
 
-/// A wish for a station behind the hosts of a segment.
+/// A claim for a station behind the hosts of a segment.
 fn behind(last: u8, id: u32, remotes: &[u8]) -> Change {
     let far = |remote: &u8| Far { remote: address(*remote), local: address(1), vni: 10, port: None };
     let fars = remotes.iter().map(|remote| Weighted { far: far(remote), weight: 1 });

@@ -77,7 +77,7 @@ fn who_sends_is_found_behind_its_tunnel() {
     comes(&mut receiver, 20, [0; 6]);
     let notes = observed(&mut receiver);
     assert_eq!(notes, [Observation { network: NETWORK, station: 0x0200_0000_0105, remote: far(20) }]);
-    assert_eq!(way(&mut here, &mut sender, 5), unknown, "nothing is learned unasked");
+    assert_eq!(way(&mut here, &mut sender, 5), unknown, "nothing is learned unless it is asked for");
     assert!(notes.iter().all(|note| here.learn(note, Duration::ZERO)));
     assert!(!here.learn(&notes[0], Duration::ZERO), "it is known");
     assert_eq!(way(&mut here, &mut sender, 5), Ok(far(20)));

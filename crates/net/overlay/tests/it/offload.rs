@@ -201,7 +201,7 @@ fn a_long_segment_is_cut_behind_the_tunnels_headers() {
 }
 
 /// As long as an IP packet can be, and the tunnel's headers in front of that: no length in them begins
-/// anew at zero, for a port that does not cut believes it.
+/// anew at zero, for a port that does not cut takes it as it is.
 #[test]
 fn the_longest_segment_has_no_short_lengths_in_front_of_it() {
     for (protocol, is_v6) in [("vxlan", false), ("vxlan", true), ("geneve", false), ("gretap", false)] {

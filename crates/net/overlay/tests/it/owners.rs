@@ -35,7 +35,7 @@ fn an_entry_has_one_owner() {
     }
 }
 
-/// Who decides between several owners' wishes says whose an entry is; it goes on as it was.
+/// Who decides between several owners' claims says whose an entry is; it goes on as it was.
 #[test]
 fn an_entry_is_handed_over_with_what_it_counted() {
     let mut here = table();
