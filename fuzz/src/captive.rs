@@ -201,7 +201,7 @@ fn pool(dma: &Dma) -> Pool {
     idle.unwrap_or_else(|| Pool::new(dma, PACKETS).unwrap_or_else(|error| panic!("{error}")))
 }
 
-/// Zeroes all buffers, which are home.
+/// Zeroes all buffers, which are in their pool.
 fn wipe(pool: &mut Pool) {
     let all: Vec<Packet> = std::iter::from_fn(|| pool.alloc()).collect();
     for mut packet in all {
@@ -259,7 +259,7 @@ impl Prison {
         Prison { features, device, model, port, rx, tx, pool, held: Vec::new(), is_packed, waits }
     }
 
-    /// One run. Every buffer is home again after it.
+    /// One run. Every buffer is back in its pool after it.
     pub fn run(mut self, acts: &[Act]) {
         self.recv(1); // gives the device its first buffers
         for act in acts {

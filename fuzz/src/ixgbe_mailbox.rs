@@ -211,7 +211,7 @@ pub enum BadAnswer {
 pub enum Told {
     /// The answer to one of the next messages is a lie.
     BadAnswer { skip: u8, bad: BadAnswer },
-    /// The physical function tells something unasked.
+    /// The physical function sends something unsolicited.
     Tell { words: [u32; 3] },
     /// The application uses the port.
     Use(u8),

@@ -1,4 +1,4 @@
-//! The model of the 82599 in the hands of a hostile driver: any register, any
+//! The model of the 82599 driven by a hostile driver: any register, any
 //! descriptor, memory that goes and comes back, frames of any kind.
 //!
 //! What holds whatever is done: no panic, a step of bounded work, and accounts that

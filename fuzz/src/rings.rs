@@ -1,4 +1,4 @@
-//! The virtio model in the hands of a hostile driver: any register, any
+//! The virtio model driven by a hostile driver: any register, any
 //! descriptor in either layout, tables, commands, memory that goes and comes.
 //!
 //! What holds whatever is done: no panic, a step of bounded work, and accounts that

@@ -66,7 +66,7 @@ pub enum BadAnswer {
 pub enum Act {
     /// The answer to one of the next messages is a lie.
     BadAnswer { skip: u8, bad: BadAnswer },
-    /// The physical function tells something unasked.
+    /// The physical function sends something unsolicited.
     Tell { kind: u8, event: u8, link: u32, severity: i32, len: u8 },
     /// The application uses the port.
     Use(u8),

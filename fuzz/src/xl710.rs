@@ -1,4 +1,4 @@
-//! The model of the XL710 in the hands of a hostile driver: any register, any command of the
+//! The model of the XL710 driven by a hostile driver: any register, any command of the
 //! firmware, any context and descriptor, memory that goes and comes, frames of any kind; and
 //! beside it a virtual function whose driver is no better.
 //!

@@ -3,7 +3,7 @@
 //! that a killed one held. A confined process cannot, and a killed one neither.
 //!
 //! It is this program again, `ixora janitor`. What to put in order it is told in
-//! the beginning; later it takes no requests, but a farewell or its absence.
+//! the beginning; later it takes no requests, but a last byte or the end of the connection without one.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -30,7 +30,7 @@ const DYING: Duration = Duration::from_secs(1);
 /// What it says when it knows what to do.
 const READY: u8 = b'+';
 /// What it is told when a process has ended in order.
-const FAREWELL: u8 = b'.';
+const LAST_BYTE: u8 = b'.';
 
 #[derive(Args, Debug)]
 pub struct Arguments {
@@ -104,7 +104,7 @@ impl Drop for Janitor {
     fn drop(&mut self) {
         if let Some(mut alive) = self.alive.take() {
             // One that is gone hears nothing.
-            let _ = alive.write_all(&[FAREWELL]);
+            let _ = alive.write_all(&[LAST_BYTE]);
         }
         let limit = Instant::now() + LIMIT;
         while matches!(self.process.try_wait(), Ok(None)) && Instant::now() < limit {
@@ -117,7 +117,7 @@ impl Drop for Janitor {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let failed = |error| Failure::new(format!("cannot wait: {error}"));
     for signal in [SIGHUP, SIGINT, SIGTERM] {
-        // Caught and not heeded: they are for the one that we wait for.
+        // Caught and ignored: they are for the one that we wait for.
         signal_hook::flag::register(signal, Arc::<AtomicBool>::default()).map_err(failed)?;
     }
     let sockets: Vec<_> =

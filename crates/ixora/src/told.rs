@@ -1,5 +1,5 @@
 //! What another program tells when it is asked: it is bounded in length and time, however it comes, and
-//! a terminal takes nothing of it for a command. Whoever answers may be in the hands of an intruder who
+//! a terminal takes nothing of it for a command. Whoever answers may be controlled by an intruder who
 //! has nothing left in his own process; who asks is a person with a shell.
 
 use std::io::{self, ErrorKind, Read, Write};

@@ -188,7 +188,7 @@ impl Bench {
         Ok(Opened { device, port, rx, tx, _others: others })
     }
 
-    /// The device is pulled out, and the port closed. Every buffer is home then.
+    /// The device is pulled out, and the port closed. Every buffer is back in its pool then.
     fn close(&mut self) {
         if let Some(opened) = &self.opened {
             opened.device.pull_out();
@@ -372,7 +372,7 @@ impl Run<'_, Descriptors, RxQueue, TxQueue> {
     }
 
     fn frame(&mut self) -> Packet {
-        let mut packet = self.pools[0].alloc().expect("every buffer is home");
+        let mut packet = self.pools[0].alloc().expect("every buffer is back in its pool");
         packet.set_len(FRAME).expect("it fits");
         packet.set_tx_offload(memory::TxOffload::default());
         packet

@@ -72,7 +72,7 @@ impl Bench {
         !self.rx.is_empty() && !self.tx.is_empty()
     }
 
-    /// One run, on queues of its own. Every buffer is home again after it.
+    /// One run, on queues of its own. Every buffer is back in its pool after it.
     pub fn run(&mut self, acts: &[Act]) {
         let (mut rx, mut tx) = (self.rx.pop().expect("fresh"), self.tx.pop().expect("fresh"));
         let n = self.rx.len(); // queues were taken from the end

@@ -227,7 +227,7 @@ impl<S: Scheme, H: Clone + Eq + Hash> Rib<S, H> {
     }
 
     /// Shows readers all changes since the last time, at once. It may wait up to a
-    /// millisecond for readers that are in the midst of a batch.
+    /// millisecond for readers that are in the middle of a batch.
     ///
     /// The copy that readers leave keeps the next hops that were removed until the next
     /// publication.

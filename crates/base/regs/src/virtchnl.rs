@@ -37,7 +37,7 @@ opcodes! {
     DEL_VLAN = 13, "Receives none of them any more.";
     CONFIG_PROMISCUOUS_MODE = 14, "Which frames are received without a filter.";
     GET_STATS = 15, "Counters of the VSI.";
-    EVENT = 17, "The physical function tells of a change, unasked.";
+    EVENT = 17, "The physical function tells of a change, unsolicited.";
     CONFIG_RSS_KEY = 23, "The key of the hash.";
     CONFIG_RSS_LUT = 24, "The table of the hash.";
     GET_RSS_HENA_CAPS = 25, "Which packet classes can be hashed.";

@@ -155,7 +155,7 @@ pub(crate) fn sum_of_words(total: u64) -> u16 {
 }
 
 /// A sum of words as one word. There is no branch: how often a carry comes out depends on the
-/// data, and nothing could foretell it.
+/// data, and no branch predictor could predict it.
 #[inline(always)]
 fn fold(total: u64) -> u16 {
     let total = (total & 0xFFFF_FFFF) + (total >> 32); // 33 bits

@@ -1,5 +1,5 @@
 //! The tag in front of a packet that a device model is to encapsulate by its own table, and of one
-//! that it gives back (decision 30). It is nobody's standard: an Ethernet header with an EtherType
+//! that it gives back (decision 30). It is no standard: an Ethernet header with an EtherType
 //! for experiments (IEEE 802, section 9.2.4), so that any NIC's way of sending takes it, and eight
 //! bytes that name the network and tell how long the packet is, as short frames are padded.
 

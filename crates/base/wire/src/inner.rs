@@ -12,7 +12,7 @@ use crate::{ipv4, ipv6, vlan};
 pub struct Inner {
     /// A number that is the same for all packets of a flow: of addresses, protocol and ports,
     /// of a fragment without ports; of a frame without IP, of its Ethernet addresses. As
-    /// with [`flow::hash`](crate::flow::hash), of which this is a faster kin with other
+    /// with [`flow::hash`](crate::flow::hash), of which this is a faster variant with other
     /// numbers, it keeps nobody out.
     pub hash: u32,
     /// Where the IP header begins; `None` without one.

@@ -89,7 +89,7 @@ const DCCP_CHECKSUM: usize = 6;
 pub mod port {
     /// What comes is sent back (RFC 862).
     pub const ECHO: u16 = 7;
-    /// What comes is thrown away (RFC 863).
+    /// What comes is discarded (RFC 863).
     pub const DISCARD: u16 = 9;
     /// HTTP (RFC 9110).
     pub const HTTP: u16 = 80;

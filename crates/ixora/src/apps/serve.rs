@@ -217,7 +217,7 @@ pub fn host_options(options: &PortOptions, offload: Offload) -> Options {
     }
 }
 
-/// Numbers that nobody can foretell.
+/// Numbers that nobody can predict.
 pub fn random_key() -> [u64; 2] {
     // The standard library's hasher has a random key.
     let random = RandomState::new();

@@ -1,5 +1,5 @@
 //! Instructions per packet by valgrind's callgrind: the same every time, so a
-//! regression shows where a time would drown in noise.
+//! regression shows where a time would be lost in noise.
 
 use std::process::{Command, Stdio};
 

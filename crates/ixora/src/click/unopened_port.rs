@@ -1,4 +1,4 @@
-//! A port on paper: it has the queues that are asked of it, if such a port
+//! A port that is not opened: it has the queues that are asked of it, if such a port
 //! can have them, all that elements may ask of it, and no packets.
 
 use element::io::router_ports::Wanted;

@@ -46,12 +46,13 @@ struct Player<'a> {
     models: Option<Models>,
     played: Played,
     /// Clients that broke the protocol may have been seen.
-    rude: bool,
+    breaks_protocol: bool,
 }
 
 /// Plays a scene. Files are made in `place`, logs in `logs`; both are there.
 pub fn play(scene: &Scene, place: &Path, logs: &Path) -> Played {
-    let mut player = Player { scene, place, logs, models: None, played: Played::default(), rude: false };
+    let mut player =
+        Player { scene, place, logs, models: None, played: Played::default(), breaks_protocol: false };
     match player.all() {
         Ok(()) => {}
         Err(Trouble::Interrupted) => player.played.interrupted = true,
@@ -201,7 +202,7 @@ impl Player<'_> {
                     }
                 }
                 Step::Stranger(seed) => {
-                    self.rude = true;
+                    self.breaks_protocol = true;
                     self.played.activity.strangers += 1;
                     let sockets = self.models.iter().flat_map(|models| &models.sockets);
                     sockets.for_each(|socket| disturb::be_a_stranger(socket, *seed));
@@ -256,7 +257,7 @@ impl Player<'_> {
             (End::Drained(signal) | End::Signal(signal), _) => program.signal(number(*signal)),
             (End::Itself, _) => {}
             (End::KillProgram, _) => {
-                self.rude = true;
+                self.breaks_protocol = true;
                 self.played.activity.killed_programs += 1;
                 program.signal(process::Signal::KILL);
             }

@@ -86,7 +86,7 @@ pub struct Sample {
     pub entries: u64,
 }
 
-/// The most ports of a router, and queues of a port, that are believed in.
+/// The most ports of a router, and queues of a port, that are shown.
 const PORTS: usize = 1024;
 const QUEUES: usize = 1024;
 

@@ -27,7 +27,7 @@ use super::work_dir::WorkDir;
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// How long it may take to end once all has come.
-const FAREWELL: Duration = Duration::from_secs(5);
+const GRACE: Duration = Duration::from_secs(5);
 
 /// Boots, counts and judges.
 pub fn run(
@@ -65,8 +65,7 @@ pub fn run(
             report.times(&session);
             // It ends by itself; a signal at that moment would cut it short.
             let mut over = None;
-            let done =
-                || receiving.is_finished() && over.get_or_insert_with(Instant::now).elapsed() > FAREWELL;
+            let done = || receiving.is_finished() && over.get_or_insert_with(Instant::now).elapsed() > GRACE;
             session.watch(done, || format!("{} of {frames} packets came", came.load(Ordering::Relaxed)))?;
             Ok(session)
         });

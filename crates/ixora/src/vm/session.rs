@@ -21,7 +21,7 @@ use super::work_dir::WorkDir;
 /// How long a listener listens before it looks about.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How long the program may take to end once it was asked to.
-const FAREWELL: Duration = Duration::from_secs(30);
+const GRACE: Duration = Duration::from_secs(30);
 /// Lines of the console that stand below an error.
 const TAIL: usize = 12;
 /// Machines that are started until one boots: QEMU's translator hangs in a kernel's
@@ -219,7 +219,7 @@ impl Session {
         if self.printed.status.is_none() {
             self.machine.stop();
         }
-        self.deadline = self.deadline.max(Instant::now() + FAREWELL);
+        self.deadline = self.deadline.max(Instant::now() + GRACE);
         while self.hear()? != Some(Message::Done) {}
         match self.printed.status {
             Some(0) => Ok(&self.printed),

@@ -73,7 +73,7 @@ pub static RECORD: Class = Class {
         keyword("OFFSET", "where the number is, in bytes; none"),
         keyword("DYNAMIC", "taken for compatibility"),
         keyword("NET_ORDER", "the highest byte first; false"),
-        keyword("SAMPLE", "only every so-manyth number; 1"),
+        keyword("SAMPLE", "only one number of so many; 1"),
     ],
     handlers: &Handlers::<Record>(&[
         read("count", "packets noted down", |record| {

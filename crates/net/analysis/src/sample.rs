@@ -1,4 +1,4 @@
-//! Every so-manyth packet, at random: `SAMPLE`.
+//! One packet of so many, at random: `SAMPLE`.
 
 use graph::Setup;
 use graph::value::{Scope, Value, fixed_point};

@@ -1,4 +1,4 @@
-//! A class on trial: one element of it, taken from its example, with packets that
+//! A class tried: one element of it, taken from its example, with packets that
 //! nobody checked at every input. What tests and fuzzers use to ask of each class
 //! that there is that no packet makes it panic, hang or lose count.
 //!

@@ -53,7 +53,7 @@ impl Address for Ipv4Addr {
         frame(&request, known.unwrap_or(MacAddress::BROADCAST))
     }
 
-    /// An answer from a group's Ethernet address is not believed (RFC 1812, section
+    /// An answer from a group's Ethernet address is ignored (RFC 1812, section
     /// 3.3.2), nor one about 0.0.0.0, which is the sender's address while it has none
     /// (RFC 5227, section 1.1).
     fn answer(frame: &[u8]) -> Option<(Ipv4Addr, MacAddress)> {

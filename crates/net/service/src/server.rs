@@ -17,8 +17,8 @@ use crate::output::{Output, Sender};
 /// that it had begun nor took anything of its answers.
 const IDLE_NS: i64 = 60_000_000_000;
 /// How long a connection that this side has ended waits for the other side's end once all
-/// answers are acknowledged, in nanoseconds: so long its data are thrown away, so that they do not reset the connection
-/// in front of the last answer (RFC 9112, section 9.6).
+/// answers are acknowledged, in nanoseconds: so long its data are discarded, so that they do not
+/// reset the connection in front of the last answer (RFC 9112, section 9.6).
 const LINGER_NS: i64 = 2_000_000_000;
 /// When sending is tried again for which there were no buffers, in nanoseconds.
 const RETRY_NS: i64 = 1_000_000;
@@ -153,7 +153,7 @@ impl<S> Connection<S> {
             || protocol.awaits(&self.session)
     }
 
-    /// Ends this side. What comes is thrown away until the other side ends, for some time.
+    /// Ends this side. What comes is discarded until the other side ends, for some time.
     fn finish(&mut self, stack: &mut Stack, io: &mut Io) {
         (self.end, self.ends, self.progressed_ns) = (End::Queued, true, io.now_ns);
         let _ = stack.consume(self.id, self.backlog.rest().len(), io);

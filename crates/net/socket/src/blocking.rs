@@ -64,7 +64,7 @@ impl TcpStream {
     }
 
     /// Ends reading, writing or both. The end of writing is sent behind what was written; bytes
-    /// that come after the end of reading are thrown away.
+    /// that come after the end of reading are discarded.
     ///
     /// # Errors
     /// Why there is no connection any more.

@@ -311,7 +311,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Reads no more: what came and comes is thrown away.
+    /// Reads no more: what came and comes is discarded.
     pub fn shut_read(&self) {
         let mut state = self.0.lock();
         state.is_read_shut = true;

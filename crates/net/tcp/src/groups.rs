@@ -129,9 +129,9 @@ impl Groups {
             return Err(NotSpread::Busy);
         }
         let moves = plan(&self.owners, cores as u16);
-        let mut gifts = BTreeMap::<u16, Vec<(u16, u16)>>::new();
+        let mut given = BTreeMap::<u16, Vec<(u16, u16)>>::new();
         for it in &moves {
-            gifts.entry(it.from).or_default().push((it.group, it.to));
+            given.entry(it.from).or_default().push((it.group, it.to));
         }
         let before = self.owners.clone();
         moves.iter().for_each(|it| self.owners[usize::from(it.group)] = it.to);
@@ -140,12 +140,12 @@ impl Groups {
         for (group, led) in (0..).zip(&self.led) {
             let owner = self.owners[usize::from(group)];
             if *led != owner && *led != before[usize::from(group)] {
-                gifts.entry(*led).or_default().push((group, owner));
+                given.entry(*led).or_default().push((group, owner));
             }
         }
-        let givers: Vec<u16> = gifts.keys().copied().collect();
+        let givers: Vec<u16> = given.keys().copied().collect();
         self.under_way = Some(UnderWay { moves: moves.len(), givers, limit, end: now, stage: Stage::Hand });
-        self.tell(now, |giver| Mail::Give(gifts.remove(&giver).unwrap_or_default()));
+        self.tell(now, |giver| Mail::Give(given.remove(&giver).unwrap_or_default()));
         Ok(())
     }
 

@@ -1,5 +1,5 @@
 //! Which connection is between two ends: one that a segment came to lately is looked for in a small
-//! table first, which takes no hash that strangers cannot foretell; all are found by
+//! table first, which takes no hash that strangers cannot predict; all are found by
 //! [`Demux`](crate::demux::Demux).
 
 use std::net::IpAddr;

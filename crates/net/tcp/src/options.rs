@@ -60,7 +60,7 @@ impl From<&Capabilities> for Offload {
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
     /// A secret: initial sequence numbers, SYN cookies and places in the table of
-    /// connections cannot be foretold without it.
+    /// connections cannot be predicted without it.
     pub key: [u64; 2],
     /// The longest IP packet in bytes, 576 to 2,048.
     pub mtu: u16,

@@ -89,7 +89,7 @@ fn strangers_do_not_make_segments_short() {
     assert_eq!(rig.stack.info(id).unwrap().queued, 0);
 }
 
-/// RFC 4821, section 7.7: a path that swallows long packets without a word.
+/// RFC 4821, section 7.7: a path that drops long packets without an error.
 #[test]
 fn a_black_hole_for_long_packets_is_found() {
     let (mut rig, id) = Rig::open(Options::default());

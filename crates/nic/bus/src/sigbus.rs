@@ -28,7 +28,7 @@ const SLOTS: usize = 64;
 const PAGE: usize = 4096;
 /// The type of a hugetlbfs (`HUGETLBFS_MAGIC` of linux/magic.h).
 const HUGETLBFS: FsWord = 0x9584_58F6;
-/// The largest page that is believed in: 16 GiB, POWER's.
+/// The largest page that is taken to exist: 16 GiB, POWER's.
 const LARGEST_PAGE: usize = 16 << 30;
 
 /// A mapping, as the handler sees it. `begin` is zero where there is none.

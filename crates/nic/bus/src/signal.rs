@@ -1,6 +1,6 @@
 //! A signal that comes again: programs that start others tell them to end twice at times,
 //! `timeout(1)` once the process and once its group. Only one that comes some time after
-//! the first is the wish to end at once.
+//! the first asks to end at once.
 //!
 //! The time is asked for in the signal's handler, by clock_gettime(2), which may be called
 //! there (signal-safety(7)). Who acts on the answer is signal-hook.

@@ -11,7 +11,7 @@ use regs::encap::{self as reg, capability, command, counter, mode, patch, status
 use crate::intel::vf::stats::read_wide;
 use crate::{Error, Result, capability as chain};
 
-/// What a device is believed to have, at most.
+/// What a device is taken to have, at most.
 const MOST: EncapLimits = EncapLimits { networks: 1 << 12, places: 1 << 22, entries: 1 << 22 };
 
 /// The table of a device.

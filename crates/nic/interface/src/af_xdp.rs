@@ -116,8 +116,8 @@ impl AfXdpPort {
     /// says else.
     pub fn open(interface: &str, dma: &Dma, options: &Options) -> Result<AfXdpPort> {
         let name = format!("af_xdp:{interface}");
-        let (interface, wishes) = interface.split_once(',').unwrap_or((interface, ""));
-        let best = wishes_of(&name, wishes)?;
+        let (interface, suffix) = interface.split_once(',').unwrap_or((interface, ""));
+        let best = ways_of(&name, suffix)?;
         let (interface, state) = Interface::open(&name, interface)?;
         needs_up(&name, &state)?;
         let queues = queue_pairs(options)?;
@@ -263,14 +263,14 @@ impl From<Error> for Refused {
 }
 
 /// The best way that the words behind an interface's name leave.
-fn wishes_of(port: &str, wishes: &str) -> Result<Ways> {
+fn ways_of(port: &str, suffix: &str) -> Result<Ways> {
     let mut best = Ways { mode: Mode::Native, copy: Copy::Zero };
-    for wish in wishes.split(',').filter(|wish| !wish.is_empty()) {
-        match wish {
+    for word in suffix.split(',').filter(|word| !word.is_empty()) {
+        match word {
             "generic" => best.mode = Mode::Generic,
             "copy" => best.copy = Copy::Copied,
             _ => {
-                let what = format!("{wish:?} is no way to use an interface");
+                let what = format!("{word:?} is no way to use an interface");
                 return Err(Error::setup(port, what, "write generic, copy, or nothing"));
             }
         }

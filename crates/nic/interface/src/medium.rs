@@ -117,8 +117,8 @@ impl Medium {
     /// The interface's name without what has it give segments longer than frames; `None` when it
     /// gives frames alone.
     pub fn with_segments(self, interface: &str) -> Option<&str> {
-        let (name, wishes) = interface.split_once(',')?;
-        (self == Medium::Tap && tap::is_long(wishes) == Ok(true)).then_some(name)
+        let (name, suffix) = interface.split_once(',')?;
+        (self == Medium::Tap && tap::is_long(suffix) == Ok(true)).then_some(name)
     }
 
     /// Opens an interface this way.

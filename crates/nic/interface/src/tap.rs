@@ -66,8 +66,8 @@ impl TapPort {
     pub fn open(interface: &str, options: &Options) -> Result<TapPort> {
         let name = format!("tap:{interface}");
         let queues = queue_pairs(options)?;
-        let (interface, wishes) = interface.split_once(',').unwrap_or((interface, ""));
-        let long = is_long(wishes).map_err(|what| Error::setup(&name, what, "write gso, or nothing"))?;
+        let (interface, suffix) = interface.split_once(',').unwrap_or((interface, ""));
+        let long = is_long(suffix).map_err(|what| Error::setup(&name, what, "write gso, or nothing"))?;
         let files = files(&name, interface, queues, long)?;
         let (interface, state) = Interface::open(&name, interface)?;
         let max_frame = options.max_frame.min(MAX_FRAME);
@@ -97,9 +97,9 @@ impl TapPort {
 
 /// Whether segments may be long by what stands behind an interface's name; or what is wrong with
 /// that.
-pub(crate) fn is_long(wishes: &str) -> std::result::Result<bool, String> {
-    match wishes.split(',').find(|wish| !["", GSO].contains(wish)) {
-        None => Ok(wishes.split(',').any(|wish| wish == GSO)),
+pub(crate) fn is_long(suffix: &str) -> std::result::Result<bool, String> {
+    match suffix.split(',').find(|word| !["", GSO].contains(word)) {
+        None => Ok(suffix.split(',').any(|word| word == GSO)),
         Some(wrong) => Err(format!("{wrong:?} is nothing that a TAP interface can do")),
     }
 }

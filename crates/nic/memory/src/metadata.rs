@@ -1,5 +1,5 @@
 //! What stands beside a packet's bytes: the device's word on a received packet,
-//! the application's wishes for one that is sent, and a word for the
+//! what the application asks for of one that is sent, and a word for the
 //! application itself.
 
 use crate::bounds::TooLong;

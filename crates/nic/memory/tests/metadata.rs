@@ -122,12 +122,12 @@ fn a_received_packet_begins_anew_and_ends_with_its_buffer() {
 
 #[test]
 fn a_packet_is_plain_without_wishes_and_segments() {
-    let wish = TxOffload { flags: TxOffload::SEGMENT, l2_len: 14, ..TxOffload::default() };
-    assert!(TxOffload { vlan: 5, ..TxOffload::default() }.is_empty() && !wish.is_empty());
+    let asked = TxOffload { flags: TxOffload::SEGMENT, l2_len: 14, ..TxOffload::default() };
+    assert!(TxOffload { vlan: 5, ..TxOffload::default() }.is_empty() && !asked.is_empty());
     let mut one = packet(b"one");
     assert!(one.is_plain());
-    one.set_tx_offload(wish);
-    assert_eq!((one.is_plain(), one.tx_offload()), (false, wish));
+    one.set_tx_offload(asked);
+    assert_eq!((one.is_plain(), one.tx_offload()), (false, asked));
     let mut two = packet(b"two");
     two.append(packet(b"tail"));
     assert!(!two.is_plain());

@@ -86,7 +86,7 @@ pub fn complete_checksum(packet: &mut Packet, start: usize, offset: usize) -> bo
 }
 
 /// Bytes of payload of a piece, at least: TCP's segments have so many where the path is the narrowest
-/// that Linux believes in (tcp(7), `tcp_min_snd_mss` without the headers). With less, one packet
+/// that Linux accepts (tcp(7), `tcp_min_snd_mss` without the headers). With less, one packet
 /// would become as many as it has bytes.
 pub const LEAST_SEGMENT: usize = 48;
 /// Pieces of UDP that may have fewer bytes, at most: Linux cuts no datagram into more

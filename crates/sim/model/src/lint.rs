@@ -225,7 +225,7 @@ impl<R, P> Default for Findings<R, P> {
 
 impl<R: Rule, P: Copy + Eq + Hash> Findings<R, P> {
     /// Records that `rule` was broken at `place`. A new kind gives its finding
-    /// back, so that the caller can say it aloud once.
+    /// back, so that the caller can log it once.
     #[cold]
     pub fn report(&mut self, rule: R, place: P, value: u64) -> Option<&Finding<R, P>> {
         let at = match self.broken.iter().position(|(other, _)| *other == rule) {

@@ -76,7 +76,7 @@ fn follow_one(
     }
 }
 
-/// Whether a path names a file of the folder for what is thrown away, which a script may make and
+/// Whether a path names a file of the folder for what is discarded, which a script may make and
 /// remove.
 fn is_scratch(path: &str) -> bool {
     Path::new(path).parent() == Some(Path::new("/tmp"))

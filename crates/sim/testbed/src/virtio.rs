@@ -2,7 +2,7 @@
 //! 1.3 has it, with its capabilities.
 //!
 //! The structures are in BAR 0, the MSI-X table in BAR 4. All is trapped: a
-//! driver that heeds the device's wish rings no doorbell, for the rings are
+//! driver that keeps to the device's event suppression rings no doorbell, for the rings are
 //! polled.
 
 use bus::Ids;

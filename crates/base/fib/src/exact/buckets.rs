@@ -90,7 +90,7 @@ fn first_of(slots: SlotSet) -> usize {
 }
 
 impl Bucket {
-    /// The slots with a tag, all compared at once: in which one a key is nothing can foretell.
+    /// The slots with a tag, all compared at once: in which one a key is cannot be predicted.
     #[inline(always)]
     fn tagged(&self, tag: u16) -> SlotSet {
         const LOW: u64 = 0x7FFF_7FFF_7FFF_7FFF;

@@ -16,7 +16,7 @@ registers! {
     GL_SWR_PRI_JOIN_MAP_2 @ 0x26CE08, RW, "10", "Priorities inside the chip, third part" {}
 
     PRTDCB_FCCFG @ 0x1E4640, RW reserved 0xFFFF_FFE7, "10", "Pause frames that are sent" {}
-    PRTDCB_MFLCN @ 0x1E2400, RW reserved 0xFFFF_F000, "10", "Pause frames that are heeded" {}
+    PRTDCB_MFLCN @ 0x1E2400, RW reserved 0xFFFF_F000, "10", "Pause frames that are acted on" {}
 
     PFQF_HREGION[8; 128] @ 0x245400, RW, "10", "Regions of queues for the hash, by priority" {}
     PRTQF_CTL_0 @ 0x256E60, RW reserved 0xFFFF_FFFE, "10", "Filters of a port: a hash that is the same both ways" {}

@@ -12,7 +12,7 @@ kinds! {
     SET_VLAN = 0x04, "Receives a VLAN, in the second word, or no longer: 1 or 0 beside it.";
     SET_LPE = 0x05, "The longest frame, in bytes with CRC and tag.";
     SET_PROMISC = 0x06, "Which frames are received without a filter, by what is beside it.";
-    PF_CONTROL_MSG = 0x100, "The physical function tells, unasked, whether this one is clear to send.";
+    PF_CONTROL_MSG = 0x100, "The physical function tells, unsolicited, whether this one is clear to send.";
 }
 
 /// Beside [`kind::SET_MAC_ADDR`]: all addresses but its own are received no more.

@@ -50,7 +50,7 @@ kinds! {
     GET_RETA = 0x0A, "The hash's table: 128 entries of two bits.";
     GET_RSS_KEY = 0x0B, "The hash's key.";
     UPDATE_XCAST_MODE = 0x0C, "Which frames are received without a filter.";
-    PF_CONTROL_MSG = 0x100, "The physical function tells, unasked, whether this one is clear to send.";
+    PF_CONTROL_MSG = 0x100, "The physical function tells, unsolicited, whether this one is clear to send.";
 }
 
 /// Versions, as [`kind::API_NEGOTIATE`] tells them.

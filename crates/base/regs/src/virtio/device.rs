@@ -1,4 +1,4 @@
-//! What a device is, and where its life stands (2.1, 4.1.2.1).
+//! What a device is, and its status (2.1, 4.1.2.1).
 
 /// PCI vendor of all virtio devices (4.1.2.1).
 pub const VENDOR: u16 = 0x1AF4;

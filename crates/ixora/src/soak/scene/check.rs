@@ -105,7 +105,7 @@ impl Player<'_> {
                     format!("linter: {} {}: {} (section {})", f.rule, f.where_found(), f.sentence, f.section)
                 }));
             }
-            if endpoint.client_faults > 0 && !self.rude {
+            if endpoint.client_faults > 0 && !self.breaks_protocol {
                 let last = endpoint.last_fault.as_deref().unwrap_or_default();
                 failures.push(format!("a program broke the models' protocol: {last}"));
             }

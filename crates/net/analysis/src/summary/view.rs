@@ -52,7 +52,7 @@ const NO_UDP: Missing = Missing::Protocol("UDP", &[UDP]);
 const NO_ICMP: Missing = Missing::Protocol("ICMP", &[ICMP]);
 const NO_PORTS: Missing = Missing::Protocol("TCP/UDP", &[TCP, UDP]);
 
-/// A packet's headers, as far as they can be believed.
+/// A packet's headers, as far as they are consistent.
 pub(super) struct View<'a> {
     packet: &'a Packet,
     /// The IP header and what follows, without what is behind the IP packet.

@@ -1,4 +1,4 @@
-//! Decision programs: a classification boiled down to tests of four bytes each.
+//! Decision programs: a classification reduced to tests of four bytes each.
 //!
 //! Rules are lists of tests that must all hold; the first rule that does decides.
 //! Put one behind the other they would look at the same bytes again and again, so a

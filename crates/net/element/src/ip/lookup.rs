@@ -1,4 +1,4 @@
-//! `LinearIPLookup`, `RadixIPLookup` and their kin: which output, and which next hop,
+//! `LinearIPLookup`, `RadixIPLookup` and the like: which output, and which next hop,
 //! packets go to. One table serves them all ([`fib::Rib`]); they differ in what they can be
 //! told while they run.
 

@@ -1,4 +1,4 @@
-//! `Queue` and its kin: where packets wait, and where one thread's part ends and
+//! `Queue` and the like: where packets wait, and where one thread's part ends and
 //! another's begins.
 
 use std::collections::VecDeque;

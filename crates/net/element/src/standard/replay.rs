@@ -226,7 +226,7 @@ pub struct Replay {
     count: u64,
     /// When the first packet was sent.
     begun_ns: Option<i64>,
-    /// A packet's time and the time it was sent, from which others are reckoned.
+    /// A packet's time and the time it was sent, from which those of others are computed.
     mark: (i64, i64),
     task: Option<TaskId>,
     timer: Option<TimerId>,

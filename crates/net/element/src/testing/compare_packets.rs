@@ -61,7 +61,7 @@ const MORE_PACKETS: usize = 6;
 #[derive(Debug)]
 pub struct ComparePackets {
     timestamp: bool,
-    /// A packet of each input that waits: for its fellow, or to be pulled.
+    /// A packet of each input that waits: for its counterpart, or to be pulled.
     held: [Option<Packet>; 2],
     /// Whether what waits, or comes next, was not compared yet.
     is_new: [bool; 2],

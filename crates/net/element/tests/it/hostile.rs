@@ -1,4 +1,4 @@
-//! Configurations made to hurt, built and run: each ends soon, within bounds.
+//! Hostile configurations, built and run: each ends soon, within bounds.
 #![allow(clippy::unwrap_used)]
 
 use std::time::Duration;

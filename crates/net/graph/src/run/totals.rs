@@ -1,7 +1,7 @@
 //! What all lanes counted, results by one of them while all run.
 //!
-//! Each lane counts for itself, without a thought for the others; whoever wants the
-//! sum asks each lane and waits. So nothing is paid while nobody asks.
+//! Each lane counts independently of the others; whoever wants the
+//! sum asks each lane and waits. So it costs nothing while nobody asks.
 
 use std::fmt::Write;
 

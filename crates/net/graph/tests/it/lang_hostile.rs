@@ -1,4 +1,4 @@
-//! Configurations made to hurt: each ends soon, within bounds, with a clear problem
+//! Hostile configurations: each ends soon, within bounds, with a clear problem
 //! or none.
 
 use std::fmt::Write;

@@ -9,7 +9,7 @@ use crate::limits::SECOND_NS;
 /// A lease that is shorter is no lease: who takes it does little else than to ask for more time.
 const LEAST_S: u32 = 10;
 
-/// The least that is believed of a link: what every host can receive (RFC 791, section 3.1). By less a
+/// The least MTU that is accepted of a link: what every host can receive (RFC 791, section 3.1). By less a
 /// server could keep a host from sending anything.
 const LEAST_MTU: u16 = 576;
 
@@ -61,7 +61,7 @@ fn times(reply: &Reply, seconds: u32, asked_ns: i64) -> Times {
     }
     let at = |seconds: i64| asked_ns + seconds * SECOND_NS;
     let seconds = i64::from(seconds);
-    // Of times that do not stand in their order none is believed.
+    // Of times that do not stand in their order none is used.
     let told = reply.renewal_s.map(i64::from).zip(reply.rebinding_s.map(i64::from));
     let (renewal, rebinding) = told
         .filter(|(first, second)| 0 < *first && first < second && *second < seconds)

@@ -68,7 +68,7 @@ pub struct Counters {
 #[derive(Debug)]
 pub struct Client {
     mac: MacAddress,
-    /// A secret, from which numbers are drawn that nobody can foretell.
+    /// A secret, from which numbers are drawn that nobody can predict.
     key: [u64; 2],
     drawn: u32,
     state: State,
@@ -128,7 +128,7 @@ impl Client {
         &self.counters
     }
 
-    /// A number that nobody can foretell.
+    /// A number that nobody can predict.
     fn draw(&mut self) -> u32 {
         self.drawn = self.drawn.wrapping_add(1);
         hash_words(self.key, &[], self.drawn) as u32

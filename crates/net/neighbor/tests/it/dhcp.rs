@@ -207,7 +207,7 @@ fn nobody_answers_and_it_asks_less_and_less_often() {
     }
     let other = Client::new(OWN, [3, 4], 0);
     let mut other = Rig { client: other, now_ns: 0 };
-    assert_ne!(other.exchange(M::DISCOVER), exchanges[0], "the number is nobody's to foretell");
+    assert_ne!(other.exchange(M::DISCOVER), exchanges[0], "nobody can predict the number");
 }
 
 #[test]

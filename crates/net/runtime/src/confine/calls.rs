@@ -122,7 +122,7 @@ const OLD_FILES: &[c_long] = &[libc::SYS_open, libc::SYS_stat, libc::SYS_mkdir, 
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_FILES: &[c_long] = &[];
 
-/// Calls that make sockets which listen. To connect is how a deserted one is found out.
+/// Calls that make sockets which listen. One whose owner is gone is found by connecting to it.
 const LISTENING: &[c_long] = &[
     libc::SYS_socket,
     libc::SYS_setsockopt,

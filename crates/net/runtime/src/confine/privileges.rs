@@ -18,7 +18,7 @@ const NOBODY: u32 = 65534;
 pub enum User {
     /// The user that it was before.
     Same,
-    /// Root no more.
+    /// No longer root.
     Other(u32),
 }
 

@@ -1,6 +1,6 @@
-//! Content of requests, which is thrown away (RFC 9112, section 7.1).
+//! Content of requests, which is discarded (RFC 9112, section 7.1).
 
-/// How far content has come that is thrown away.
+/// How far content has come that is discarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rest {
     /// So many bytes are left.

@@ -1,7 +1,7 @@
 //! HTTP/1.1 and 1.0 for files (RFC 9110, 9112): GET and HEAD, connections that stay open,
 //! requests in a row, conditions, entity tags and single ranges. Several ranges at once are
 //! answered with the whole file, as section 14.2 of RFC 9110 allows. Content of requests is
-//! thrown away, within a limit.
+//! discarded, within a limit.
 
 mod answer;
 mod content;
@@ -22,7 +22,7 @@ use request::{Content, Status};
 
 /// The longest head of a request.
 const MAX_HEAD: usize = 8192;
-/// The longest content of a request, which is thrown away.
+/// The longest content of a request, which is discarded.
 const MAX_CONTENT: u64 = 1 << 20;
 const SECOND_NS: i64 = 1_000_000_000;
 

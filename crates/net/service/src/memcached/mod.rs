@@ -100,7 +100,7 @@ enum State {
     Line,
     /// A value comes.
     Value(Value),
-    /// So many bytes are thrown away.
+    /// So many bytes are discarded.
     Skip(usize),
     /// Keys are answered, of the line that is kept.
     Keys(Keys),

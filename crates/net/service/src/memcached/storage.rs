@@ -216,7 +216,7 @@ impl Memcached {
         count
     }
 
-    /// There is no room for a value that is coming: the rest of it is thrown away.
+    /// There is no room for a value that is coming: the rest of it is discarded.
     fn give_up(&mut self, session: &mut Session, left: usize, output: &mut impl Output) {
         let now_s = self.now_s(output);
         let line = std::mem::take(&mut session.line);

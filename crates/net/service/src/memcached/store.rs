@@ -4,7 +4,7 @@
 //! All cores of a server share one store, for a client may ask for a key on any connection,
 //! and the device deals those out. It is made of shards by the keys' hashes, each behind a
 //! lock that is held for one request; a server of one core has one shard, whose lock nobody
-//! else takes. The hash has a random key: which keys share a bucket cannot be foretold.
+//! else takes. The hash has a random key: which keys share a bucket cannot be predicted.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;

@@ -151,15 +151,15 @@ impl Core {
     }
 
     /// Gives groups to other cores: who gets them knows first.
-    fn begin_giving(&mut self, gifts: &[(u16, u16)], owners: &mut [u16]) {
-        self.receivers = gifts.iter().map(|(_, to)| *to).collect();
+    fn begin_giving(&mut self, given: &[(u16, u16)], owners: &mut [u16]) {
+        self.receivers = given.iter().map(|(_, to)| *to).collect();
         self.receivers.sort_unstable();
         self.receivers.dedup();
         for to in &self.receivers {
-            let to_it = gifts.iter().filter(|(_, receiver)| receiver == to);
+            let to_it = given.iter().filter(|(_, receiver)| receiver == to);
             self.tell(*to, Mail::Take(to_it.map(|(group, _)| *group).collect(), self.index));
         }
-        gifts.iter().for_each(|(group, to)| owners[usize::from(*group)] = *to);
+        given.iter().for_each(|(group, to)| owners[usize::from(*group)] = *to);
         self.giving = Some(0);
     }
 }
@@ -222,9 +222,9 @@ impl Host {
                         core.awaited.insert((group, from));
                     }
                 }
-                Mail::Give(gifts) => {
+                Mail::Give(given) => {
                     if let Some(elsewhere) = &mut self.stack.elsewhere {
-                        core.begin_giving(&gifts, &mut elsewhere.owners);
+                        core.begin_giving(&given, &mut elsewhere.owners);
                     }
                 }
                 Mail::Led => core.draining = Some(core.ring),

@@ -26,7 +26,7 @@ use crate::{Error, LONGEST_SOCKET_PATH, Result, Trust};
 
 /// How long a request may take unless said otherwise.
 pub const TIME_LIMIT: Duration = Duration::from_secs(5);
-/// Most queue pairs that we believe in (virtio 1.3, 5.1.4: 0x8000 is more than
+/// Most queue pairs that a device is taken to have (virtio 1.3, 5.1.4: 0x8000 is more than
 /// ring numbers of 8 bits can count).
 const MAX_PAIRS: u64 = 128;
 /// Most bytes of a virtio device's configuration space in one message.
@@ -52,7 +52,7 @@ pub struct Frontend {
     max_regions: usize,
 }
 
-/// What the one who talks to the peer holds.
+/// What whoever talks to the peer holds.
 #[derive(Debug, Default)]
 struct Link {
     memory: Table,

@@ -213,7 +213,7 @@ impl Chip {
         Ok(())
     }
 
-    /// Takes what the firmware told unasked.
+    /// Takes what the firmware sent unsolicited.
     pub(super) fn take_events(&self, admin: &mut AdminQueue) {
         let mut state = self.state();
         admin.events(|event, bytes| match event.opcode {

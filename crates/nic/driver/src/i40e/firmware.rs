@@ -100,7 +100,7 @@ impl fmt::Display for Profile {
     }
 }
 
-/// What an answer tells of profiles; more than it can hold are not believed.
+/// What an answer tells of profiles; more than it can hold are ignored.
 fn profiles(data: &[u8]) -> Option<Vec<Profile>> {
     let (count, list) = data.split_first_chunk::<{ profile::COUNT_LEN }>()?;
     let count = u32::from_le_bytes(*count) as usize;

@@ -88,7 +88,7 @@ impl Inbox {
         Some(Message { vf, opcode, bytes })
     }
 
-    /// Throws away what came from a virtual function, by its number on the card; how many messages.
+    /// Discards what came from a virtual function, by its number on the card; how many messages.
     fn forget(&mut self, vf: usize) -> u64 {
         self.waiting.remove(&vf).map_or(0, |own| own.len() as u64)
     }

@@ -1,5 +1,5 @@
 //! The mailbox: messages to the physical function, one at a time, each with a limit of time for its
-//! answer; and what it tells unasked. The queues are those of the XL710's admin queue.
+//! answer; and what it sends unsolicited. The queues are those of the XL710's admin queue.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -104,7 +104,7 @@ impl Mailbox {
         [strays, self.queue.forged_counter()]
     }
 
-    /// Takes what was told unasked.
+    /// Takes what came unsolicited.
     pub fn take_events(&mut self) {
         let _ = self.take(op::EVENT);
     }

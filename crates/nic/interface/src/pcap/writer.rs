@@ -36,7 +36,7 @@ pub struct PacketOptions<'a> {
     pub direction: Direction,
     /// Packets lost between the one before and this one.
     pub dropped_before: u64,
-    /// A remark, such as why the packet was dropped; 1024 bytes at most are kept.
+    /// A comment, such as why the packet was dropped; 1024 bytes at most are kept.
     pub comment: Option<&'a str>,
 }
 

@@ -56,12 +56,12 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         Ok(())
     }
 
-    /// Adds a filter of control frames. Those that drop what is sent, whatever its address, are heeded;
+    /// Adds a filter of control frames. Those that drop what is sent, whatever its address, take effect;
     /// others have no effect.
     pub(super) fn control_packet(&mut self, command: &Descriptor) -> Answer {
         let vsi = self.find_vsi(command, command.param16(control_packet::SEID))?;
-        let heeded = control_packet::IGNORE_MAC | control_packet::DROP | control_packet::TX;
-        if vsi != Vsi::Main || command.param16(control_packet::FLAGS) & heeded != heeded {
+        let effective = control_packet::IGNORE_MAC | control_packet::DROP | control_packet::TX;
+        if vsi != Vsi::Main || command.param16(control_packet::FLAGS) & effective != effective {
             return Ok(());
         }
         let ethertype = EtherType(command.param16(control_packet::ETHERTYPE));

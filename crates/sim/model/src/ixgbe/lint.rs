@@ -93,7 +93,7 @@ impl Lint {
     }
 
     /// Records that `rule` was broken at `register`. A new kind gives its
-    /// finding back, so that the caller can say it aloud once.
+    /// finding back, so that the caller can log it once.
     pub fn report(&mut self, rule: Rule, register: Register, value: u64) -> Option<&Finding> {
         self.findings.report(rule, register, value)
     }

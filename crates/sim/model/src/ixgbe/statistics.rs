@@ -126,7 +126,7 @@ pub struct Totals {
     pub rx_no_descriptor: u64,
     /// Frames no filter wanted.
     pub rx_filtered: u64,
-    /// Frames thrown away as malformed.
+    /// Frames discarded as malformed.
     pub rx_errors: u64,
     /// Frames sent to the wire.
     pub tx_packets: u64,

@@ -84,14 +84,14 @@ impl Rx {
         self.waiting.iter().map(VecDeque::len).sum()
     }
 
-    /// Throws away what waits; how many frames that was.
+    /// Discards what waits; how many frames that was.
     pub fn forget(&mut self) -> u64 {
         let count = self.waiting() as u64;
         self.waiting.iter_mut().for_each(VecDeque::clear);
         count
     }
 
-    /// Throws away what waits for queue `index`; how many frames that was.
+    /// Discards what waits for queue `index`; how many frames that was.
     pub fn forget_queue(&mut self, index: u16) -> u64 {
         let waiting = self.waiting.get_mut(usize::from(index) / 2);
         let waiting = waiting.filter(|_| index.is_multiple_of(2));

@@ -5,7 +5,7 @@
 //! It tells what a store means by its width and place (virtio 1.3, sections
 //! 2.7.8 and 2.8.1): in a used ring 16 bits at 2 are the index, 32 bits at 4 and
 //! behind are ids and lengths in turn; in a packed ring the second word of 16
-//! bytes has length, id and flags. Wishes for notifications are left alone.
+//! bytes has length, id and flags. Event suppression is left alone.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

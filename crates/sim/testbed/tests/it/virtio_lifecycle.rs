@@ -1,5 +1,5 @@
 //! Stopping, restarting, opening again, and devices that ask for it or fall over:
-//! every buffer comes home, no counter goes back, and each trouble has a name.
+//! every buffer is returned, no counter goes back, and each trouble has a name.
 
 use port::{Link, Offload, Options, RxQueue as _, TxQueue as _};
 use std::time::{Duration, Instant};

@@ -99,7 +99,7 @@ fn lanes_forward_flows_that_rss_spread() {
         );
         assert_eq!(check.reordered, 0, "{name}: a flow stays on its queue");
         for pool in &mut pools {
-            // What was received is all there; buffers of other lanes come home.
+            // What was received is all there; buffers of other lanes are returned.
             assert_eq!(pool.available(), pool.capacity(), "{name}");
         }
     }

@@ -1,4 +1,4 @@
-//! Talking: one request at a time, its reply or acknowledgement, and what goes
+//! Requests: one at a time, its reply or acknowledgement, and what goes
 //! wrong with them.
 
 use std::os::fd::{AsFd, BorrowedFd};

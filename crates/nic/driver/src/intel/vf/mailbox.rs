@@ -1,5 +1,5 @@
 //! The mailbox (82599 datasheet 7.10.2.9; the 82576 has the same): messages to the physical function, one
-//! at a time, each with a limit of time for its answer; and what it tells unasked.
+//! at a time, each with a limit of time for its answer; and what it sends unsolicited.
 
 use std::time::Duration;
 

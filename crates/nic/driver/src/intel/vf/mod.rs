@@ -112,7 +112,7 @@ pub trait Function: Send + Sync + Sized + 'static {
     fn rss(_: &Chip<Self>, asked: &Rss) -> Rss {
         asked.clone()
     }
-    /// The first word of the message that asks for one more address, the so-maniest from 0 on.
+    /// The first word of the message that asks for the address number `n`, counted from 0.
     fn address_message(n: usize) -> u32;
     /// The message that takes all of these away.
     fn no_addresses(chip: &Chip<Self>) -> [u32; 3];

@@ -43,7 +43,7 @@ struct Vf {
     /// It has sent a message that was not looked at yet, and has not taken the last one.
     asks: bool,
     untaken: bool,
-    /// It is to be told how things stand, unasked.
+    /// It is to be sent the present state, unsolicited.
     ping: bool,
     counters: VfCounters,
 }
@@ -222,7 +222,7 @@ impl Host {
         true
     }
 
-    /// Tells a virtual function unasked to look at the link, and whether it may go on; `false` when its
+    /// Tells a virtual function, unsolicited, to look at the link, and whether it may go on; `false` when its
     /// mailbox has a message or is being written to.
     fn tell(&mut self, n: usize) -> bool {
         if !self.hold(n) {

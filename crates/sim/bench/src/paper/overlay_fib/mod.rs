@@ -6,7 +6,7 @@
 //! The paper's inner part is the stack's pass for the packet inside, which all ways have: here a
 //! route, and where the tunnel carries frames a neighbour and Ethernet's header. No NIC here has
 //! the table: of that way only the host's part is measured, as in the paper, which put the
-//! tunnel's own header in front of packets and threw them away.
+//! tunnel's own header in front of packets and dropped them.
 
 pub mod kernel;
 mod path;

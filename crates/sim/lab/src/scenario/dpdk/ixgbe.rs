@@ -91,7 +91,7 @@ pub fn all(bench: &Bench, name: &str) -> Result<Outcome> {
         filters::vlans(rig)?;
         offloads::inserted(rig)?;
         rig.quit("testpmd with two queues ends well")?;
-        // The 82599 may call a datagram without checksum wrong, so the driver believes it of TCP only.
+        // The 82599 may call a datagram without checksum wrong, so the driver uses its verdict for TCP only.
         offloads::completed(rig, 4)
     })
 }

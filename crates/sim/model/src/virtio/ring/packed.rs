@@ -215,23 +215,23 @@ impl<W: Window> Packed<W> {
         // Release: buffers and the other descriptors are seen before it.
         self.ring.store_release(offset, word);
         let old = std::mem::replace(&mut self.told, self.done);
-        // The descriptors must be out before the driver's wish is read, or both
+        // The descriptors must be out before the driver's event suppression is read, or both
         // sides could wait for each other (2.8.21).
         fence(Ordering::SeqCst);
-        let wish = self.driver.load32_acquire(event::OFF_WRAP);
-        match (wish >> 16) as u16 & event::FLAGS_MASK {
+        let suppression = self.driver.load32_acquire(event::OFF_WRAP);
+        match (suppression >> 16) as u16 & event::FLAGS_MASK {
             event::DISABLE => false,
-            event::DESC if self.rules.event_index => self.passed(wish as u16, old),
+            event::DESC if self.rules.event_index => self.passed(suppression as u16, old),
             _ => true,
         }
     }
 
     /// Whether the position the driver named was passed since `old`.
-    fn passed(&self, wish: u16, old: Position) -> bool {
+    fn passed(&self, suppression: u16, old: Position) -> bool {
         let new = self.done.index;
         let behind = if new <= old.index { old.index.wrapping_sub(self.size) } else { old.index };
-        let mut named = wish & !event::WRAP;
-        if (wish & event::WRAP != 0) != self.done.wrap {
+        let mut named = suppression & !event::WRAP;
+        if (suppression & event::WRAP != 0) != self.done.wrap {
             named = named.wrapping_sub(self.size);
         }
         needs_event(named, new, behind)
@@ -245,7 +245,7 @@ impl<W: Window> Packed<W> {
             (true, true) => u32::from(event::DESC) << 16 | u32::from(self.next.encode()),
         };
         self.device.store32(event::OFF_WRAP, word);
-        // The wish must be out before the ring is looked at once more.
+        // The event suppression must be out before the ring is looked at once more.
         fence(Ordering::SeqCst);
     }
 }

@@ -168,7 +168,7 @@ impl<W: Window> Split<W> {
         // Release: buffers and entries are seen before the index.
         self.used.store16_release(used::INDEX, new);
         self.published = new;
-        // The index must be out before the driver's wish is read, or both sides
+        // The index must be out before the driver's event index or flag is read, or both sides
         // could wait for each other (2.7.7.2).
         fence(Ordering::SeqCst);
         if self.rules.event_index {
@@ -187,7 +187,7 @@ impl<W: Window> Split<W> {
         }
         let flags = if wanted || self.rules.event_index { 0 } else { used::NO_NOTIFY };
         self.used.store16_release(used::FLAGS, flags);
-        // The wish must be out before the ring is looked at once more (2.7.10.2).
+        // The event index and the flag must be out before the ring is looked at once more (2.7.10.2).
         fence(Ordering::SeqCst);
     }
 }

@@ -39,7 +39,7 @@ impl SharedFile {
     }
 }
 
-/// A model that receives without an end, and throws away what is sent.
+/// A model that receives without an end, and discards what is sent.
 pub(super) struct Served {
     pub(super) serving: Serving,
     pub(super) folder: tempfile::TempDir,

@@ -18,7 +18,7 @@ const ABOUT_QUEUES: [u32; 4] =
 /// What Linux's driver says without the answer to [`op::ENABLE_QUEUES`] when its interface is taken down
 /// meanwhile: what it takes back relies on no answer.
 const TAKES_BACK: [u32; 3] = [op::DEL_ETH_ADDR, op::DEL_VLAN, op::DISABLE_QUEUES];
-/// How long an answer is waited for before another message is no wonder.
+/// After how long without an answer another message is no fault of the driver.
 const ANSWER_NS: u64 = 1_000_000_000;
 /// Descriptors that a driver may give to a queue before it was told that it runs. Linux's lets packets
 /// go for a moment between its own start and the answer.
