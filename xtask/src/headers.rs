@@ -17,7 +17,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("base/regs/", "registers and descriptors of NICs, no header of a packet"),
     ("nic/bus/", "messages of vfio-user and vhost-user, and PCI configuration space"),
     ("net/runtime/src/peer.rs", "messages of the kernel's sock_diag"),
-    ("sim/testbed/src/twin/", "messages of vfio-user and vhost-user, lied about"),
+    ("sim/testbed/src/twin/", "messages of vfio-user and vhost-user, which it mutates"),
     ("sim/packetdrill/src/", "structures of the C library, and the kernel's numbers of socket options"),
     ("sim/model/src/ixgbe/eeprom/image.rs", "words of an EEPROM"),
     ("sim/model/src/ixgbe/i2c/module.rs", "the memory of an SFP+ module"),

@@ -1,4 +1,5 @@
-//! Frames, made and taken apart.
+//! Frames, made and taken apart by places that were counted by hand: but for checksums, what
+//! routers send is not looked at with `wire`, of which they are made.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 

@@ -93,7 +93,8 @@ proptest! {
     }
 }
 
-/// Changes the bytes of a packet.
+/// Changes the bytes of a packet, at places that were counted by hand: they do not follow from
+/// `wire`, which is tested as well.
 type Change<'a> = &'a dyn Fn(&mut Vec<u8>);
 
 /// What becomes of a packet of each protocol, by its name, once it is changed.
