@@ -46,6 +46,7 @@ pub(crate) const CLASSES: &[&Class] = &[
     &socket::CLASS,
     &spinlock::ACQUIRE,
     &spinlock::INFO,
+    &spinlock::PATH,
     &spinlock::PUSH,
     &spinlock::RELEASE,
 ];

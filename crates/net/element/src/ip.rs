@@ -18,7 +18,7 @@ mod ip6_packet;
 mod lookup;
 mod lookup6;
 mod mark_header;
-mod modify;
+pub(crate) mod modify;
 mod paint;
 mod pieces;
 mod protocol_translator;

@@ -24,6 +24,7 @@ use graph::Class;
 pub(crate) const CLASSES: &[&Class] = &[
     &check::TCP,
     &check::UDP,
+    &checksum::RESET,
     &checksum::TCP,
     &checksum::UDP,
     &copy::FLOW,

@@ -10,7 +10,9 @@ pub static STATIC_THREAD_SCHED: Class = Class {
     name: "StaticThreadSched",
     brief: "says which thread runs an element's tasks",
     doc: "Each argument names an element, or a compound element, and a thread, from 0. Elements it does not \
-          name run on thread 0, and receive queues on the threads that are shared out among ports.",
+          name run on thread 0, and receive queues on the threads that are shared out among ports. A thread \
+          that is written `1/2`, in FastClick the third core of socket 1, is thread 2: threads have no \
+          sockets here.",
     ports: "0/0",
     arguments: &[rest("ELEMENT THREAD", "an element and its thread")],
     phase: Class::INFORMATION,
@@ -23,7 +25,14 @@ pub static STATIC_THREAD_SCHED: Class = Class {
                 [] | [_] => return Err(ConfFault::new("THREAD: required argument missing")),
                 _ => return Err(ConfFault::new("too many arguments")),
             };
-            let thread: i32 = thread.parse().map_err(|_| "THREAD: expected integer")?;
+            let expected = |_| "THREAD: expected integer";
+            let thread: i32 = match thread.split_once('/') {
+                Some((socket, core)) => {
+                    let _: u32 = socket.parse().map_err(expected)?;
+                    core.parse().map_err(expected)?
+                }
+                None => thread.parse().map_err(expected)?,
+            };
             let known = usize::try_from(thread).ok().filter(|thread| *thread < setup.threads);
             if known.is_none() {
                 setup.warn(format!("thread preference {thread} out of range"));

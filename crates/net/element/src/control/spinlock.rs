@@ -1,7 +1,7 @@
-//! `SpinlockInfo`, `SpinlockAcquire`, `SpinlockRelease`, `SpinlockPush`: locks that Click's
+//! `SpinlockInfo`, `SpinlockAcquire`, `SpinlockRelease`, `SpinlockPush`, `PathSpinlock`: locks that Click's
 //! configurations put around elements which several threads reach.
 
-use graph::class::{mandatory, rest};
+use graph::class::{mandatory, positional, rest};
 use graph::value::{NameKind, Value};
 use graph::{Action, Class, Conf, ConfFault, Cx, Each, Element, PerPacket};
 use memory::Packet;
@@ -64,23 +64,45 @@ pub static PUSH: Class = Class {
     ..ACQUIRE
 };
 
+/// As far as packets are pushed or pulled, on several paths.
+pub static PATH: Class = Class {
+    name: "PathSpinlock",
+    brief: "has a lock of FastClick's while packets are pushed or pulled, which nothing needs here",
+    doc: "Packets pass from each input to the output of its number, as in SpinlockAcquire.",
+    ports: "1-/=",
+    flow: "#/#",
+    arguments: &[positional("LOCK", "the name of a lock, of a SpinlockInfo; one of its own")],
+    example: "src -> PathSpinlock -> Counter -> dst;",
+    make: |_, conf| {
+        let lock: Option<String> = conf.positional("LOCK")?;
+        conf.complete()?;
+        lock.map_or(Ok(Each::boxed(Spinlock)), |lock| named(conf, &lock))
+    },
+    ..ACQUIRE
+};
+
 fn pass(_: &mut graph::Setup<'_>, conf: &mut Conf<'_>) -> Result<Box<dyn Element>, ConfFault> {
     let lock: String = conf.mandatory("LOCK")?;
     conf.complete()?;
-    match conf.scope().lookup(SPINLOCK, &lock) {
+    named(conf, &lock)
+}
+
+/// An element for a lock that a SpinlockInfo gave a name.
+fn named(conf: &Conf<'_>, lock: &str) -> Result<Box<dyn Element>, ConfFault> {
+    match conf.scope().lookup(SPINLOCK, lock) {
         Some(_) => Ok(Each::boxed(Spinlock)),
         None => Err(format!("cannot locate spinlock {lock}").into()),
     }
 }
 
-/// A `SpinlockAcquire`, `SpinlockRelease` or `SpinlockPush` element; [`ACQUIRE`] says what it
-/// does.
+/// A `SpinlockAcquire`, `SpinlockRelease`, `SpinlockPush` or `PathSpinlock` element; [`ACQUIRE`] and
+/// [`PATH`] say what it does.
 #[derive(Debug, Clone)]
 pub struct Spinlock;
 
 impl PerPacket for Spinlock {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, _: &mut Packet) -> Action {
-        Action::ON
+    fn packet(&mut self, _: &mut Cx<'_>, input: usize, _: &mut Packet) -> Action {
+        Action::out(input)
     }
 
     fn replicate(&self) -> Option<Spinlock> {

@@ -90,7 +90,8 @@ pub struct SetIpChecksum {
 }
 
 impl SetIpChecksum {
-    fn set(packet: &mut Packet) -> Option<()> {
+    /// Sets the checksum; `None` when the header is not all there.
+    pub(crate) fn set(packet: &mut Packet) -> Option<()> {
         let bytes = match packet.has_header(Header::Network) {
             true => packet.header_mut(Header::Network)?,
             false => &mut packet[..],

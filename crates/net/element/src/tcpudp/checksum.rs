@@ -1,16 +1,17 @@
-//! `SetUDPChecksum`, `SetTCPChecksum`: checksums made right.
+//! `SetUDPChecksum`, `SetTCPChecksum`, `ResetIPChecksum`: checksums made right.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use graph::class::{Headers, positional};
+use graph::class::{Handlers, Headers, positional, read};
 use graph::element::kernel::Kernel;
-use graph::{Action, Class, Cx, Each, PerPacket};
+use graph::{Action, Class, Cx, Each, PerPacket, PerThreadCounter};
 use memory::Packet;
-use wire::ip::Addresses;
+use wire::ip::{Addresses, Protocol};
 use wire::{checksum, ipv4_option as option, option_list, tcp, udp};
 
+use crate::ip::modify::SetIpChecksum;
 use crate::kernels::each;
 use graph::chain::Bytes;
 use graph::ip_header::{self, Parts};
@@ -51,6 +52,29 @@ pub static TCP: Class = Class {
         let fix = conf.positional("FIXOFF")?.unwrap_or(false);
         conf.complete()?;
         Ok(Each::boxed(SetTcpChecksum { fix }))
+    },
+    ..Class::BASE
+};
+
+/// The class for IP and what is in it.
+pub static RESET: Class = Class {
+    name: "ResetIPChecksum",
+    brief: "sets the IPv4 header's checksum, and what is in the packet's",
+    doc: "FastClick has the NIC set the checksums of these packets; here they are set at once. What has none, a \
+          fragment or a datagram that is too short, keeps what stands there. Packets whose IP header is not \
+          all there are dropped.",
+    arguments: &[positional("L4", "whether checksums of TCP and UDP are set, too; false")],
+    handlers: &Handlers::<ResetIpChecksum>(&[read("drops", "packets dropped", |reset| {
+        reset.drops.sum().to_string()
+    })]),
+    drops: &[Reason::BadInput],
+    example: "ResetIPChecksum(L4 true)",
+    see: &["SetIPChecksum", "SetTCPChecksum", "SetUDPChecksum"],
+    headers: Headers { needs_network: true, ..Class::BASE.headers },
+    make: |_, conf| {
+        let inside = conf.positional("L4")?.unwrap_or(false);
+        conf.complete()?;
+        Ok(Each::boxed(ResetIpChecksum { inside, drops: PerThreadCounter::default() }))
     },
     ..Class::BASE
 };
@@ -164,5 +188,37 @@ impl PerPacket for SetTcpChecksum {
 
     fn replicate(&self) -> Option<SetTcpChecksum> {
         Some(self.clone())
+    }
+}
+
+/// A `ResetIPChecksum` element; [`RESET`] says what it does.
+#[derive(Debug)]
+pub struct ResetIpChecksum {
+    /// Whether checksums of TCP and UDP are set.
+    inside: bool,
+    drops: PerThreadCounter,
+}
+
+impl PerPacket for ResetIpChecksum {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+        if SetIpChecksum::set(packet).is_none() {
+            if self.drops.own() == 0 {
+                cx.say("ResetIPChecksum: bad input packet\n");
+            }
+            self.drops.add(1);
+            return Action::drop(0);
+        }
+        let whole = ip_header::parts(packet).filter(|parts| !ip_header::is_fragment(parts.header));
+        let protocol = whole.map(|parts| ip_header::protocol(parts.header));
+        let _set = match protocol.filter(|_| self.inside) {
+            Some(Protocol::TCP) => SetTcpChecksum { fix: false }.set(packet),
+            Some(Protocol::UDP) => set_udp(packet),
+            _ => None,
+        };
+        Action::ON
+    }
+
+    fn replicate(&self) -> Option<ResetIpChecksum> {
+        Some(ResetIpChecksum { inside: self.inside, drops: self.drops.for_another() })
     }
 }

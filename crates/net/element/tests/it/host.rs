@@ -26,6 +26,20 @@ fn locks_are_named_and_packets_pass() {
 }
 
 #[test]
+fn packets_stay_on_their_paths_through_a_lock() {
+    let mut rig = Rig::new(
+        "SpinlockInfo(one); p :: PathSpinlock; q :: PathSpinlock(one);
+         InfiniteSource(LIMIT 5) -> p -> a :: Counter -> Discard;
+         InfiniteSource(LIMIT 7) -> [1] p [1] -> b :: Counter -> Discard;
+         InfiniteSource(LIMIT 9) -> Queue -> q -> Unqueue -> c :: Counter -> Discard; Script(wait 0.1, stop)",
+    )
+    .expect("a router");
+    rig.run();
+    assert_eq!([rig.read("a.count"), rig.read("b.count"), rig.read("c.count")], ["5", "7", "9"]);
+    assert!(Rig::new("Idle -> PathSpinlock(other) -> Discard").is_err());
+}
+
+#[test]
 fn nobody_has_the_rights_of_another_user() {
     assert!(Rig::new("ChangeUID(); Idle -> Discard").is_ok());
     assert!(Rig::new("ChangeUID(0); Idle -> Discard").is_err());

@@ -142,6 +142,15 @@ fn threads_are_given_by_compound_and_shared_out() {
     );
     assert_eq!((rig.read("a.home_thread"), rig.read("b.home_thread")), ("0".into(), "1".into()));
     assert_eq!(rig.write("a.home_thread", "9").expect_err("refused").to_string(), "bad thread");
+    let mut rig = two("a :: InfiniteSource(LIMIT 0) -> Discard; StaticThreadSched(a 0/1)");
+    assert_eq!(rig.read("a.home_thread"), "1", "a socket's core");
+    for wrong in ["0/", "/1", "x/1", "0/1/1"] {
+        let config = format!("a :: InfiniteSource(LIMIT 0) -> Discard; StaticThreadSched(a {wrong})");
+        assert!(
+            Rig::with_threads(&config, 2).is_err_and(|e| e.contains("THREAD: expected integer")),
+            "{wrong}"
+        );
+    }
     let mut rig = two("a :: InfiniteSource(LIMIT 0) -> Discard; StaticThreadSched(a 7)");
     assert_eq!(rig.read("a.home_thread"), "0", "there is no such thread");
 }

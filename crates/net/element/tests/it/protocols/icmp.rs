@@ -115,6 +115,28 @@ fn checksums_are_set_and_checked() {
 }
 
 #[test]
+fn checksums_that_a_nic_would_set_are_set() {
+    let wrong = |packet: Vec<u8>, checksum: usize| {
+        let mut packet = packet;
+        for at in [10, checksum] {
+            packet[at] ^= 0x55;
+        }
+        hex(&packet)
+    };
+    let packets = [wrong(udp(b"odd"), 26), wrong(tcp(b"odd"), 36)].join(", ");
+    let mut b = bench(&format!(
+        "Feed({packets}) -> MarkIPHeader -> t :: Tee(2) -> ResetIPChecksum(L4 true) -> CheckIPHeader
+         -> c :: IPClassifier(udp, tcp) -> CheckUDPHeader -> a :: Catch; c[1] -> CheckTCPHeader -> b :: Catch;
+         t[1] -> ResetIPChecksum -> CheckIPHeader -> d :: IPClassifier(udp, tcp) -> u :: CheckUDPHeader -> e :: Catch;
+         d[1] -> v :: CheckTCPHeader -> f :: Catch;
+         Feed(\\<45>) -> g :: ResetIPChecksum -> h :: Catch;"
+    ));
+    assert_eq!([b.at("a").len(), b.at("b").len(), b.at("h").len()], [1, 1, 0]);
+    assert_eq!([b.at("e").len(), b.at("f").len()], [0, 0], "TCP and UDP are left as they are");
+    assert_eq!([b.read("u.drops", ""), b.read("v.drops", ""), b.read("g.drops", "")], ["1", "1", "1"]);
+}
+
+#[test]
 fn payloads_get_headers() {
     let mut b = bench(
         "Feed(odd) -> u :: UDPIPEncap(1.0.0.1, 1234, 2.0.0.2, 80) -> CheckIPHeader -> CheckUDPHeader -> a :: Catch;
