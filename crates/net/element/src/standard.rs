@@ -3,6 +3,7 @@
 mod accepted;
 mod bucket;
 mod bypass;
+mod content;
 mod counter;
 mod cpu;
 mod crc;
@@ -50,8 +51,10 @@ pub use switch::{Hash, StaticSwitch, Switch};
 pub use tee::Tee;
 pub use unstrip::{Pad, Truncate, Unstrip};
 
+use std::any::Any;
+
 use graph::value::{Value, parse_alone};
-use graph::{Class, Refused};
+use graph::{Class, Element, Refused};
 
 /// The classes of this folder.
 pub(crate) const CLASSES: &[&Class] = &[
@@ -182,6 +185,11 @@ pub(crate) const ALIASES: &[(&str, &str)] = &[
 /// What is written to a handler, as a value of a configuration.
 fn parsed<T: Value>(text: &str) -> Result<T, Refused> {
     parse_alone(text).map_err(Refused::from)
+}
+
+/// A fresh element whose configuration another one is to take, which is of its kind.
+pub(crate) fn same_kind<T: Element>(new: Box<dyn Element>) -> Result<Box<T>, Refused> {
+    (new as Box<dyn Any>).downcast().map_err(|_| "a new element of another kind".into())
 }
 
 /// A time span as handlers show it: `500ms`, `2.000000s`.

@@ -21,6 +21,7 @@ use super::arp_table::{self, SharedTable};
 use super::encap::{LEN, prepend};
 use super::resolution_timer::{GIVE_UP, ResolutionTimer};
 use crate::kernels;
+use crate::standard::same_kind;
 use graph::annotation::{PacketAnnotations, VLAN_TCI};
 use port::Reason;
 
@@ -380,7 +381,7 @@ impl Element for ArpQuerier {
             let shared = cx.shared::<SharedTable>(name);
             self.table = shared.ok_or_else(|| format!("TABLE: '{name}' is no ARPTable"))?;
         } else {
-            self.table.start_expiry(cx);
+            self.table.start_expiry(cx, None);
         }
         self.resolution.init(cx, &self.table);
         Ok(())
@@ -428,9 +429,7 @@ impl Element for ArpQuerier {
     /// As in Click, TABLE and which timer gives packets up stay as they were, and another address
     /// of this host forgets all addresses.
     fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {
-        let Ok(new) = (new as Box<dyn Any>).downcast::<ArpQuerier>() else {
-            return Err("a new element of another kind".into());
-        };
+        let new: Box<ArpQuerier> = same_kind(new)?;
         if self.table_name.is_none() {
             let mut gone = vec![];
             let mut table = self.table.lock();

@@ -17,6 +17,8 @@ use neighbor::{Limits, Neighbor, SyncTable, Table};
 use port::Reason;
 use wire::MacAddress;
 
+use crate::standard::same_kind;
+
 pub(super) const CAPACITY: Argument = keyword("CAPACITY", "packets that may wait, 0 for no limit; 2048");
 pub(super) const ENTRY_CAPACITY: Argument =
     keyword("ENTRY_CAPACITY", "addresses kept, 0 for a million; 65536");
@@ -83,6 +85,7 @@ pub static CLASS: Class = Class {
         }),
     ]),
     drops: &[Reason::WaitedInVain],
+    live: true,
     account: Account::Keeps(&WaitingIn(|table: &ArpTable| table.table.lock().waiting())),
     example: "t :: ARPTable(TIMEOUT 60); q :: ARPQuerier(10.0.0.1, 0:0:c0:ae:67:ef, TABLE t);",
     see: &["ARPQuerier", "ARPResponder"],
@@ -90,7 +93,7 @@ pub static CLASS: Class = Class {
         let table: Arc<SharedTable> = Arc::new(SharedTable::parse(conf)?);
         conf.complete()?;
         setup.share(table.clone());
-        Ok(Box::new(ArpTable { table }))
+        Ok(Box::new(ArpTable { table, timer: None }))
     },
     ..Class::BASE
 };
@@ -142,12 +145,13 @@ impl<A: Address> SharedTable<A> {
         Ok(SharedTable { table: SyncTable::new(Table::new(limits)) })
     }
 
-    /// Makes a timer for [`expire`](SharedTable::expire), if addresses expire.
-    pub(super) fn start_expiry(&self, cx: &mut Cx<'_>) {
-        if let Some(pace) = self.lock().expiry_interval_ns() {
-            let timer = cx.new_timer();
-            cx.set_timer_after(timer, pace);
-        }
+    /// Sets a timer for [`expire`](SharedTable::expire), if addresses expire: a new one, where
+    /// there is none yet.
+    pub(super) fn start_expiry(&self, cx: &mut Cx<'_>, timer: Option<TimerId>) -> Option<TimerId> {
+        let Some(pace) = self.lock().expiry_interval_ns() else { return timer };
+        let timer = timer.unwrap_or_else(|| cx.new_timer());
+        cx.set_timer_after(timer, pace);
+        Some(timer)
     }
 
     /// Forgets addresses that expired, drops the packets that waited for them, and sets the
@@ -217,11 +221,21 @@ fn none_left<'a>(words: &mut impl Iterator<Item = &'a str>) -> Result<(), String
 #[derive(Debug)]
 pub struct ArpTable {
     table: Arc<SharedTable>,
+    timer: Option<TimerId>,
 }
 
 impl Element for ArpTable {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.table.start_expiry(cx);
+        self.timer = self.table.start_expiry(cx, None);
+        Ok(())
+    }
+
+    /// What it knows stays, and what waits.
+    fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {
+        let new: Box<ArpTable> = same_kind(new)?;
+        let limits = new.table.lock().limits();
+        self.table.lock().set_limits(limits);
+        self.timer = self.table.start_expiry(cx, self.timer);
         Ok(())
     }
 

@@ -254,7 +254,7 @@ impl Solicitor {
 
 impl Element for Solicitor {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.table.start_expiry(cx);
+        self.table.start_expiry(cx, None);
         self.resolution.init(cx, &self.table);
         Ok(())
     }

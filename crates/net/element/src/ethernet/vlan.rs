@@ -2,11 +2,11 @@
 //! VLAN tags (IEEE 802.1Q), in frames and annotations.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
 use graph::class::{Argument, Handlers, both, keyword, positional};
 use graph::element::kernel::Kernel;
-use graph::value::{Ethernet, unsigned};
+use graph::value::{Ethernet, parse_alone, unsigned};
 use graph::{Action, Class, Conf, ConfFault, Cx, Each, PerPacket, Refused};
 use memory::Packet;
 use memory::annotation::Header;
@@ -48,6 +48,15 @@ pub static ENCAP: Class = Class {
             |encap| encap.tag.shown_native(),
             |encap, _, value| encap.tag.set_native(value),
         ),
+        both(
+            "ethertype",
+            "the tag's type",
+            |encap: &VlanEncap| encap.ethertype().0.to_string(),
+            |encap: &mut VlanEncap, _, value| {
+                encap.ethertype.store(parse_alone(value)?, Ordering::Relaxed);
+                Ok(())
+            },
+        ),
     ]),
     drops: &[Reason::NoHeadroom, Reason::TooShort],
     live: true,
@@ -56,9 +65,9 @@ pub static ENCAP: Class = Class {
     kernel: Kernel::Inside(each!(VlanEncap)),
     make: |_, conf| {
         let tag = Tag::parse(conf)?;
-        let ethertype = conf.keyword("ETHERTYPE")?.map_or(EtherType::VLAN, EtherType);
+        let ethertype = conf.keyword("ETHERTYPE")?.unwrap_or(EtherType::VLAN.0);
         conf.complete()?;
-        Ok(Each::boxed(VlanEncap { tag, ethertype }))
+        Ok(Each::boxed(VlanEncap { tag, ethertype: Arc::new(AtomicU16::new(ethertype)) }))
     },
     ..Class::BASE
 };
@@ -327,7 +336,15 @@ impl Tag {
 #[derive(Debug, Clone)]
 pub struct VlanEncap {
     tag: Tag,
-    ethertype: EtherType,
+    /// The tag's type, which all threads' copies share.
+    ethertype: Arc<AtomicU16>,
+}
+
+impl VlanEncap {
+    #[inline(always)]
+    fn ethertype(&self) -> EtherType {
+        EtherType(self.ethertype.load(Ordering::Relaxed))
+    }
 }
 
 impl PerPacket for VlanEncap {
@@ -347,7 +364,7 @@ impl PerPacket for VlanEncap {
         debug_assert_eq!(room.len(), vlan::HEADER_LEN);
         if let Some(mut start) = vlan::Tagged::of_mut(packet) {
             start.set_addresses(addresses);
-            start.set_tag(self.ethertype, tci);
+            start.set_tag(self.ethertype(), tci);
         }
         packet.set_header(Header::Link, 0);
         Action::ON

@@ -1,6 +1,5 @@
 //! `IPEncap`: an IPv4 header in front.
 
-use std::any::Any;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
@@ -11,6 +10,7 @@ use memory::{Batch, Packet};
 use wire::ip::Protocol;
 use wire::ipv4;
 
+use crate::standard::same_kind;
 use graph::annotation::PacketAnnotations;
 use graph::ip_header;
 use port::Reason;
@@ -199,9 +199,8 @@ impl Element for IpEncap {
         Some(Box::new(IpEncap { set: self.set.clone(), number: self.number }))
     }
 
-    fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {
-        let new = (new as Box<dyn Any>).downcast::<IpEncap>();
-        self.set = new.map_err(|_| format!("{}: a new element of another kind", cx.name()))?.set;
+    fn reconfigure(&mut self, _: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {
+        self.set = same_kind::<IpEncap>(new)?.set;
         Ok(())
     }
 }

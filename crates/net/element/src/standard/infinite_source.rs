@@ -8,7 +8,7 @@ use graph::{Class, Cx, Element, LONGEST, Notice, Ran, Refused, Signal, Signals, 
 use memory::{Batch, Packet};
 use port::Reason;
 
-use super::parsed;
+use super::{parsed, same_kind};
 
 /// What it sends unless told.
 pub(super) const DATA: &[u8] = b"Random bullshit in a packet, at least 64 bytes long. Well, now it is.";
@@ -317,10 +317,7 @@ impl Element for InfiniteSource {
 
     /// Counts begin anew; a task that ended does so when it is told to.
     fn reconfigure(&mut self, _: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {
-        let Ok(new) = (new as Box<dyn std::any::Any>).downcast::<InfiniteSource>() else {
-            return Err("a new element of another kind".into());
-        };
-        let old = std::mem::replace(self, *new);
+        let old = std::mem::replace(self, *same_kind::<InfiniteSource>(new)?);
         (self.task, self.end_timer) = (old.task, old.end_timer);
         (self.room, self.packets) = (old.room, old.packets);
         if self.wanted() == 0 {

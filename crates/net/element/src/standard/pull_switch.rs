@@ -8,7 +8,7 @@ use graph::{
 };
 use memory::Batch;
 
-use super::switch;
+use super::{same_kind, switch};
 
 /// The one that tells who pulls.
 pub static CLASS: Class = Class {
@@ -25,6 +25,8 @@ pub static CLASS: Class = Class {
         |switch| switch.input.to_string(),
         PullSwitch::set_input,
     )]),
+    live: true,
+    config_changes: true,
     example: "PullSwitch(1)",
     see: &["SimplePullSwitch", "StaticPullSwitch", "Switch", "PrioSched"],
     make: |setup, conf| {
@@ -56,6 +58,8 @@ pub static STATIC: Class = Class {
     doc: "Packets are pulled at input INPUT; below zero nowhere.",
     arguments: &[mandatory("INPUT", "which input; -1 for none")],
     handlers: NO_HANDLERS,
+    live: false,
+    config_changes: false,
     example: "StaticPullSwitch(0)",
     see: &["PullSwitch", "StaticSwitch"],
     make: |_, conf| {
@@ -94,13 +98,18 @@ impl PullSwitch {
     }
 
     fn set_input(&mut self, cx: &mut Cx<'_>, value: &str) -> Result<(), Refused> {
-        self.input = switch::setting(value, cx.inputs())?;
+        let input = switch::setting(value, cx.inputs())?;
+        self.turn_to(cx, input);
+        Ok(())
+    }
+
+    fn turn_to(&mut self, cx: &mut Cx<'_>, input: i64) {
+        self.input = input;
         if let Some(signal) = self.signal.as_ref().filter(|_| self.input < 0) {
             signal.lower();
         }
         self.rouse(cx);
         cx.set_config(self.input.to_string());
-        Ok(())
     }
 }
 
@@ -133,6 +142,12 @@ impl Element for PullSwitch {
     fn run(&mut self, cx: &mut Cx<'_>, _: TaskId, _: &mut Batch) -> Ran {
         self.rouse(cx);
         Ran::IDLE
+    }
+
+    fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {
+        let new: Box<PullSwitch> = same_kind(new)?;
+        self.turn_to(cx, new.input);
+        Ok(())
     }
 
     fn notice(&self, kind: SignalKind, _: usize) -> Notice {

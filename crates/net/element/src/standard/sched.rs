@@ -7,7 +7,7 @@ use graph::{Class, Conf, ConfFault, Cx, Element, Next, Notice, Refused, Setup, S
 use memory::{Batch, Packet};
 use port::Reason;
 
-use super::parsed;
+use super::{parsed, same_kind};
 
 pub static ROUND_ROBIN: Class = Class {
     name: "RoundRobinSched",
@@ -46,6 +46,8 @@ pub static STRIDE: Class = Class {
         )
         .and_write(|sched, cx, name, value| sched.0.write(cx, name, value)),
     ]),
+    live: true,
+    config_changes: true,
     example: "StrideSched(4, 2, 1)",
     see: &["StrideSwitch", "RoundRobinSched", "PrioSched", "DRRSched"],
     make: |setup, conf| Ok(Box::new(StrideSched(Strides::parse(setup, conf, setup.inputs, "input")?))),
@@ -175,10 +177,25 @@ impl Strides {
         let tickets: Vec<u64> = arguments.iter().enumerate().map(ticket).collect::<Result<_, _>>()?;
         let pass = tickets.iter().map(|tickets| STRIDE_ONE / (*tickets).max(1)).collect();
         let mut strides = Strides { tickets, pass, order: vec![] };
-        for port in (0..ports).rev().filter(|&port| strides.tickets[port] > 0).collect::<Vec<_>>() {
-            strides.insert(port);
-        }
+        strides.line_up();
         Ok(strides)
+    }
+
+    /// Puts all ports that have tickets where they belong.
+    fn line_up(&mut self) {
+        self.order.clear();
+        for port in (0..self.tickets.len()).rev() {
+            if self.tickets[port] > 0 {
+                self.insert(port);
+            }
+        }
+    }
+
+    /// Gives all ports other tickets; they stay as far as they are.
+    fn deal(&mut self, cx: &mut Cx<'_>, tickets: Vec<u64>) {
+        self.tickets = tickets;
+        self.line_up();
+        cx.set_config(self.all());
     }
 
     /// Puts a port where it belongs: before those that are as far.
@@ -249,6 +266,12 @@ impl Element for StrideSched {
         Ok(())
     }
 
+    fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {
+        let new: Box<StrideSched> = same_kind(new)?;
+        self.0.deal(cx, new.0.tickets);
+        Ok(())
+    }
+
     fn pull(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) {
         while batch.room() > 0 {
             let mut pulled = None;
@@ -269,6 +292,12 @@ pub struct StrideSwitch(Strides);
 impl Element for StrideSwitch {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         cx.set_config(self.0.all());
+        Ok(())
+    }
+
+    fn reconfigure(&mut self, cx: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {
+        let new: Box<StrideSwitch> = same_kind(new)?;
+        self.0.deal(cx, new.0.tickets);
         Ok(())
     }
 

@@ -6,10 +6,10 @@ use graph::clock::SECOND_NS;
 use graph::lang::args::shift_word;
 use graph::signal::SignalKind;
 use graph::value::{Bandwidth, Bytes, Raw, Span};
-use graph::{Class, ConfFault, Cx, Element, LONGEST, Notice, Ran, Refused, Signal, Signals, TaskId, TimerId};
+use graph::{Class, ConfFault, Cx, Element, Notice, Ran, Refused, Signal, Signals, TaskId, TimerId};
 use memory::{Batch, Packet};
 
-use super::{bucket::Bucket, infinite_source::DATA, parsed};
+use super::{bucket::Bucket, content::Content, infinite_source::DATA, parsed, same_kind};
 use graph::random;
 use port::Reason;
 
@@ -151,6 +151,7 @@ pub static RANDOM: Class = Class {
         RESET,
         LENGTH.marked("."),
     ]),
+    live: true,
     example: "RandomSource(64)",
     see: &["InfiniteSource", "RandomBitErrors"],
     make: |_, conf| {
@@ -176,26 +177,6 @@ pub static RANDOM: Class = Class {
 /// What a bucket saves up at a rate.
 fn burst(rate: u32) -> u32 {
     if rate < 200 { 2 } else { rate / 100 }
-}
-
-/// What packets hold.
-#[derive(Debug)]
-struct Content {
-    data: Vec<u8>,
-    length: i64,
-    bytes: Vec<u8>,
-}
-
-impl Content {
-    fn new(data: Vec<u8>, length: i64) -> Result<Content, String> {
-        let wanted = usize::try_from(length).unwrap_or(data.len());
-        if wanted > LONGEST {
-            return Err(format!("packets of {wanted} bytes are too long: at most {LONGEST}"));
-        }
-        let filler = if data.is_empty() { &[0][..] } else { &data };
-        let bytes = filler.iter().copied().cycle().take(wanted).collect();
-        Ok(Content { data, length, bytes })
-    }
 }
 
 /// When the next packet is due.
@@ -491,6 +472,14 @@ impl Element for Source {
             self.end(cx);
         }
         self.packets.lower();
+    }
+
+    /// As in Click, it begins to count anew, and whoever rested goes on when it is told to.
+    fn reconfigure(&mut self, _: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {
+        let old = std::mem::replace(self, *same_kind::<Source>(new)?);
+        (self.task, self.timer) = (old.task, old.timer);
+        (self.room, self.packets) = (old.room, old.packets);
+        Ok(())
     }
 
     fn notice(&self, kind: SignalKind, _: usize) -> Notice {

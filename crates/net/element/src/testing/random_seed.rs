@@ -2,7 +2,9 @@
 
 use graph::class::{Handlers, both, positional};
 use graph::value::parse_alone;
-use graph::{Class, Cx, Element, random};
+use graph::{Class, Cx, Element, Refused, random};
+
+use crate::standard::same_kind;
 
 pub static CLASS: Class = Class {
     name: "RandomSeed",
@@ -26,6 +28,7 @@ pub static CLASS: Class = Class {
         },
     )
     .marked(".")]),
+    live: true,
     example: "RandomSeed(7); src -> RandomSample(0.5) -> Discard",
     see: &["RandomSample", "RandomSwitch"],
     make: |_, conf| {
@@ -59,5 +62,11 @@ impl Element for RandomSeed {
 
     fn begin(&mut self, _: &mut Cx<'_>) {
         self.sow();
+    }
+
+    fn reconfigure(&mut self, _: &mut Cx<'_>, new: Box<dyn Element>) -> Result<(), Refused> {
+        *self = *same_kind(new)?;
+        self.sow();
+        Ok(())
     }
 }

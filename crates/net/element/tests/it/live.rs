@@ -60,6 +60,77 @@ fn all_copies_of_an_element_take_the_new_configuration() {
 }
 
 #[test]
+fn a_header_is_another_in_all_threads_or_in_none() {
+    let config = "a :: InfiniteSource(LIMIT 100) -> i :: IPEncap(6, 1.2.3.4, 5.6.7.8);
+        b :: InfiniteSource(LIMIT 100) -> i; StaticThreadSched(a 0, b 1);
+        i -> c :: IPClassifier(src 9.9.9.9, -) -> new :: Counter -> Discard;
+        c [1] -> old :: Counter -> Discard; Script(wait 0.3, stop)";
+    for (written, counts) in [("17, 9.9.9.9, 8.7.6.5", ["200", "0"]), ("17, 9.9.9.9", ["0", "200"])] {
+        let mut rig = Rig::with_threads(config, 2).expect("a configuration");
+        assert_eq!(rig.write("i.config", written).is_ok(), counts[0] == "200", "{written}");
+        rig.run();
+        assert_eq!([rig.read("new.count"), rig.read("old.count")], counts, "{written}");
+    }
+}
+
+#[test]
+fn switches_and_schedulers_take_another_configuration() {
+    let mut rig = rig("Idle -> x :: PullSwitch(0) -> Unqueue -> Discard; Idle -> [1] x;
+        Idle -> s :: StrideSched(1, 1) -> Unqueue -> Discard; Idle -> [1] s;
+        a :: InfiniteSource(LIMIT 30) -> w :: StrideSwitch(1, 1) -> c :: Counter -> Discard;
+        w [1] -> d :: Counter -> Discard; Script(wait 0.1, stop)");
+    rig.write("w.config", "2, 1").expect("as in Click");
+    rig.run();
+    assert_eq!([rig.read("c.count"), rig.read("d.count")], ["20", "10"]);
+    rig.write("x.config", "1").expect("as in Click");
+    assert_eq!([rig.read("x.switch"), rig.read("x.config")], ["1", "1"]);
+    rig.write("s.config", "3, 0").expect("as in Click");
+    assert_eq!([rig.read("s.tickets0"), rig.read("s.tickets1")], ["3", "0"]);
+    assert!(refusal(&mut rig, "s.config", "3").contains("need 2 arguments"));
+    assert_eq!(rig.read("s.tickets0"), "3");
+}
+
+#[test]
+fn a_pulled_input_that_has_packets_wakes_who_pulls_once_it_is_configured() {
+    let mut rig = rig("Idle -> x :: PullSwitch(0) -> Unqueue -> c :: Counter -> Discard;
+        InfiniteSource(LIMIT 7) -> Queue -> [1] x; Script(wait 0.1, write x.config 1, wait 0.1, stop)");
+    rig.run();
+    assert_eq!(rig.read("c.count"), "7");
+}
+
+#[test]
+fn a_source_of_random_packets_begins_to_count_anew() {
+    let mut rig = rig("r :: RandomSource(60, LIMIT 5) -> c :: Counter -> Discard;
+        Script(wait 0.1, write c.reset, write r.config LENGTH 70, print $(r.length) $(r.count),
+               wait 0.1, print $(c.count), write r.limit 3, write r.active true, wait 0.1, stop)");
+    rig.run();
+    assert_eq!(rig.printed(), "70 0\n0\n");
+    assert_eq!([rig.read("r.count"), rig.read("c.byte_count")], ["3", "210"]);
+}
+
+#[test]
+fn a_seed_that_is_configured_draws_the_same_numbers_again() {
+    let mut rig = rig("s :: RandomSeed(5); Script(set a $(random 1000000), write s.config 5,
+        print $(eq $a $(random 1000000)), write s.config 6, print $(eq $a $(random 1000000)), stop)");
+    rig.run();
+    assert_eq!((rig.printed(), rig.read("s.seed")), ("true\nfalse\n".into(), "6".into()));
+}
+
+#[test]
+fn a_table_with_another_configuration_knows_what_it_knew() {
+    let mut rig = rig("t :: ARPTable(TIMEOUT 0); Script(write t.insert 10.0.0.9 2:0:0:0:0:9,
+        wait 1000, print $(t.count), write t.config TIMEOUT 10, print $(t.count), wait 40, print $(t.count),
+        stop)");
+    rig.run();
+    assert_eq!(rig.printed(), "1\n1\n0\n");
+    rig.write("t.config", "ENTRY_CAPACITY 1").expect("as in Click");
+    for address in ["10.0.0.8", "10.0.0.7"] {
+        rig.write("t.insert", &format!("{address} 2:0:0:0:0:8")).expect("an entry");
+    }
+    assert_eq!(rig.read("t.count"), "1");
+}
+
+#[test]
 fn arguments_that_are_written_alone_keep_the_others() {
     let mut rig =
         rig("Idle -> r :: Resize(1, 2) -> q :: Queue(7) -> e :: RandomBitErrors(0.25, KIND set) -> Discard");

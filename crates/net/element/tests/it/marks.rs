@@ -15,6 +15,9 @@ const LISTED: &[(&str, &str)] = &[
     ("RatedUnqueue(1)", "active:rwc rate:rw calls:r config:rw"),
     ("RatedSplitter(1)", "rate:rw config:rw"),
     ("Shaper(1)", "reset:w rate:rw config:rw"),
+    ("PullSwitch", "switch:rw config:rw"),
+    ("StrideSched(1)", "tickets0:rw config:rw"),
+    ("SimplePullSwitch", "switch:rw config:rw"),
     ("Switch", "switch:rw handlers:r. ports:r. config:rw class:r. name:r."),
     ("InputSwitch", "switch:rw config:rw"),
     ("RandomSample(0)", "drop_prob:rw drops:r active:rwc sampling_prob:rw config:rw"),
@@ -28,6 +31,7 @@ const LISTED: &[(&str, &str)] = &[
     ("IPEncap(6, 1.2.3.4, 5.6.7.8)", "dst:rw. src:rw. config:rw."),
     ("SetIP6DSCP(0)", "dscp:rw. config:rw."),
     ("EtherEncap(0x800, 1:2:3:4:5:6, 1:2:3:4:5:7)", "etht:rwD ethertype:rw dst:rw src:rw config:rw."),
+    ("VLANEncap(1)", "ethertype:rw native_vlan:rw vlan_pcp:rw vlan_id:rw vlan_tci:rw config:rw."),
     ("SetIPDSCP(0)", "dscp:rw. config:rw."),
     ("SetIPECN(0)", "ecn:rw. config:rw."),
     ("RadixIPLookup", "flush:wb lookup:r+ table:r$ ctrl:w remove:w set:w add:w"),
@@ -50,8 +54,11 @@ const SOURCES: &[(&str, &str)] = &[
     ),
     ("RatedSource", "datasize:rwD length:rw reset:wb count:r active:rwc limit:rw. rate:rw data:rw%."),
     ("TimedSource", "reset:wb headroom:rw. count:r active:rw.c interval:rw. limit:rw. data:rw%."),
-    ("RandomSource(1)", "length:rw. reset:wb count:r active:rwc burst:rw. limit:rw."),
+    ("RandomSource(1)", "length:rw. reset:wb count:r active:rwc burst:rw. limit:rw. config:rw."),
 ];
+
+/// Those without ports, as the others.
+const ALONE: &[(&str, &str)] = &[("RandomSeed(1)", "seed:rw. config:rw."), ("ARPTable", "config:rw.")];
 
 /// Sinks, as the others.
 const SINKS: &[(&str, &str)] = &[("Discard", "reset_counts:wb count:r"), ("TimedSink", "interval:rw.")];
@@ -76,6 +83,9 @@ fn handlers_are_listed_with_clicks_marks_in_clicks_order() {
     }
     for (class, wanted) in SOURCES {
         check(&format!("x :: {class} -> Idle"), wanted);
+    }
+    for (class, wanted) in ALONE {
+        check(&format!("x :: {class}"), wanted);
     }
     for (class, wanted) in SINKS {
         check(&format!("Idle -> x :: {class}"), wanted);

@@ -198,7 +198,5 @@ fn random(parameter: &str) -> Result<String, Refused> {
         Some([low, high]) if low <= high => (*low, *high),
         _ => return Err("bad N".into()),
     };
-    let state = std::hash::RandomState::new();
-    let draw = std::hash::BuildHasher::hash_one(&state, 0u8);
-    Ok((low + draw % (high - low).saturating_add(1).max(1)).to_string())
+    Ok((low + graph::random::below((high - low).saturating_add(1))).to_string())
 }
