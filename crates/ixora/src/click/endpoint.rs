@@ -12,6 +12,10 @@ pub fn port(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     }
     Err(match text.split_once('=') {
+        Some((number, "")) => {
+            let number = number.parse().unwrap_or(0u32);
+            format!("no packet port stands behind '=': write {number}=af_xdp:eth1, or another port's name")
+        }
         Some((name, port)) => format!(
             "'{name}' is no number: a packet port is given one as 0={port}, which FromDPDKDevice(0) and \
              ToDPDKDevice(0) mean; other elements take the port itself: FromDevice(\"{port}\")"

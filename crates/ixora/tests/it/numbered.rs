@@ -82,6 +82,11 @@ fn what_is_no_place_to_listen_at_is_told_as_the_options_own_error() {
     let named = refused("--port=p0=model:82599");
     assert!(named.contains("'p0' is no number") && named.contains("0=model:82599"), "{named}");
     assert!(named.contains("FromDevice(\"model:82599\")"), "{named}");
+    for (empty, number) in [("--port=2=", 2), ("--port=p0=", 0)] {
+        let named = refused(empty);
+        assert!(named.contains("no packet port stands behind '='"), "{named}");
+        assert!(named.contains(&format!("write {number}=af_xdp:eth1")), "{named}");
+    }
     for wrong in ["--port=", "--port=eth0", "--port=10.0.0.1:", "--port=70000", "--port=:7"] {
         let errors = refused(wrong);
         assert!(errors.contains("expected a TCP port") || errors.contains("a value is required"), "{errors}");
