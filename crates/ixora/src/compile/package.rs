@@ -200,6 +200,7 @@ memory = {{ package = \"ixora-memory\", path = {} }}
             "//! The router of {:?}, made by `ixora compile`. Run it with --help.
 #![forbid(unsafe_code)]
 
+#[allow(unused_imports)] // which of them are used depends on the configuration
 mod router;
 
 fn main() -> std::process::ExitCode {{
