@@ -140,7 +140,9 @@ impl<T: BorrowMut<[u8; ADDRESSES_LEN]>> Addresses<T> {
     /// Exchanges destination and source.
     #[inline(always)]
     pub fn swap(&mut self) {
-        self.bytes.borrow_mut().rotate_left(offset::SRC);
+        let (dst, src) = (self.dst(), self.src());
+        self.set::<{ offset::DST }, _>(src);
+        self.set::<{ offset::SRC }, _>(dst);
     }
 }
 

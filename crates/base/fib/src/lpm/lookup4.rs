@@ -119,15 +119,16 @@ fn lookup_batch<C: Code, A: Bits + Into<u32>, const TOPS: usize>(
     addrs: &[A],
     values: &mut [u32],
 ) {
+    // Not zipped: a zip of slices begins with a call that is not inlined everywhere.
     let (rows, addrs) = addrs.as_chunks::<LANES>();
     let (row_values, values) = values[..rows.len() * LANES + addrs.len()].as_chunks_mut::<LANES>();
-    for (addrs, values) in rows.iter().zip(row_values) {
-        codes.lookup_row(addrs, values);
+    for (row, addrs) in rows.iter().enumerate() {
+        codes.lookup_row(addrs, &mut row_values[row]);
     }
     let (rows, addrs) = addrs.as_chunks::<FEW>();
     let (row_values, values) = values.as_chunks_mut::<FEW>();
-    for (addrs, values) in rows.iter().zip(row_values) {
-        codes.lookup_row(addrs, values);
+    for (row, addrs) in rows.iter().enumerate() {
+        codes.lookup_row(addrs, &mut row_values[row]);
     }
     for (&addr, value) in addrs.iter().zip(values) {
         *value = codes.lookup(addr.into()).wrapping_sub(1);

@@ -93,7 +93,7 @@ impl PerPacket for EtherRewrite {
             false => &mut packet[..],
         };
         let Some(addresses) = link.first_chunk_mut::<ADDRESSES_LEN>() else { return Action::drop(0) };
-        addresses.copy_from_slice(&self.header.bytes()[..ADDRESSES_LEN]);
+        *addresses = *self.header.bytes().first_chunk().expect("a header begins with its addresses");
         Action::ON
     }
 

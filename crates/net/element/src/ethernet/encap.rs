@@ -105,12 +105,9 @@ impl SharedHeader {
 
     #[inline(always)]
     pub(super) fn bytes(&self) -> [u8; LEN] {
-        let [low, high] = self.0.each_ref().map(|half| half.load(Ordering::Relaxed).to_le_bytes());
-        let mut bytes = [0; LEN];
-        let (first, rest) = bytes.split_at_mut(low.len());
-        first.copy_from_slice(&low);
-        rest.copy_from_slice(&high[..rest.len()]);
-        bytes
+        let [low, high] = [0, 1].map(|half: usize| self.0[half].load(Ordering::Relaxed));
+        let whole = (u128::from(high) << 64 | u128::from(low)).to_le_bytes();
+        *whole.first_chunk().expect("a header is shorter")
     }
 
     /// Puts it in front of a packet.
@@ -118,15 +115,17 @@ impl SharedHeader {
     fn prepend(&self, packet: &mut Packet) -> bool {
         // Half by half as they are loaded: put together first, the header would be
         // read back across stores that are not in the cache yet.
-        let low = self.0[0].load(Ordering::Relaxed).to_le_bytes();
+        let low = self.0[0].load(Ordering::Relaxed);
         let high = self.0[1].load(Ordering::Relaxed);
         let Ok(room) = packet.push_front(LEN) else { return false };
-        let Some(room) = room.first_chunk_mut::<LEN>() else { return false };
-        let (first, rest) = room.split_at_mut(low.len());
-        first.copy_from_slice(&low);
-        let (middle, last) = rest.split_at_mut(size_of::<u32>());
-        middle.copy_from_slice(&(high as u32).to_le_bytes());
-        last.copy_from_slice(&((high >> 32) as u16).to_le_bytes());
+        // Arrays are assigned, not copied by a call: the library's generic functions are only
+        // inlined where the compiler puts them into the caller's unit.
+        let Some((first, rest)) = room.split_first_chunk_mut() else { return false };
+        let Some((middle, rest)) = rest.split_first_chunk_mut() else { return false };
+        let Some(last) = rest.first_chunk_mut() else { return false };
+        *first = low.to_le_bytes();
+        *middle = (high as u32).to_le_bytes();
+        *last = ((high >> 32) as u16).to_le_bytes();
         packet.set_header(Header::Link, 0);
         true
     }

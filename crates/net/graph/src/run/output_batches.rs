@@ -53,6 +53,7 @@ impl OutputBatches {
     }
 
     /// Takes the packets of the output that got its first one first.
+    #[inline]
     pub fn next(&mut self) -> Option<(usize, Box<Batch>)> {
         let output = *self.order.first()?;
         if let Some(at) = self.full.iter().position(|(o, _)| *o == output) {
@@ -63,6 +64,7 @@ impl OutputBatches {
     }
 
     /// Keeps an emptied batch for later.
+    #[inline]
     pub fn give_back(&mut self, output: usize, batch: Box<Batch>) {
         if batch.is_empty() {
             self.ports[output].get_or_insert(batch);

@@ -143,6 +143,7 @@ impl Tasks {
     }
 
     /// Begins the turn of the task that is furthest ahead.
+    #[inline]
     pub(crate) fn begin(&mut self) -> Option<TaskId> {
         self.tidy();
         let Reverse((_, _, index)) = self.heap.pop()?;
@@ -155,6 +156,7 @@ impl Tasks {
     }
 
     /// Ends a task's turn. One that did nothing goes behind the next one.
+    #[inline]
     pub(crate) fn end(&mut self, task: TaskId, worked: bool) {
         self.running.pop();
         let head = self.head_pass();
