@@ -36,11 +36,12 @@ impl Router {
     pub fn start(tree: Tree, directory: PathBuf, zebra: &str, bgpd: &str) -> Result<Router> {
         let mut router = Router { tree, directory, processes: Vec::new() };
         // The daemons want a user and groups of their own, which they find in files that stand in
-        // the place of the system's for them alone.
+        // the place of the system's for them alone. Ours stand first: where FRR is installed, the
+        // system has a group of that name to which root does not belong.
         let users = "frr:x:990:990::/nonexistent:/usr/sbin/nologin\n";
         for (file, more) in [("passwd", users), ("group", "frr:x:990:root\nfrrvty:x:991:root\n")] {
             let from = Path::new("/etc").join(file);
-            let text = fs::read_to_string(&from).map_err(Error::at(&from))? + more;
+            let text = more.to_owned() + &fs::read_to_string(&from).map_err(Error::at(&from))?;
             router.write(file, &text)?;
         }
         router.write("zebra.conf", zebra)?;
