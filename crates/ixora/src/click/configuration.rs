@@ -57,7 +57,13 @@ fn read(click: &Click, file: &str) -> Result<Source, Failure> {
         "-" => std::io::stdin().read_to_end(&mut text).map(|_| text),
         file => std::fs::read(file),
     };
-    let failed = |error: &dyn Display| Failure::new(format!("{name}: {error}"));
+    let failed = |error: &dyn Display| {
+        let failure = Failure::new(format!("{name}: {error}"));
+        match click.metrics.is_some() && endpoint::metrics(file).is_ok() {
+            true => failure.fix(format!("write --metrics={file} to serve counters there")),
+            false => failure,
+        }
+    };
     let text = read.map_err(|error| failed(&error))?;
     unpacked(click, name, text).map_err(|error| failed(&error))
 }

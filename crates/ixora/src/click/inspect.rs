@@ -93,28 +93,29 @@ fn inspect(click: &Click, sources: Vec<Source>) -> Inspection {
         ..graph::Options::default()
     };
     let unset = if click.compat { vec![] } else { lint::unset(&flat) };
-    let plan = match readable {
-        true => {
-            let (plan, found) = Router::plan(&text, flat, &registry, options);
-            problems.list.extend(found);
-            plan
-        }
-        false => {
-            if !click.compat {
-                problems.list.extend(Router::faults(&flat, &registry, &options));
-            }
-            None
+    let (plan, found) = match (readable, click.compat) {
+        (true, _) => Router::plan(&text, flat, &registry, options),
+        (false, true) => (Err(vec![]), vec![]),
+        (false, false) => {
+            let (elements, found) = Router::faults(flat, &registry, &options);
+            (Err(elements), found)
         }
     };
+    problems.list.extend(found);
     let opened = plan.as_ref().map_or(Ok(()), |plan| router_ports.open(&plan.elements));
-    let uses = if plan.is_some() && opened.is_ok() { router_ports.uses() } else { vec![] };
-    if let Some(plan) = plan.as_ref().filter(|_| !click.compat) {
-        problems.list.extend(lint::ports(plan, &uses, click.check));
+    let uses = if plan.is_ok() && opened.is_ok() { router_ports.uses() } else { vec![] };
+    if !click.compat {
+        let named = router_ports.named();
+        problems.list.extend(match &plan {
+            Ok(plan) => lint::ports(&plan.elements, &named, click.check),
+            Err(elements) => lint::ports(elements, &named, click.check),
+        });
         // What elements say of one port and what they say of another does not fit together.
-        let place =
-            plan.elements.first().map_or_else(|| SourceLocation::nowhere("ports"), |e| e.place.clone());
+        let first = plan.as_ref().ok().and_then(|plan| plan.elements.first());
+        let place = first.map_or_else(|| SourceLocation::nowhere("ports"), |e| e.place.clone());
         problems.list.extend(opened.err().map(|message| Problem::error(&place, message)));
     }
+    let plan = plan.ok();
     problems.list.extend(unset);
     if !click.compat {
         problems.list.sort_by_key(|p| (p.place.file.clone(), p.place.line, p.place.column));

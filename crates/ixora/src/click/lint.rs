@@ -1,16 +1,32 @@
 //! What `--check` finds that no element complains of: variables that nothing sets, names of
 //! ports that are none, and ports that are not there. All are right in Click's language.
 
-use element::io::router_ports::Use;
-use graph::lang::{Declared, Flat, Problem, args};
-use graph::plan::{Plan, Planned};
+use graph::lang::{Declared, Flat, Problem, SourceLocation, args};
+use graph::plan::Planned;
 
 use crate::open;
 
+/// An element, planned or only declared.
+pub trait Element {
+    /// A problem with it.
+    fn problem(&self, message: String) -> Problem;
+}
+
+impl Element for Planned {
+    fn problem(&self, message: String) -> Problem {
+        about((&self.name, &self.class), &self.place, message)
+    }
+}
+
+impl Element for Declared {
+    fn problem(&self, message: String) -> Problem {
+        about((&self.name, &self.class), &self.place, message)
+    }
+}
+
 /// A problem with an element.
-fn about(planned: &Planned, message: String) -> Problem {
-    let element = format!("{} :: {}", planned.name, planned.class);
-    Problem::error(&planned.place, message).context(element, "configuring")
+fn about((name, class): (&str, &str), place: &SourceLocation, message: String) -> Problem {
+    Problem::error(place, message).context(format!("{name} :: {class}"), "configuring")
 }
 
 /// The variables in an argument, `$X` or `${X}`: one that is the whole value, in quotes too,
@@ -51,9 +67,7 @@ pub fn unset(flat: &Flat) -> Vec<Problem> {
         let arguments = args::split(&declared.config);
         let names = arguments.iter().flat_map(|argument| variables(argument));
         let problem = |name: &str| {
-            let Declared { name: element, class, place, .. } = declared;
-            let problem = Problem::error(place, format!("variable '${name}' is not set"));
-            problem.context(format!("{element} :: {class}"), "configuring").note(
+            declared.problem(format!("variable '${name}' is not set")).note(
                 None,
                 format!("set it on the command line, {name}=VALUE, or in the file, define(${name} VALUE)"),
             )
@@ -63,19 +77,19 @@ pub fn unset(flat: &Flat) -> Vec<Problem> {
     flat.elements.iter().flat_map(of_element).collect()
 }
 
-/// Names of ports that are none, once for each; not those that are variables. With `look_for`
-/// ports that are not there as well: a picture of another machine's router needs none.
-pub fn ports(plan: &Plan, uses: &[Use], look_for: bool) -> Vec<Problem> {
-    let mut seen: Vec<&str> = vec![];
+/// Names of ports that are none; not those that are variables. With `look_for` ports that are not
+/// there as well: a picture of another machine's router needs none. `named` are the names, each
+/// with an index into `elements`.
+pub fn ports<E: Element>(elements: &[E], named: &[(String, usize)], look_for: bool) -> Vec<Problem> {
     let mut problems = vec![];
-    for one in uses {
-        if seen.contains(&one.port.as_str()) || !variables(&one.port).is_empty() {
-            continue;
-        }
-        seen.push(&one.port);
-        let found = if look_for { open::look_for(&one.port) } else { open::check_name(&one.port) };
-        if let Err(failure) = found {
-            problems.push(about(&plan.elements[one.element], failure.said()));
+    for (port, element) in named {
+        let found = match variables(port).is_empty() {
+            true if look_for => open::look_for(port),
+            true => open::check_name(port),
+            false => Ok(()),
+        };
+        if let (Err(failure), Some(element)) = (found, elements.get(*element)) {
+            problems.push(element.problem(failure.said()));
         }
     }
     problems

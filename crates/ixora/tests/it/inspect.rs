@@ -111,6 +111,13 @@ fn check_tells_of_variables_and_ports() {
     // Without `--check` too, where it is a port.
     let said = text(&click(&["-e", "FromDevice($P0) -> Discard"]).stderr);
     assert!(said.contains("\"$P0\" is no port") && said.contains("set the variable, P0=PORT"), "{said}");
+    // And beside a class that there is not, and an argument that is wrong.
+    for other in ["FromDevice(nope9) -> Foo -> Discard", "FromDevice(nope9) -> Queue(x) -> Discard"] {
+        let (_, said) = text_of(&format!("Idle -> Bar -> Discard; {other}"), &[]);
+        assert_eq!(said.matches("there is no interface nope9").count(), 1, "{other}: {said}");
+        let (_, said) = text_of(other, &[]);
+        assert_eq!(said.matches("there is no interface nope9").count(), 1, "{other}: {said}");
+    }
     // A script's variables are its own.
     assert_eq!(text_of("Script(set x 5, print $x)", &[]).0, Some(0));
 }

@@ -105,6 +105,12 @@ fn what_is_wrong_with_a_place_to_listen_at_is_told_with_the_option() {
         assert!(!out.status.success() && errors.contains(name), "{errors}");
         assert!(errors.contains("nobody:7"), "{errors}");
     }
+    // The place is optional, so a word of its own behind it is the configuration's file.
+    for place in ["9464", "127.0.0.1:9464"] {
+        let out = output(Command::new(IXORA).args(["click", "--metrics", place, "-e", "Idle -> Discard"]));
+        let errors = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(errors.contains(&format!("write --metrics={place} to serve counters there")), "{errors}");
+    }
 }
 
 /// Hexadecimal digits, without what stands between them.

@@ -309,6 +309,17 @@ impl RouterPorts {
         self.uses().into_iter().filter(|u| u.port == name).map(line).collect()
     }
 
+    /// The ports that elements named, each with the element that did first, of those that
+    /// receive or else of those that send.
+    pub fn named(&self) -> Vec<(String, usize)> {
+        let first = |router_port: &RouterPort| {
+            let receiver = router_port.receivers.first().map(|receiver| receiver.element);
+            let element = receiver.or(router_port.senders.first().map(|sender| sender.element))?;
+            Some((router_port.name.clone(), element))
+        };
+        self.router_ports().iter().filter_map(first).collect()
+    }
+
     /// All queues in use, by port, those that receive first.
     pub fn uses(&self) -> Vec<Use> {
         let mut uses = vec![];

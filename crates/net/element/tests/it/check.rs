@@ -8,7 +8,8 @@ fn check(config: &str) -> (Option<Plan>, Vec<Problem>) {
     let flat = element::fixture::flatten(config, &crate::registry()).unwrap_or_else(|e| panic!("{e}"));
     let console = Console::Memory(Default::default());
     let options = Options { console, thorough: true, ..Options::default() };
-    Router::plan(config, flat, &crate::registry(), options)
+    let (plan, problems) = Router::plan(config, flat, &crate::registry(), options);
+    (plan.ok(), problems)
 }
 
 /// Problems as `severity line:column text`.

@@ -225,7 +225,7 @@ fn a_plan_tells_that_a_ports_address_is_not_known() {
     let config = format!("{PORTS} Idle -> e :: EtherEncap(0x0800, p0, e0:eth) -> Discard");
     let flat = element::fixture::flatten(&config, &registry()).unwrap();
     let (plan, problems) = graph::Router::plan(&config, flat, &registry(), options());
-    assert!(plan.is_some(), "{problems:?}");
+    assert!(plan.is_ok(), "{problems:?}");
     let about: Vec<&str> =
         problems.iter().map(|problem| &*problem.message).filter(|m| m.contains("address")).collect();
     assert_eq!(about, ["the address of model:82599,wire=loop is known when the port is open"]);

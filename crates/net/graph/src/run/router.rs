@@ -8,7 +8,7 @@ use runtime::{OnPanic, cores};
 
 use crate::element::class::Registry;
 use crate::element::{Account, Element, Refused, port_code};
-use crate::lang::{Flat, Problem, SourceLocation};
+use crate::lang::{Declared, Flat, Problem, SourceLocation};
 use crate::plan::buffers;
 use crate::plan::configure::{
     Configured, Inputs, Results, awaiting, configure, in_phases, is_wrong, make_awaiting,
@@ -282,17 +282,18 @@ impl Router {
 
 impl Router {
     /// All that can be said of a configuration without running it, opening ports or
-    /// files, or taking memory: the plan, where there is one, and what is wrong.
+    /// files, or taking memory: the plan, and what is wrong; where there is no plan the
+    /// elements, by their indices.
     pub fn plan(
         source: &str,
         flat: Flat,
         registry: &Registry,
         options: Options,
-    ) -> (Option<Plan>, Vec<Problem>) {
+    ) -> (Result<Plan, Vec<Declared>>, Vec<Problem>) {
         let Configured { mut elements, wires, mut results } = configure(&flat, registry, options.inputs());
         let problems = std::mem::take(&mut results.problems);
         if is_wrong(&problems) {
-            return (None, problems);
+            return (Err(flat.elements), problems);
         }
         let problems = [problems, awaiting(&elements, &results)].concat();
         replicate(&mut elements, results.made);
@@ -300,26 +301,26 @@ impl Router {
         if options.chains && !options.measure && !results.measure {
             plan.find_chains(registry.chains());
         }
-        (Some(plan), problems)
+        (Ok(plan), problems)
     }
 
     /// What is wrong with arguments in a configuration that is wrong otherwise, of what
     /// could be read of it ([`read_anyway`](crate::lang::read_anyway)). Nothing is said
-    /// of ports: connections may be missing that were not understood.
-    pub fn faults(flat: &Flat, registry: &Registry, options: &Options) -> Vec<Problem> {
-        let known: Vec<usize> =
-            (0..flat.elements.len()).filter(|&i| registry.find(&flat.elements[i].class).is_some()).collect();
+    /// of ports: connections may be missing that were not understood. The elements whose
+    /// classes are known, by the indices they were made with, and what is wrong.
+    pub fn faults(mut flat: Flat, registry: &Registry, options: &Options) -> (Vec<Declared>, Vec<Problem>) {
+        let is_known = |declared: &Declared| registry.find(&declared.class).is_some();
+        let known: Vec<usize> = (0..flat.elements.len()).filter(|&i| is_known(&flat.elements[i])).collect();
         let place: HashMap<usize, usize> = known.iter().enumerate().map(|(new, &old)| (old, new)).collect();
-        let mut part = Flat { connections: vec![], ..flat.clone() };
-        part.elements = known.iter().map(|&i| flat.elements[i].clone()).collect();
-        for connection in &flat.connections {
-            if let (Some(&from), Some(&to)) = (place.get(&connection.from.0), place.get(&connection.to.0)) {
-                let (from, to) = ((from, connection.from.1), (to, connection.to.1));
-                part.connections.push(crate::lang::Connection { from, to, ..connection.clone() });
-            }
-        }
-        let Configured { results, .. } = configure(&part, registry, options.inputs());
-        results.faults
+        flat.elements.retain(is_known);
+        flat.connections.retain_mut(|connection| {
+            let ends = (place.get(&connection.from.0), place.get(&connection.to.0));
+            let (Some(&from), Some(&to)) = ends else { return false };
+            (connection.from.0, connection.to.0) = (from, to);
+            true
+        });
+        let Configured { results, .. } = configure(&flat, registry, options.inputs());
+        (flat.elements, results.faults)
     }
 
     /// As [`plan`](Self::plan), with the elements as they were made: for what writes
