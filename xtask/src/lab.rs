@@ -59,9 +59,25 @@ struct Record {
 }
 
 /// Runs all once, in a process of their own, which can be killed: a step of `cargo xtask
-/// test`.
+/// test`. Its failure has what that process said of each scenario that failed: only the
+/// failures of the steps stand at the end of what the tests print.
 pub fn all() -> Result<(), Failure> {
-    run("lab", &mut chore(&["lab"]))
+    let failures = failures(&target().join("lab"));
+    let _ = std::fs::remove_file(&failures); // of a run before
+    run("lab", &mut chore(&["lab"])).map_err(|failure| with_scenarios(failure, &failures))
+}
+
+/// Where a run of the lab writes which scenarios failed.
+fn failures(logs: &Path) -> PathBuf {
+    logs.join("failures")
+}
+
+/// A failure of the lab with what is written of its scenarios, if anything is.
+fn with_scenarios(failure: Failure, failures: &Path) -> Failure {
+    match std::fs::read_to_string(failures) {
+        Ok(scenarios) => format!("{failure}\n{scenarios}"),
+        Err(_) => failure,
+    }
 }
 
 /// This program, as a process of its own.
@@ -104,7 +120,12 @@ pub fn done(lab: &Lab) -> Result<(), Failure> {
     if lab.repeat > 1 {
         print!("{}", table(&records));
     }
-    told(&records)
+    let outcome = told(&records);
+    if let Err(failure) = &outcome {
+        // It is printed, too: the file is for the process that waits for this one.
+        let _ = std::fs::write(failures(&bench.logs), failure);
+    }
+    outcome
 }
 
 /// Fetches what machines are made of, as far as it is missing.
@@ -290,6 +311,16 @@ mod tests {
             said.starts_with("1 of 4 runs") && said.contains("FAILED: x") && said.contains("there"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn the_step_tells_which_scenarios_failed() {
+        let logs = tempfile::tempdir().expect("a directory");
+        let file = failures(logs.path());
+        assert_eq!(with_scenarios("lab failed".to_owned(), &file), "lab failed");
+        std::fs::write(&file, "1 of 4 runs failed\nigb: FAILED: x").expect("written");
+        let said = with_scenarios("lab failed".to_owned(), &file);
+        assert!(said.starts_with("lab failed\n") && said.ends_with("igb: FAILED: x"), "{said}");
     }
 
     #[test]
