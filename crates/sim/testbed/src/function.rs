@@ -4,7 +4,6 @@
 
 use std::io;
 
-use model::Dma;
 use model::chip::WriteBackFormat;
 
 use crate::device::{BoxedChip, Device, Edge, FaultHandle, Parts, PolledPages, Shape, Vectors};
@@ -51,13 +50,15 @@ pub(crate) trait Family {
     fn vf_shape(&self) -> Shape;
 
     /// The model of the chip, whose interrupts are `vectors`.
-    fn chip<D>(&self, dma: D, pages: BarPages, vfs: &[Self::Slot], vectors: Vectors) -> BoxedChip
-    where
-        D: Dma<Window: Send> + Send + 'static;
+    fn chip(&self, dma: Memory, pages: BarPages, vfs: &[Self::Slot], vectors: Vectors) -> BoxedChip;
 
     /// The model of a virtual function.
-    fn vf(view: View, pages: BarPages, slot: Self::Slot, vectors: Vectors) -> BoxedChip;
+    fn vf(dma: Memory, pages: BarPages, slot: Self::Slot, vectors: Vectors) -> BoxedChip;
 }
+
+/// What each chip sees of its host's memory. One type, with and without faults: models are
+/// generic over it, and compiled once for each.
+pub(crate) type Memory = FaultyDma<View>;
 
 /// The function, with `cable` in its port, and the virtual functions that are joined to it by
 /// `vfs`.
@@ -66,13 +67,14 @@ pub(crate) fn open<F: Family>(options: &F, cable: Cable, vfs: &[F::Slot]) -> io:
     let pages = BarPages::new(F::BAR0[0])?;
     let vectors = Vectors::default();
     let (dma, shared) = (view.clone(), pages.clone());
-    let (chip, faults): (_, Option<Box<dyn FaultHandle>>) = match options.fault() {
+    let (dma, faults): (_, Option<Box<dyn FaultHandle>>) = match options.fault() {
         Some(spec) if spec.has_any(dma::NAMES) => {
             let (dma, handle) = FaultyDma::new(dma, spec, F::WRITE_BACK);
-            (options.chip(dma, shared, vfs, vectors.clone()), Some(Box::new(handle)))
+            (dma, Some(Box::new(handle)))
         }
-        _ => (options.chip(dma, shared, vfs, vectors.clone()), None),
+        _ => (FaultyDma::without_faults(dma), None),
     };
+    let chip = options.chip(dma, shared, vfs, vectors.clone());
     let polled = Some(PolledPages { pages, areas: F::POLLED[0].to_vec() });
     let shape = match options.encap() {
         Some(_) => options.shape().with_encap(F::ENCAP_BAR, ENCAP_AT),
@@ -98,7 +100,7 @@ fn open_vf<F: Family>(options: &F, slot: F::Slot) -> io::Result<Device> {
     let view = View::new(options.trust());
     let pages = BarPages::new(F::BAR0[1])?;
     let vectors = Vectors::default();
-    let chip = F::vf(view.clone(), pages.clone(), slot, vectors.clone());
+    let chip = F::vf(Memory::without_faults(view.clone()), pages.clone(), slot, vectors.clone());
     let polled = Some(PolledPages { pages, areas: F::POLLED[1].to_vec() });
     let (shape, edge) = (options.vf_shape(), Edge::new(wire::nowhere()?, None));
     Ok(Device::new(Parts { chip, shape, view, polled, vectors, edge, faults: None }))

@@ -8,7 +8,6 @@ use std::io;
 
 use bus::Ids;
 use bus::config_space::{BarType, ConfigSpace};
-use model::Dma;
 use model::chip::WriteBackFormat;
 pub use model::i40e::{FIRMWARE_WORDS, FirmwareSetup, MOST_VFS};
 use model::i40e::{I40e, POLLED, SharedSlot, VECTORS, VF_POLLED, VF_VECTORS, Vf, write_back};
@@ -16,8 +15,8 @@ use regs::i40e::{BAR0_LEN, VENDOR_INTEL, device};
 
 use crate::device::{Bar, BarContent, BoxedChip, Device, Shape, Vectors};
 use crate::fault;
-use crate::function::{self, Family};
-use crate::view::{BarPages, Trust, View};
+use crate::function::{self, Family, Memory};
+use crate::view::{BarPages, Trust};
 use crate::wire::Cable;
 
 /// The MSI-X table's BAR, its bytes, and where the pending bits begin in it.
@@ -121,10 +120,7 @@ impl Family for Options {
         })
     }
 
-    fn chip<D>(&self, dma: D, pages: BarPages, vfs: &[SharedSlot], vectors: Vectors) -> BoxedChip
-    where
-        D: Dma<Window: Send> + Send + 'static,
-    {
+    fn chip(&self, dma: Memory, pages: BarPages, vfs: &[SharedSlot], vectors: Vectors) -> BoxedChip {
         let mut chip = I40e::with_vfs(self.family(), dma, pages, self.mac, vfs);
         chip.set_first_vf(self.first_vf);
         chip.set_firmware(self.firmware);
@@ -132,8 +128,8 @@ impl Family for Options {
         Box::new(chip)
     }
 
-    fn vf(view: View, pages: BarPages, slot: SharedSlot, vectors: Vectors) -> BoxedChip {
-        let mut vf = Vf::new(view, pages, slot);
+    fn vf(dma: Memory, pages: BarPages, slot: SharedSlot, vectors: Vectors) -> BoxedChip {
+        let mut vf = Vf::new(dma, pages, slot);
         vf.set_interrupts(Some(Box::new(vectors)));
         Box::new(vf)
     }

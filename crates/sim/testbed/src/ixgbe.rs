@@ -7,7 +7,6 @@ use std::io;
 
 use bus::Ids;
 use bus::config_space::{BarType, ConfigSpace};
-use model::Dma;
 use model::chip::WriteBackFormat;
 pub use model::ixgbe::MOST_VFS;
 use model::ixgbe::{Ixgbe, Options as ModelOptions, POLLED, SharedSlot, VF_POLLED, Vf, write_back};
@@ -15,8 +14,8 @@ use regs::ixgbe::VENDOR_INTEL;
 
 use crate::device::{Bar, BarContent, BoxedChip, Device, Shape, Vectors};
 use crate::fault;
-use crate::function::{self, Family};
-use crate::view::{BarPages, Trust, View};
+use crate::function::{self, Family, Memory};
+use crate::view::{BarPages, Trust};
 use crate::wire::Cable;
 
 /// Bytes of BAR 0.
@@ -129,17 +128,14 @@ impl Family for Options {
         vf_shape()
     }
 
-    fn chip<D>(&self, dma: D, pages: BarPages, vfs: &[SharedSlot], vectors: Vectors) -> BoxedChip
-    where
-        D: Dma<Window: Send> + Send + 'static,
-    {
+    fn chip(&self, dma: Memory, pages: BarPages, vfs: &[SharedSlot], vectors: Vectors) -> BoxedChip {
         let mut chip = Ixgbe::with_vfs(dma, pages, &self.model, vfs);
         chip.set_interrupts(Some(Box::new(vectors)));
         Box::new(chip)
     }
 
-    fn vf(view: View, pages: BarPages, slot: SharedSlot, vectors: Vectors) -> BoxedChip {
-        let mut vf = Vf::new(view, pages, slot);
+    fn vf(dma: Memory, pages: BarPages, slot: SharedSlot, vectors: Vectors) -> BoxedChip {
+        let mut vf = Vf::new(dma, pages, slot);
         vf.set_interrupts(Some(Box::new(vectors)));
         Box::new(vf)
     }

@@ -361,7 +361,7 @@ impl model::Dma for View {
 
 /// A checked range of host memory: a descriptor ring. Offsets are in bytes
 /// and rounded down to 8; words beyond the end read zero and take nothing.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Window {
     base: *const AtomicU64,
     words: usize,

@@ -7,7 +7,6 @@
 
 use bus::Ids;
 use bus::config_space::{BarType, ConfigSpace};
-use model::Dma;
 use model::virtio::Options as ModelOptions;
 use model::virtio::pci::{BAR_BYTES, Function, NOTIFY_MULTIPLIER, STRUCTURES, Structure};
 use regs::virtio::device;
@@ -61,25 +60,22 @@ pub fn open(options: &Options, cable: Cable) -> Device {
     let vectors = Vectors::default();
     let count = 2 * options.model.pairs.clamp(1, ModelOptions::MOST_PAIRS) + 2;
     let dma = view.clone();
-    let (chip, faults): (BoxedChip, Option<Box<dyn FaultHandle>>) = match options.fault {
+    let (dma, faults): (_, Option<Box<dyn FaultHandle>>) = match options.fault {
         Some(spec) if spec.has_any(rings::NAMES) => {
             let (dma, handle) = FaultyRingDma::new(dma, spec);
-            (Box::new(new(dma, options, count, &vectors)), Some(Box::new(handle)))
+            (dma, Some(Box::new(handle)))
         }
-        _ => (Box::new(new(dma, options, count, &vectors)), None),
+        _ => (FaultyRingDma::without_faults(dma), None),
     };
+    let mut chip = Function::new(dma, &options.model, count);
+    chip.set_interrupts(Some(Box::new(vectors.clone())));
+    let chip: BoxedChip = Box::new(chip);
     let shape = match options.encap {
         Some(_) => shape(count).with_encap(ENCAP_BAR, ENCAP_AT),
         None => shape(count),
     };
     let edge = Edge::new(cable, options.encap);
     Device::new(Parts { chip, shape, view, polled: None, vectors, edge, faults })
-}
-
-fn new<D: Dma>(dma: D, options: &Options, count: u16, vectors: &Vectors) -> Function<D> {
-    let mut chip = Function::new(dma, &options.model, count);
-    chip.set_interrupts(Some(Box::new(vectors.clone())));
-    chip
 }
 
 /// The function's shape: one vector for each queue, and one for changes of the

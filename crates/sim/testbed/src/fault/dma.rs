@@ -30,7 +30,7 @@ struct Counts {
 #[derive(Debug)]
 struct Held<W> {
     due_step: u64,
-    window: Arc<W>,
+    window: W,
     offset: usize,
     value: u64,
 }
@@ -54,8 +54,8 @@ enum StoreAction {
     Skip,
 }
 
-impl<W> State<W> {
-    fn decide(&mut self, window: &Arc<W>, offset: usize, value: u64) -> StoreAction {
+impl<W: Clone> State<W> {
+    fn decide(&mut self, window: &W, offset: usize, value: u64) -> StoreAction {
         let Some(WriteBack { done, length }) = (self.format)(offset, value) else {
             return StoreAction::Make(value);
         };
@@ -127,11 +127,12 @@ impl<W: Window> Handle<W> {
     }
 }
 
-/// A view of host memory through which write-backs go wrong.
+/// A view of host memory through which write-backs go wrong, or none does. One type for both:
+/// a model that is generic over its memory is compiled once.
 #[derive(Debug)]
 pub struct FaultyDma<D: Dma> {
     dma: D,
-    handle: Handle<D::Window>,
+    faults: Option<Handle<D::Window>>,
 }
 
 impl<D: Dma> FaultyDma<D> {
@@ -148,16 +149,21 @@ impl<D: Dma> FaultyDma<D> {
             held: Vec::new(),
         };
         let handle = Handle(Arc::new(Mutex::new(state)));
-        (FaultyDma { dma, handle: handle.clone() }, handle)
+        (FaultyDma { dma, faults: Some(handle.clone()) }, handle)
+    }
+
+    /// Passes all on as it is.
+    pub fn without_faults(dma: D) -> FaultyDma<D> {
+        FaultyDma { dma, faults: None }
     }
 }
 
-impl<D: Dma> Dma for FaultyDma<D> {
+impl<D: Dma<Window: Clone>> Dma for FaultyDma<D> {
     type Window = FaultyWindow<D::Window>;
 
     fn window(&self, iova: u64, len: u64) -> Option<Self::Window> {
-        let window = Arc::new(self.dma.window(iova, len)?);
-        Some(FaultyWindow { window, handle: self.handle.clone() })
+        let window = self.dma.window(iova, len)?;
+        Some(FaultyWindow { window, faults: self.faults.clone() })
     }
 
     fn read(&self, iova: u64, data: &mut [u8]) -> bool {
@@ -170,10 +176,12 @@ impl<D: Dma> Dma for FaultyDma<D> {
 
     fn generation(&self) -> u64 {
         let generation = self.dma.generation();
-        let mut state = self.handle.state();
-        if state.generation != generation {
-            state.generation = generation;
-            state.held.clear();
+        if let Some(handle) = &self.faults {
+            let mut state = handle.state();
+            if state.generation != generation {
+                state.generation = generation;
+                state.held.clear();
+            }
         }
         generation
     }
@@ -183,14 +191,25 @@ impl<D: Dma> Dma for FaultyDma<D> {
     }
 }
 
-/// A descriptor ring whose write-backs go wrong.
+/// A descriptor ring whose write-backs go wrong, if there are faults.
 #[derive(Debug)]
 pub struct FaultyWindow<W> {
-    window: Arc<W>,
-    handle: Handle<W>,
+    window: W,
+    faults: Option<Handle<W>>,
 }
 
-impl<W: Window> Window for FaultyWindow<W> {
+impl<W: Window + Clone> FaultyWindow<W> {
+    /// What becomes of a store.
+    #[inline]
+    fn decide(&self, offset: usize, value: u64) -> StoreAction {
+        match &self.faults {
+            None => StoreAction::Make(value),
+            Some(handle) => handle.state().decide(&self.window, offset, value),
+        }
+    }
+}
+
+impl<W: Window + Clone> Window for FaultyWindow<W> {
     fn load(&self, offset: usize) -> u64 {
         self.window.load(offset)
     }
@@ -200,14 +219,14 @@ impl<W: Window> Window for FaultyWindow<W> {
     }
 
     fn store(&self, offset: usize, value: u64) {
-        match self.handle.state().decide(&self.window, offset, value) {
+        match self.decide(offset, value) {
             StoreAction::Make(value) => self.window.store(offset, value),
             StoreAction::Skip => {}
         }
     }
 
     fn store_release(&self, offset: usize, value: u64) {
-        match self.handle.state().decide(&self.window, offset, value) {
+        match self.decide(offset, value) {
             StoreAction::Make(value) => self.window.store_release(offset, value),
             StoreAction::Skip => {}
         }
@@ -275,6 +294,17 @@ mod tests {
     }
 
     #[test]
+    fn a_ring_of_a_device_without_faults_is_as_it_was() {
+        let (view, _, _) = ring("");
+        let dma = FaultyDma::without_faults(view.clone());
+        let window = dma.window(0, 0x1000).unwrap();
+        window.store(0, 5);
+        window.store_release(8, RX);
+        assert_eq!((window.load(0), window.load_acquire(8)), (5, RX));
+        assert_eq!(dma.generation(), view.generation());
+    }
+
+    #[test]
     fn a_stuck_descriptor_never_comes() {
         let (_, window, handle) = ring("stuck=1");
         window.store_release(8, RX);
@@ -297,7 +327,7 @@ mod tests {
     #[test]
     fn what_is_late_is_forgotten_when_memory_goes() {
         let (view, window, handle) = ring("late=1");
-        let dma = FaultyDma { dma: view.clone(), handle: handle.clone() };
+        let dma = FaultyDma { dma: view.clone(), faults: Some(handle.clone()) };
         window.store_release(8, RX);
         view.clear();
         dma.generation();

@@ -128,11 +128,12 @@ impl FaultHandle for Handle {
     }
 }
 
-/// A view of host memory that injects faults into what a device writes to its rings.
+/// A view of host memory that injects faults into what a device writes to its rings, or none.
+/// One type for both: a model that is generic over its memory is compiled once.
 #[derive(Debug)]
 pub struct FaultyRingDma<D> {
     dma: D,
-    handle: Handle,
+    faults: Option<Handle>,
 }
 
 impl<D: Dma> FaultyRingDma<D> {
@@ -140,7 +141,12 @@ impl<D: Dma> FaultyRingDma<D> {
     pub fn new(dma: D, spec: Spec) -> (FaultyRingDma<D>, Handle) {
         let state = State { spec, random: Random::new(spec.seed), counts: Counts::default() };
         let handle = Handle(Arc::new(Mutex::new(state)));
-        (FaultyRingDma { dma, handle: handle.clone() }, handle)
+        (FaultyRingDma { dma, faults: Some(handle.clone()) }, handle)
+    }
+
+    /// Passes all on as it is.
+    pub fn without_faults(dma: D) -> FaultyRingDma<D> {
+        FaultyRingDma { dma, faults: None }
     }
 }
 
@@ -149,7 +155,8 @@ impl<D: Dma> Dma for FaultyRingDma<D> {
 
     fn window(&self, iova: u64, len: u64) -> Option<Self::Window> {
         let window = self.dma.window(iova, len)?;
-        Some(FaultyRingWindow { window, handle: self.handle.clone(), last: Mutex::new(None) })
+        let faults = self.faults.clone().map(|handle| RingFaults { handle, last: Mutex::new(None) });
+        Some(FaultyRingWindow { window, faults })
     }
 
     fn read(&self, iova: u64, data: &mut [u8]) -> bool {
@@ -169,27 +176,51 @@ impl<D: Dma> Dma for FaultyRingDma<D> {
     }
 }
 
-/// A ring, or a part of one, into which faults are injected.
+/// A ring, or a part of one, into which faults are injected, if there are any.
 #[derive(Debug)]
 pub struct FaultyRingWindow<W> {
     window: W,
+    faults: Option<RingFaults>,
+}
+
+/// The faults of one ring.
+#[derive(Debug)]
+struct RingFaults {
     handle: Handle,
     /// The id last returned.
     last: Mutex<Option<u32>>,
 }
 
-impl<W> FaultyRingWindow<W> {
+impl RingFaults {
     /// Remembers an id; the one before.
     fn swap(&self, id: u32) -> Option<u32> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).replace(id)
     }
 
+    /// What is stored for 8 bytes of a packed ring.
     fn word(&self, offset: usize, word: u64) -> u64 {
         if offset % descriptor::BYTES != descriptor::LEN {
             return word;
         }
         let last = self.swap((word >> 32) as u32 & 0xFFFF);
         self.handle.state().descriptor(word, last)
+    }
+
+    /// What is stored for the index of a split ring, if this is its place.
+    fn index(&self, offset: usize, value: u16) -> u16 {
+        if offset == used::INDEX { self.handle.state().index(value) } else { value }
+    }
+
+    /// What is stored for half an entry of a split ring.
+    fn entry(&self, offset: usize, value: u32) -> u32 {
+        match offset.checked_sub(used::RING).map(|at| at % used::ENTRY) {
+            Some(used::ENTRY_ID) => {
+                let last = self.swap(value);
+                self.handle.state().id(value, last)
+            }
+            Some(used::ENTRY_LEN) if value > 0 => self.handle.state().length(value),
+            _ => value,
+        }
     }
 }
 
@@ -203,11 +234,13 @@ impl<W: Window> Window for FaultyRingWindow<W> {
     }
 
     fn store(&self, offset: usize, value: u64) {
-        self.window.store(offset, self.word(offset, value));
+        let told = self.faults.as_ref().map_or(value, |faults| faults.word(offset, value));
+        self.window.store(offset, told);
     }
 
     fn store_release(&self, offset: usize, value: u64) {
-        self.window.store_release(offset, self.word(offset, value));
+        let told = self.faults.as_ref().map_or(value, |faults| faults.word(offset, value));
+        self.window.store_release(offset, told);
     }
 
     fn load16(&self, offset: usize) -> u16 {
@@ -223,19 +256,12 @@ impl<W: Window> Window for FaultyRingWindow<W> {
     }
 
     fn store16_release(&self, offset: usize, value: u16) {
-        let told = if offset == used::INDEX { self.handle.state().index(value) } else { value };
+        let told = self.faults.as_ref().map_or(value, |faults| faults.index(offset, value));
         self.window.store16_release(offset, told);
     }
 
     fn store32(&self, offset: usize, value: u32) {
-        let told = match offset.checked_sub(used::RING).map(|at| at % used::ENTRY) {
-            Some(used::ENTRY_ID) => {
-                let last = self.swap(value);
-                self.handle.state().id(value, last)
-            }
-            Some(used::ENTRY_LEN) if value > 0 => self.handle.state().length(value),
-            _ => value,
-        };
+        let told = self.faults.as_ref().map_or(value, |faults| faults.entry(offset, value));
         self.window.store32(offset, told);
     }
 }

@@ -20,6 +20,7 @@ use regs::i40e::{
 use super::registers::PolledRegisters;
 use super::rings::{Layout, Rings, Setup};
 use crate::device::{Device, Edge, Parts, PolledPages, Vectors};
+use crate::function::Memory;
 use crate::i40e;
 use crate::view::{BarPages, Trust, View};
 use crate::wire::Cable;
@@ -51,7 +52,7 @@ const COMMANDS: [Register; 7] = [
 
 /// The device: the model's firmware and registers, and rings that are moved here.
 struct Minimal {
-    chip: I40e<View, BarPages>,
+    chip: I40e<Memory, BarPages>,
     pages: BarPages,
     registers: PolledRegisters,
     rings: Rings<Descriptors>,
@@ -67,7 +68,7 @@ struct Minimal {
 pub fn open(mac: [u8; 6], frames: Vec<Vec<u8>>, cable: Cable) -> io::Result<Device> {
     let view = View::new(Trust::Peer);
     let pages = BarPages::new(BAR0_LEN)?;
-    let chip = I40e::new(view.clone(), pages.clone(), mac);
+    let chip = I40e::new(Memory::without_faults(view.clone()), pages.clone(), mac);
     let rings = Rings::new(view.clone(), pages.clone(), frames);
     let registers = PolledRegisters::new(pages.clone(), TABLE, &COMMANDS, is_polled);
     let mut chip = Box::new(Minimal { chip, pages: pages.clone(), registers, rings, upkeep_at_ns: 0 });
