@@ -15,6 +15,7 @@ use crate::end::{End, Local, LocalView};
 use crate::error::{Error, Result};
 use crate::group::{Group, Member};
 use crate::hop::{Hop, TunnelId};
+use crate::journal::{Change, Journal};
 use crate::learn::Learned;
 use crate::network::{Layer, Match, Network};
 use crate::owner::{Owner, Target};
@@ -22,7 +23,7 @@ use crate::routes::{Routes, Routing, SharedReaders};
 use crate::segment::{Segment, Watcher};
 use crate::tunnel::Tunnel;
 use crate::tunnels::{Tunnels, Use};
-use crate::underlay::{self, Neighbor, Port, Prefix, Route, Underlay};
+use crate::underlay::{self, Port, Prefix, Route, Underlay};
 
 /// Places of all flood lists together, at most.
 const MAX_FLOODS: usize = 1 << 22;
@@ -79,6 +80,7 @@ pub struct Overlay {
     pub(crate) segments: Rib<Exact, Segment>,
     rewritten: u64,
     pub(crate) version: u64,
+    pub(crate) journal: Journal,
 }
 
 impl Default for Overlay {
@@ -110,6 +112,7 @@ impl Overlay {
             segments: Rib::new(),
             rewritten: 0,
             version: 0,
+            journal: Journal::default(),
         }
     }
 
@@ -174,6 +177,7 @@ impl Overlay {
         }
         self.incarnations = incarnation;
         self.networks.insert(number, State { network, flood: 0, entries: 0, incarnation });
+        self.journal.note(Change::Network(number));
         Ok(())
     }
 
@@ -235,6 +239,7 @@ impl Overlay {
                 self.entries.number(key).into_iter().for_each(|number| self.usages.begin(number));
             }
         }
+        self.journal.note(Change::Entry(network, identifier));
         Ok(())
     }
 
@@ -253,6 +258,7 @@ impl Overlay {
         if let Some(old) = self.entries.insert(key, hop)? {
             self.tunnels.release(old.id);
         }
+        self.journal.note(Change::Entry(network, identifier));
         Ok(())
     }
 
@@ -305,6 +311,7 @@ impl Overlay {
         if let Some(old) = &old {
             self.tunnels.release(old.id);
             self.state(network)?.entries -= 1;
+            self.journal.note(Change::Entry(network, identifier));
         }
         Ok(old.is_some())
     }
@@ -421,6 +428,7 @@ impl Overlay {
 
     /// Puts a tunnel's new state where it is read.
     fn refresh(&mut self, hop: Hop) {
+        self.journal.note(Change::Tunnel(hop.id));
         self.routed.values_mut().for_each(|routes| routes.refresh(&hop));
         self.floods.refresh(hop.clone());
         self.entries.refresh(hop);
@@ -441,17 +449,6 @@ impl Overlay {
     /// way is another one, and for each group that has it.
     pub fn rewritten(&self) -> u64 {
         self.rewritten
-    }
-
-    /// Next hops whose Ethernet addresses are not known and asked for by some tunnel: the
-    /// port, and the address to ask for.
-    pub fn unresolved(&self) -> impl Iterator<Item = Neighbor> + '_ {
-        self.tunnels.unresolved()
-    }
-
-    /// Whether a tunnel goes by a next hop: its port and address.
-    pub fn has_next_hop(&self, neighbor: Neighbor) -> bool {
-        self.tunnels.is_by(&neighbor)
     }
 
     /// Removes a virtual network with its entries, its flood list and its ends.
@@ -479,6 +476,7 @@ impl Overlay {
         self.segments.remove(network_key(number))?;
         self.published_networks.remove(network_key(number))?;
         self.networks.remove(&number);
+        self.journal.note(Change::Network(number));
         Ok(())
     }
 }

@@ -9,6 +9,7 @@ use fib::Rib;
 use port::Reason;
 use wire::MacAddress;
 
+use crate::table::Overlay;
 use crate::tunnel::Link;
 
 /// A port of the underlay.
@@ -103,6 +104,19 @@ impl Underlay {
         let port = self.ports.get(&neighbor.0).filter(|port| port.is_up).ok_or(Reason::OverlayLinkDown)?;
         let dst = *self.neighbors.get(&neighbor).ok_or(Reason::OverlayNoNeighbor)?;
         Ok(Link { port: neighbor.0, dst, src: port.mac, vlan: port.vlan, mtu: port.mtu })
+    }
+}
+
+impl Overlay {
+    /// Next hops whose Ethernet addresses are not known and asked for by some tunnel: the
+    /// port, and the address to ask for.
+    pub fn unresolved(&self) -> impl Iterator<Item = Neighbor> + '_ {
+        self.tunnels.unresolved()
+    }
+
+    /// Whether a tunnel goes by a next hop: its port and address.
+    pub fn has_next_hop(&self, neighbor: Neighbor) -> bool {
+        self.tunnels.is_by(&neighbor)
     }
 }
 

@@ -32,6 +32,8 @@ const TIMEOUT_NS: i64 = 120_000_000_000;
 const ANSWERS_A_TURN: usize = 256;
 /// Stations that are learned in one turn.
 const OBSERVED_A_TURN: usize = 1024;
+/// Changes that are kept for a NIC (2 MiB), which is told in each turn.
+const CHANGES_KEPT: usize = 1 << 16;
 
 /// The neighbours on one link, of one version of IP.
 #[derive(Debug)]
@@ -141,6 +143,7 @@ impl Control {
 
     /// Keeps the table of a NIC in step with this one from now on.
     pub fn set_nic(&mut self, nic: Offload) {
+        self.held.table.keep_changes(CHANGES_KEPT);
         self.nic = Some(nic);
         self.tell_nic();
     }

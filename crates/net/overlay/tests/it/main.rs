@@ -6,6 +6,7 @@ mod changes;
 mod ethernet_segment;
 mod learning;
 mod multipath;
+mod nic;
 mod offload;
 mod owners;
 mod prefixes;
