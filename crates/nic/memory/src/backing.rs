@@ -41,6 +41,15 @@ pub struct Options {
     pub numa_node: Option<u32>,
 }
 
+/// When the kernel provides the pages of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pages {
+    /// When it is mapped: no fault later on the packet path.
+    Now,
+    /// By and by, as [`Mapping::populate`] asks for them.
+    Later,
+}
+
 /// A shared mapping of `len` bytes, and the file behind it.
 #[derive(Debug)]
 pub(crate) struct Mapping {
@@ -60,23 +69,23 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Maps at least `len` zeroed bytes. `huge` asks for memory whose physical
     /// address never changes, and then nothing less will do.
-    pub(crate) fn new(options: Options, len: usize, must_be_huge: bool) -> Result<Mapping> {
+    pub(crate) fn new(options: Options, len: usize, must_be_huge: bool, pages: Pages) -> Result<Mapping> {
         let huge_len = len.next_multiple_of(HUGE_PAGE);
         let node = options.numa_node;
         match options.backing {
-            Backing::Hugetlbfs => Self::map(hugetlbfs_file()?, huge_len, true, node),
-            Backing::MemfdHuge => Self::map(memfd(true)?, huge_len, true, node),
+            Backing::Hugetlbfs => Self::map(hugetlbfs_file()?, huge_len, true, node, pages),
+            Backing::MemfdHuge => Self::map(memfd(true)?, huge_len, true, node, pages),
             Backing::Memfd if must_be_huge => {
                 Err(Error::NoHugepages(io::Error::other("plain memory was asked for")))
             }
-            Backing::Memfd => Self::map(memfd(false)?, len.next_multiple_of(4096), false, node),
+            Backing::Memfd => Self::map(memfd(false)?, len.next_multiple_of(4096), false, node, pages),
             Backing::Auto => {
-                let huge = memfd(true).and_then(|f| Self::map(f, huge_len, true, node));
-                let huge = huge.or_else(|_| Self::map(hugetlbfs_file()?, huge_len, true, node));
+                let huge = memfd(true).and_then(|f| Self::map(f, huge_len, true, node, pages));
+                let huge = huge.or_else(|_| Self::map(hugetlbfs_file()?, huge_len, true, node, pages));
                 match huge {
                     Err(Error::System { source, .. }) if must_be_huge => Err(Error::NoHugepages(source)),
                     Err(_) if !must_be_huge => {
-                        Self::map(memfd(false)?, len.next_multiple_of(4096), false, node)
+                        Self::map(memfd(false)?, len.next_multiple_of(4096), false, node, pages)
                     }
                     other => other,
                 }
@@ -85,7 +94,7 @@ impl Mapping {
     }
 
     #[cfg(not(miri))]
-    fn map(file: OwnedFd, len: usize, huge: bool, numa_node: Option<u32>) -> Result<Mapping> {
+    fn map(file: OwnedFd, len: usize, huge: bool, node: Option<u32>, pages: Pages) -> Result<Mapping> {
         let failed = |doing| move |e: rustix::io::Errno| Error::System { doing, len, source: e.into() };
         fs::ftruncate(&file, len as u64).map_err(failed("reserve"))?;
         // Sealed, so that a peer that maps the file cannot be faulted by us
@@ -105,20 +114,40 @@ impl Mapping {
         .map_err(failed("map"))?;
         let ptr = NonNull::new(ptr.cast()).expect("mmap never returns null on success");
         let mapping = Mapping { ptr, len, huge, file };
-        if let Some(node) = numa_node {
+        if let Some(node) = node {
             bind_to_node(ptr, len, node)?;
         }
-        // Touch every page now: no fault later on the packet path, and a
-        // hugepage shortage shows here instead of as SIGBUS there.
-        // SAFETY: the range is the mapping just made.
-        unsafe { rustix::mm::madvise(ptr.as_ptr().cast(), len, rustix::mm::Advice::LinuxPopulateWrite) }
-            .map_err(failed("populate"))?;
+        // The kernel sets hugepages aside when they are mapped, but not on a node: whether that
+        // has enough of them is known once they are there.
+        if pages == Pages::Now || huge && node.is_some() {
+            mapping.populate(0, len)?;
+        }
         Ok(mapping)
+    }
+
+    /// Has the kernel provide the pages of `len` bytes from `start` on, all in the mapping: no fault
+    /// later on the packet path, and a shortage shows here instead of as SIGBUS there.
+    #[cfg(not(miri))]
+    pub(crate) fn populate(&self, start: usize, len: usize) -> Result<()> {
+        let page = if self.huge { HUGE_PAGE } else { 4096 };
+        let end = (start + len).next_multiple_of(page);
+        assert!(end <= self.len, "{len} bytes from {start} on in {} bytes", self.len);
+        let start = start / page * page;
+        let (first, len) = (self.ptr.as_ptr().wrapping_add(start), end - start);
+        // SAFETY: the range is in the mapping, as was just seen, and its bytes stay what they are.
+        unsafe { rustix::mm::madvise(first.cast(), len, rustix::mm::Advice::LinuxPopulateWrite) }
+            .map_err(|e| Error::System { doing: "populate", len, source: e.into() })
+    }
+
+    /// Private memory has its pages when they are touched.
+    #[cfg(miri)]
+    pub(crate) fn populate(&self, _: usize, _: usize) -> Result<()> {
+        Ok(())
     }
 
     /// Private memory: the interpreter has none that a file shares.
     #[cfg(miri)]
-    fn map(file: OwnedFd, len: usize, huge: bool, _: Option<u32>) -> Result<Mapping> {
+    fn map(file: OwnedFd, len: usize, huge: bool, _: Option<u32>, _: Pages) -> Result<Mapping> {
         let ptr = private(len).map_err(|e| Error::System { doing: "map", len, source: e.into() })?;
         Ok(Mapping { ptr, len, huge, file })
     }
@@ -127,7 +156,7 @@ impl Mapping {
     #[cfg(test)]
     pub(crate) fn unsealed(len: usize) -> Mapping {
         let file = fs::memfd_create(c"unsealed", MemfdFlags::CLOEXEC).expect("a file");
-        Mapping::map(file, len, true, None).expect("memory")
+        Mapping::map(file, len, true, None, Pages::Now).expect("memory")
     }
 
     pub(crate) fn file(&self) -> BorrowedFd<'_> {
@@ -241,7 +270,7 @@ mod tests {
 
     #[test]
     fn what_is_mapped_is_zero_shared_and_cannot_shrink_or_grow() {
-        let mapping = Mapping::new(PLAIN, 5000, false).expect("memory");
+        let mapping = Mapping::new(PLAIN, 5000, false, Pages::Now).expect("memory");
         assert_eq!((mapping.len, mapping.huge), (8192, false));
         assert_eq!(fstat(mapping.file()).expect("a file").st_size, 8192);
         // SAFETY: a byte of the mapping, which nobody else knows.
@@ -257,13 +286,28 @@ mod tests {
     }
 
     #[test]
+    fn pages_that_come_later_are_there_when_asked_for_and_no_others() {
+        let mapping = Mapping::new(PLAIN, 64 << 12, false, Pages::Later).expect("memory");
+        let pages = || fstat(mapping.file()).expect("a file").st_blocks / 8;
+        assert_eq!(pages(), 0);
+        mapping.populate(5000, 1).expect("memory");
+        assert_eq!(pages(), 1);
+        mapping.populate(4095, 8194).expect("memory");
+        assert_eq!(pages(), 4, "from the first byte's page to the last one's");
+        mapping.populate(0, 64 << 12).expect("memory");
+        assert_eq!(pages(), 64);
+        let now = Mapping::new(PLAIN, 64 << 12, false, Pages::Now).expect("memory");
+        assert_eq!(fstat(now.file()).expect("a file").st_blocks / 8, 64);
+    }
+
+    #[test]
     fn a_mapping_is_unmapped_when_it_goes() {
         let is_mapped = |start: usize| {
             let maps = std::fs::read_to_string("/proc/self/maps").expect("a map");
             maps.lines().any(|line| line.starts_with(&format!("{start:x}-")) && line.contains("ixora-dma"))
         };
         // Of a size that no other test maps, so that nothing takes the place meanwhile.
-        let mapping = Mapping::new(PLAIN, 37 * 4096, false).expect("memory");
+        let mapping = Mapping::new(PLAIN, 37 * 4096, false, Pages::Now).expect("memory");
         let start = mapping.ptr.addr().get();
         let own = fstat(mapping.file()).expect("a file").st_ino.to_string();
         assert!(is_mapped(start));
@@ -307,7 +351,7 @@ mod tests {
             assert_eq!((node_mask(node)[word], bits(node)), (1 << (node % 64), 1), "node {node}");
         }
         assert_eq!(bits(1024), 0);
-        let bound = |node| Mapping::new(Options { numa_node: Some(node), ..PLAIN }, 4096, false);
+        let bound = |node| Mapping::new(Options { numa_node: Some(node), ..PLAIN }, 4096, false, Pages::Now);
         // Where the kernel knows nodes there is node 0, and no machine has the last one.
         if std::path::Path::new("/sys/devices/system/node/node0").exists() {
             assert_eq!(bound(0).expect("node 0").len, 4096);
@@ -319,7 +363,7 @@ mod tests {
     #[test]
     fn each_backing_gives_what_it_says_or_an_error_that_says_why() {
         for must_be_huge in [false, true] {
-            let auto = Mapping::new(Options::default(), 4096, must_be_huge);
+            let auto = Mapping::new(Options::default(), 4096, must_be_huge, Pages::Now);
             match auto {
                 Ok(mapping) => assert!(mapping.huge || !must_be_huge),
                 Err(error) => {
@@ -327,11 +371,16 @@ mod tests {
                     assert!(matches!(error, Error::NoHugepages(_) | Error::NoHugetlbfs), "{error}");
                 }
             }
-            match Mapping::new(Options { backing: Backing::MemfdHuge, ..PLAIN }, 4096, must_be_huge) {
+            match Mapping::new(
+                Options { backing: Backing::MemfdHuge, ..PLAIN },
+                4096,
+                must_be_huge,
+                Pages::Now,
+            ) {
                 Ok(mapping) => assert_eq!((mapping.len, mapping.huge), (HUGE_PAGE, true)),
                 Err(error) => assert!(matches!(error, Error::System { .. }), "{error}"),
             }
         }
-        assert!(matches!(Mapping::new(PLAIN, 4096, true), Err(Error::NoHugepages(_))));
+        assert!(matches!(Mapping::new(PLAIN, 4096, true, Pages::Now), Err(Error::NoHugepages(_))));
     }
 }

@@ -10,7 +10,7 @@ use crate::pool::Pool;
 impl Pool {
     /// How many buffers the pool has in all.
     pub fn capacity(&self) -> usize {
-        self.stack.len()
+        self.made
     }
 
     /// A buffer, holding an empty packet; `None` when all are out.

@@ -1,10 +1,12 @@
 //! What a pool shares with its packets: the way back from other threads, and the
 //! end, which comes when both the pool and the last packet are gone.
 
+use std::ops::Range;
 use std::ptr::NonNull;
 
 use crate::annotation::Annotations;
-use crate::packet::{HEADROOM, Meta};
+use crate::backing::HUGE_PAGE;
+use crate::packet::{HEADROOM, Meta, STRIDE};
 use crate::pool::Pool;
 use crate::region::Region;
 use crate::returns::Returns;
@@ -19,7 +21,7 @@ pub(crate) struct Core {
     /// Keeps the metadata mapped, and the core itself.
     _slab: Slab,
     /// Keeps the buffers mapped.
-    region: Region,
+    pub(crate) region: Region,
 }
 
 impl Core {
@@ -77,6 +79,16 @@ impl Core {
 }
 
 impl Pool {
+    /// Makes `count` further buffers, for which there is room. The first one goes out first.
+    pub(crate) fn make(&mut self, count: usize) {
+        for n in (self.made..self.made + count).rev() {
+            // SAFETY: slab and region are for as many buffers as the stack, and each is made once.
+            self.stack[self.free] = unsafe { Core::add_buffer(self.core, n, span(n, 1).start) };
+            self.free += 1;
+        }
+        self.made += count;
+    }
+
     /// Takes back what other threads returned.
     #[cold]
     pub(crate) fn collect(&mut self) {
@@ -90,10 +102,18 @@ impl Pool {
     }
 }
 
+/// The bytes in a pool's region of `count` buffers from the `n`-th on. No buffer crosses a hugepage: its
+/// bytes are contiguous for a device that sees physical memory.
+pub(crate) fn span(n: usize, count: usize) -> Range<usize> {
+    let per_page = HUGE_PAGE / STRIDE;
+    let offset = |n: usize| n / per_page * HUGE_PAGE + n % per_page * STRIDE;
+    offset(n)..offset(n + count - 1) + STRIDE
+}
+
 impl Drop for Pool {
     fn drop(&mut self) {
         // SAFETY: the core lives at least as long as the pool.
-        if unsafe { self.core.as_ref() }.returns.close(self.free, self.stack.len()) {
+        if unsafe { self.core.as_ref() }.returns.close(self.free, self.made) {
             // SAFETY: no packet is out, so nobody else knows the core.
             unsafe { Core::end(self.core) };
         }

@@ -31,6 +31,7 @@ mod returns;
 mod segments;
 mod slab;
 mod space;
+mod sparse;
 
 pub use annotation::Annotations;
 pub use attachment::Attachment;

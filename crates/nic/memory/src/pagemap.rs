@@ -7,7 +7,7 @@ use std::io;
 
 use rustix::fs::{self, Mode, OFlags};
 
-use crate::backing::{HUGE_PAGE, Mapping, Options};
+use crate::backing::{HUGE_PAGE, Mapping, Options, Pages};
 use crate::{Error, Result};
 
 /// Bytes of the pages that the page map counts.
@@ -21,7 +21,7 @@ const FRAME: u64 = (1 << 55) - 1;
 
 /// Memory whose physical addresses are known, and those of its hugepages.
 pub(crate) fn physical(options: Options, len: usize) -> Result<(Mapping, Vec<u64>)> {
-    let mapping = Mapping::new(options, len, true)?;
+    let mapping = Mapping::new(options, len, true, Pages::Now)?;
     let file = fs::open(c"/proc/self/pagemap", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
         .map_err(|e| Error::NoPhysicalAddress(e.into()))?;
     let entry = |offset| {

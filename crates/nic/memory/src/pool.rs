@@ -12,11 +12,11 @@ use std::iter::Rev;
 use std::ptr::NonNull;
 use std::slice;
 
-use crate::backing::HUGE_PAGE;
-use crate::core::Core;
+use crate::backing::Pages;
+use crate::core::{Core, span};
 use crate::packet::{Meta, Packet, STRIDE};
 use crate::region::Dma;
-use crate::slab::Slab;
+use crate::slab::{self, Slab};
 use crate::{Error, Result};
 
 /// Buffers for packets. See the [module's page](self).
@@ -25,6 +25,8 @@ pub struct Pool {
     /// Free buffers; the first `free` entries are valid.
     pub(crate) stack: Box<[NonNull<Meta>]>,
     pub(crate) free: usize,
+    /// Buffers that there are; the stack has room for all there may be.
+    pub(crate) made: usize,
     pub(crate) core: NonNull<Core>,
     first: usize,
     end: usize,
@@ -43,22 +45,23 @@ impl Pool {
     /// # Errors
     /// When `count` is zero or above [`Pool::MAX`], or memory cannot be had.
     pub fn new(dma: &Dma, count: usize) -> Result<Pool> {
+        let mut pool = Pool::over(dma, count, Pages::Now)?;
+        pool.make(count);
+        Ok(pool)
+    }
+
+    /// A pool without buffers, in memory that has its pages now or later.
+    pub(crate) fn over(dma: &Dma, count: usize, pages: Pages) -> Result<Pool> {
         if count == 0 || count > Self::MAX {
             return Err(Error::PoolSize { count, max: Self::MAX });
         }
-        // No buffer crosses a hugepage: its bytes are contiguous for a device
-        // that sees physical memory.
-        let per_page = HUGE_PAGE / STRIDE;
-        let offset = |n: usize| n / per_page * HUGE_PAGE + n % per_page * STRIDE;
-        let region = dma.alloc(offset(count - 1) + STRIDE)?;
+        let region = dma.alloc_pages(span(0, count).end, pages)?;
         let slab = Slab::new(dma.0.options, count, region.is_huge())?;
+        let start = slab.start.addr().get();
+        let (first, end) = (start + slab::place(0), start + slab::place(count - 1) + 1);
         let core = Core::new(slab, region);
-        // Last buffer first, so that the first one goes out first.
-        // SAFETY: slab and region are for `count` buffers, and each is made once.
-        let buffer = |n: usize| unsafe { Core::add_buffer(core, n, offset(n)) };
-        let stack: Box<[NonNull<Meta>]> = (0..count).rev().map(buffer).collect();
-        let (first, end) = (stack[count - 1].addr().get(), stack[0].addr().get() + 1);
-        Ok(Pool { stack, free: count, core, first, end })
+        let stack = vec![NonNull::dangling(); count].into_boxed_slice();
+        Ok(Pool { stack, free: 0, made: 0, core, first, end })
     }
 
     /// Up to `wanted` buffers, fewer when fewer are free, for a device to fill:

@@ -10,10 +10,8 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use bus::Addressing;
-
 use crate::Result;
-use crate::backing::{HUGE_PAGE, Options};
+use crate::backing::{HUGE_PAGE, Options, Pages};
 use crate::pagemap::physical;
 use crate::space::{Chunk, Space};
 
@@ -38,27 +36,18 @@ impl Dma {
     /// Allocates `len` zeroed bytes. Up to 2 MiB are contiguous for the device;
     /// more are so only where we choose the addresses (see [`Region::iova`]).
     pub fn alloc(&self, len: usize) -> Result<Region> {
+        self.alloc_pages(len, Pages::Now)
+    }
+
+    /// Allocates as [`alloc`](Dma::alloc) does. Pages that come later are provided by
+    /// [`Region::populate`]; all of them are there at once where a region is small, or a device
+    /// has them pinned.
+    pub(crate) fn alloc_pages(&self, len: usize, pages: Pages) -> Result<Region> {
         if len >= HUGE_PAGE {
-            let chunk = self.chunk(len)?;
+            let chunk = self.chunk(len, pages)?;
             return Ok(Region { chunk, start: 0, len });
         }
         self.cut(len)
-    }
-
-    pub(crate) fn chunk(&self, len: usize) -> Result<Arc<Chunk>> {
-        let mut state = self.state();
-        let physical = state.devices.iter().any(|(_, pci)| pci.addressing() == Addressing::Physical);
-        let (mapping, iovas) = self.memory(&mut state, len, physical)?;
-        let chunk = Chunk::new(self.clone(), mapping, iovas, !physical);
-        let devices: Vec<_> = state.devices.iter().map(|(_, pci)| pci.clone()).collect();
-        let chunk = Arc::new(chunk);
-        state.chunks.retain(|c| c.strong_count() > 0);
-        state.chunks.push(Arc::downgrade(&chunk));
-        // Mapped under the lock, so that a device attached meanwhile maps it
-        // exactly once. On an error the chunk drops after the lock is gone.
-        let mapped = devices.iter().try_for_each(|pci| chunk.map_into(pci));
-        drop(state);
-        mapped.map(|()| chunk)
     }
 }
 

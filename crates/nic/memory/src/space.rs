@@ -6,7 +6,7 @@ use bus::sigbus::Registration;
 use bus::{Addressing, DmaRange, Pci};
 
 use crate::attachment::Attachment;
-use crate::backing::{HUGE_PAGE, Mapping, Options};
+use crate::backing::{HUGE_PAGE, Mapping, Options, Pages};
 use crate::iova::Iovas;
 use crate::region::{Dma, Region};
 use crate::{Error, Result};
@@ -96,13 +96,31 @@ impl Dma {
         state: &mut State,
         len: usize,
         physical: bool,
+        pages: Pages,
     ) -> Result<(Mapping, Vec<u64>)> {
         if physical {
             return (self.0.physical)(self.0.options, len);
         }
-        let mapping = Mapping::new(self.0.options, len, false)?;
+        let mapping = Mapping::new(self.0.options, len, false, pages)?;
         let iova = state.iovas.take(mapping.len)?;
         Ok((mapping, vec![iova]))
+    }
+
+    /// Memory of its own, mapped into all devices.
+    pub(crate) fn chunk(&self, len: usize, pages: Pages) -> Result<Arc<Chunk>> {
+        let mut state = self.state();
+        let physical = state.devices.iter().any(|(_, pci)| pci.addressing() == Addressing::Physical);
+        let (mapping, iovas) = self.memory(&mut state, len, physical, pages)?;
+        let chunk = Chunk::new(self.clone(), mapping, iovas, !physical);
+        let devices: Vec<_> = state.devices.iter().map(|(_, pci)| pci.clone()).collect();
+        let chunk = Arc::new(chunk);
+        state.chunks.retain(|c| c.strong_count() > 0);
+        state.chunks.push(Arc::downgrade(&chunk));
+        // Mapped under the lock, so that a device attached meanwhile maps it
+        // exactly once. On an error the chunk drops after the lock is gone.
+        let mapped = devices.iter().try_for_each(|pci| chunk.map_into(pci));
+        drop(state);
+        mapped.map(|()| chunk)
     }
 
     /// Cuts a small region out of a shared chunk.
@@ -117,7 +135,7 @@ impl Dma {
             self.state().small = small;
             return Ok(region);
         }
-        let chunk = self.chunk(HUGE_PAGE)?;
+        let chunk = self.chunk(HUGE_PAGE, Pages::Now)?;
         let used = len.next_multiple_of(REGION_ALIGN);
         self.state().small = Some((Arc::downgrade(&chunk), used));
         Ok(Region { chunk, start: 0, len })

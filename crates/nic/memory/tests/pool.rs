@@ -26,6 +26,35 @@ fn every_buffer_goes_out_once() {
 }
 
 #[test]
+fn a_sparse_pool_makes_its_buffers_by_and_by() {
+    let mut pool = Pool::sparse(&dma(), 2000).expect("plain memory is always there");
+    assert_eq!((pool.capacity(), pool.room(), pool.available()), (0, 2000, 0));
+    assert!(pool.alloc().is_none());
+    let mut packets: Vec<Packet> = Vec::new();
+    while pool.room() > 0 {
+        let (before, room) = (pool.capacity(), pool.room());
+        assert_eq!(pool.extend(300).expect("memory"), room.min(300));
+        assert_eq!((pool.capacity(), pool.available()), (before + room.min(300), room.min(300)));
+        let made = std::iter::from_fn(|| pool.alloc());
+        packets.extend(made.inspect(|packet| assert!(packet.is_empty())));
+    }
+    assert_eq!((packets.len(), pool.extend(1).expect("nothing to do")), (2000, 0));
+    assert!(packets.windows(2).all(|two| two[0].iova() < two[1].iova()), "the first goes out first");
+    packets.iter_mut().for_each(|packet| packet.copy_from(&[7; DATA_ROOM]).expect("it has the room"));
+    let other = packets.split_off(1000);
+    packets.into_iter().for_each(|packet| pool.free(packet));
+    assert!(!pool.is_below(1000), "it knows its own");
+    drop(other);
+    assert_eq!(pool.available(), 2000);
+    // One that goes before its last packet, and before all its buffers are made.
+    let mut early = Pool::sparse(&dma(), 2000).expect("memory");
+    early.extend(2).expect("memory");
+    let packet = early.alloc();
+    drop(early);
+    drop(packet);
+}
+
+#[test]
 fn the_buffer_freed_last_goes_out_first() {
     let mut pool = pool(8);
     let a = pool.alloc().expect("fresh pool");

@@ -9,9 +9,11 @@ use crate::plan::buffers::FIRST;
 const KEPT: usize = 1024;
 /// Buffers at hand below which receive queues are given another pool.
 const LOW: usize = 64;
-/// The most buffers of a further pool, unless there are many: while the system provides their memory,
-/// which takes milliseconds, the lane does nothing else, and rings run over.
+/// The most buffers of a further pool, unless there are many.
 const SLICE: usize = 1 << 14;
+/// Buffers of a further pool that are made at once. While the system provides their memory, which takes
+/// some 100 µs, the lane does nothing else: with many of them rings run over, and sources fall behind.
+const STEP: usize = LOW;
 
 /// Pools of one lane. The first is the one that receive queues refill from; further
 /// ones come when elements hold many packets, up to a limit.
@@ -60,24 +62,18 @@ impl Buffers {
         &mut self.pools[0]
     }
 
-    /// The main pool's packets wait somewhere: another pool takes its place.
+    /// The main pool's packets wait somewhere: another pool takes its place, or one that has room gets
+    /// buffers.
     #[cold]
     fn change_main(&mut self) {
-        if self.pools[0].capacity() < 2 * LOW || self.pools[0].available() >= LOW {
+        if size(&self.pools[0]) < 2 * LOW || self.pools[0].available() >= LOW {
             return;
         }
         let most = (1..self.pools.len()).max_by_key(|&n| self.pools[n].available());
-        match most.filter(|&n| self.pools[n].available() >= LOW) {
+        match most.filter(|&n| self.pools[n].available() >= LOW).or_else(|| self.grow()) {
             Some(other) => self.pools.swap(0, other),
-            None => match self.grow() {
-                Some(packet) => {
-                    self.free(packet);
-                    let last = self.pools.len() - 1;
-                    self.pools.swap(0, last);
-                }
-                // The device will lack them.
-                None => self.missing += u64::from(self.pools[0].available() == 0),
-            },
+            // The device will lack them.
+            None => self.missing += u64::from(self.pools[0].available() == 0),
         }
     }
 
@@ -99,7 +95,7 @@ impl Buffers {
 
     #[cold]
     fn is_below_kept(&mut self) -> bool {
-        self.pools.iter_mut().map(Pool::available).sum::<usize>() < kept(self.limit)
+        self.pools.iter_mut().map(|pool| pool.available() + pool.room()).sum::<usize>() < kept(self.limit)
     }
 
     /// Packets were not let wait.
@@ -145,8 +141,8 @@ impl Buffers {
         let mut have = 0;
         let limit = self.limit;
         let mut fits = |pool: &Pool| {
-            let fits = pool.capacity() <= limit - have;
-            have += if fits { pool.capacity() } else { 0 };
+            let fits = size(pool) <= limit - have;
+            have += if fits { size(pool) } else { 0 };
             fits
         };
         let promised = self.reserved.max(FIRST.min(self.limit));
@@ -182,7 +178,7 @@ impl Buffers {
             return latest;
         }
         let found = self.pools.iter_mut().zip(0..).find_map(|(pool, n)| Some((pool.alloc()?, n)));
-        let Some((packet, n)) = found else { return self.grow() };
+        let Some((packet, n)) = found else { return self.grow().and_then(|n| self.pools[n].alloc()) };
         self.latest = n;
         Some(packet)
     }
@@ -206,24 +202,33 @@ impl Buffers {
         }
     }
 
-    /// Some more ([`further`]). It is not tried again once that failed.
+    /// Some more: a [`STEP`] of the pool that has room, or of another ([`further`]), which has them then.
+    /// No further pool is tried once that failed.
     #[cold]
-    fn grow(&mut self) -> Option<Packet> {
-        if self.full {
-            return None;
+    fn grow(&mut self) -> Option<usize> {
+        let n = self.pool_with_room()?;
+        self.latest = n;
+        match self.pools[n].extend(STEP) {
+            Ok(made) => (made > 0).then_some(n),
+            Err(_) => {
+                self.full = true;
+                None
+            }
+        }
+    }
+
+    /// The pool that can make buffers, or a new one.
+    fn pool_with_room(&mut self) -> Option<usize> {
+        let found = self.pools.iter().position(|pool| pool.room() > 0);
+        if found.is_some() || self.full {
+            return found;
         }
         let have: usize = self.pools.iter().map(Pool::capacity).sum();
         let more = further(have).min(self.limit.saturating_sub(have)).min(Pool::MAX);
-        let pool = (more > 0).then(|| Pool::new(&self.dma, more).ok()).flatten();
-        let Some(mut pool) = pool else {
-            self.full = true;
-            return None;
-        };
-        self.full = have + more >= self.limit;
-        let packet = pool.alloc();
-        self.latest = self.pools.len();
-        self.pools.push(pool);
-        packet
+        let pool = (more > 0).then(|| Pool::sparse(&self.dma, more).ok()).flatten();
+        self.full = pool.is_none() || have + more >= self.limit;
+        self.pools.push(pool?);
+        Some(self.pools.len() - 1)
     }
 
     /// Frees a packet.
@@ -246,6 +251,11 @@ impl Buffers {
         let free: usize = self.pools.iter_mut().map(Pool::available).sum();
         (all - free, all)
     }
+}
+
+/// Buffers that a pool has or can make.
+fn size(pool: &Pool) -> usize {
+    pool.capacity() + pool.room()
 }
 
 /// How many buffers come to so many: as many again while they are few, and a sixteenth while they
@@ -291,7 +301,12 @@ mod tests {
         assert!(pools < 100, "{pools}");
         let dma = Dma::new(memory::Options { backing: memory::Backing::Memfd, ..Default::default() });
         let mut buffers = Buffers::new(&dma, 1 << 20, 1).expect("memory");
-        let held: Vec<Packet> = (0..3 * SLICE).filter_map(|_| buffers.alloc()).collect();
+        let mut held: Vec<Packet> = Vec::new();
+        while held.len() < 3 * SLICE {
+            let before = buffers.usage().1;
+            held.extend(buffers.alloc());
+            assert!(buffers.usage().1 - before <= 64, "made at once, after {before}");
+        }
         let largest = buffers.pools.iter().map(Pool::capacity).max();
         assert_eq!((held.len(), largest), (3 * SLICE, Some(SLICE)));
         drop(held);
@@ -328,7 +343,7 @@ mod tests {
     #[test]
     fn pools_are_inherited_up_to_the_limit() {
         let dma = Dma::new(memory::Options { backing: memory::Backing::Memfd, ..Default::default() });
-        let capacities = |buffers: &Buffers| buffers.pools.iter().map(Pool::capacity).collect::<Vec<_>>();
+        let capacities = |buffers: &Buffers| buffers.pools.iter().map(size).collect::<Vec<_>>();
         let mut old = Buffers::new(&dma, 1 << 16, 1).expect("memory");
         let held: Vec<Packet> = (0..3 * FIRST).filter_map(|_| old.alloc()).collect();
         assert_eq!(capacities(&old), [FIRST, FIRST, 2 * FIRST]);
@@ -337,7 +352,7 @@ mod tests {
         assert_eq!((capacities(&next), capacities(&old)), (vec![FIRST; 2], vec![FIRST, 2 * FIRST]));
         assert!(next.alloc().is_none(), "all are out, and the limit is reached");
         drop(held);
-        assert_eq!((next.usage(), old.usage()), ((0, 2 * FIRST), (0, 3 * FIRST)));
+        assert_eq!((next.usage(), old.usage()), ((0, 2 * FIRST), (0, 2 * FIRST)));
         // One that has promised more keeps its own, and so does one in other memory.
         let mut more = Buffers::new(&dma, 1 << 16, 1).expect("memory");
         more.reserve(2 * FIRST);

@@ -101,7 +101,7 @@ impl Backend for Device {
 /// Plain memory, and an address for each 2 MiB of it: downwards where the memory goes
 /// upwards, every other one left out. No two pieces of memory have the same.
 fn scattered(_: Options, len: usize) -> Result<(Mapping, Vec<u64>)> {
-    let mut mapping = Mapping::new(plain(), len.next_multiple_of(HUGE_PAGE), false)?;
+    let mut mapping = Mapping::new(plain(), len.next_multiple_of(HUGE_PAGE), false, Pages::Now)?;
     mapping.huge = true; // as far as anybody is told
     let first = mapping.ptr.as_ptr() as u64 / HUGE;
     let pages =
