@@ -4,7 +4,11 @@
 # The driver asks for the device's counters now and then only: those of its rings are as they are.
 received() { b ethtool -S eth1 | awk '/rx-[0-9]+.packets/ { sum += $2 } END { print sum }'; }
 
-# flowing: TCP from a to b and pings, until /tmp/enough is there.
+# flowing: TCP from a to b, and pings to several addresses, so that each transmit queue has some, until
+# /tmp/enough is there. After a reset Linux 6.1 gives its queues packets before the host has started them
+# (seen in most resets: up to six descriptors), and no device looks for what it was given before. TCP does
+# not send again what waits there, and so rests until the queue is given more, or until the kernel finds
+# after some seconds that the queue rests and has the driver reset it.
 flowing() {
     mkfifo /tmp/sent
     b sh -c 'timeout 500 nc -l -p 5000 <&9 | sha256sum >/tmp/sum' &
@@ -13,7 +17,11 @@ flowing() {
     sums=$!
     (until [ -f /tmp/enough ]; do cat /tmp/piece; done) | tee /tmp/sent | a timeout 500 nc 10.0.0.2 5000 &
     flow=$!
-    (until [ -f /tmp/enough ]; do a ping -c 1 -W 1 10.0.0.2; usleep 100000; done) >/tmp/pings 2>&1 &
+    for n in 3 4 5 6 7 8; do b ip addr add 10.0.0.$n/24 dev eth1; done
+    (until [ -f /tmp/enough ]; do
+        for n in 2 3 4 5 6 7 8; do a ping -c 1 -W 1 10.0.0.$n; done
+        usleep 100000
+    done) >/tmp/pings 2>&1 &
     pings=$!
 }
 # Segments of TCP that came to b, and pings that were answered.
@@ -21,7 +29,15 @@ segments() { b awk '/^Tcp: [0-9]/ { print $11 }' /proc/net/snmp; }
 answers() { grep -c 'bytes from' /tmp/pings; }
 # more WHAT N: whether that is beyond N.
 more() { [ $($1) -gt $2 ]; }
-flows() { await 90 more segments $(($(segments) + 200)); }
+flows() { await 90 more segments $(($(segments) + 200)) || { where a eth0; where b eth1; false; }; }
+# where NAMESPACE INTERFACE: what its queues, its vectors and its connections say, of traffic that rests.
+where() {
+    echo "--- $2"
+    $1 ethtool -S $2 | grep -v ' 0$'
+    $1 sh -c "cd /sys/class/net/$2/queues && grep . tx-*/tx_timeout tx-*/byte_queue_limits/inflight"
+    grep "$2" /proc/interrupts
+    $1 netstat -tn | grep :5000
+}
 pinged() { await 60 more answers $(($(answers) + 3)); }
 # told N: whether the kernel's log has so many resets by a host: the message of it, or what the registers
 # told where the mailbox was gone before that was read.
@@ -51,18 +67,18 @@ for n in 1 2; do
     check "packets come after reset $n" flows
     check "pings are answered after reset $n" pinged
 done
+# Their hosts end and others come.
+check "packets are under way before other hosts come" flows
+echo "LAB: hosts"
+hear
+check "the drivers are told of other hosts" await 60 told 4
+check "packets come after other hosts came" flows
+check "pings are answered after other hosts came" pinged
 echo enough >/tmp/enough
 wait $flow $sums $pings
 echo "LAB: no more resets"
 hear
 check "what was sent under resets arrived" test "$(cat /tmp/want)" = "$(cat /tmp/sum)"
-dmesg | grep -i iavf | tail -n 30
-# Their hosts end and others come. Nothing is sent meanwhile: a transmit queue that had packets under
-# way then was stopped for Linux 6.1 until its module was loaded anew (the cause was not found).
-echo "LAB: hosts"
-hear
-answered 10.0.0.2
-check "ping after other hosts came" a ping -c 3 -i 0.2 -W 2 10.0.0.2
 dmesg | grep -i iavf | tail -n 30
 again iavf
 judged
