@@ -1,6 +1,7 @@
 //! IP: headers, routes, fragments, annotations.
 
 mod address;
+mod address_translator;
 mod chains;
 mod check_header;
 mod combo;
@@ -15,6 +16,7 @@ mod gw_options;
 pub(crate) mod header_check;
 pub(crate) mod ip6;
 mod ip6_packet;
+mod leases;
 mod lookup;
 mod lookup6;
 mod mark_header;
@@ -55,6 +57,7 @@ pub(crate) const CLASSES: &[&Class] = &[
     &address::CONSTANT,
     &address::FROM_PACKET,
     &address::INTO_PACKET,
+    &address_translator::CLASS,
     &check_header::CLASS,
     &check_header::WITHOUT_CHECKSUM,
     &combo::INPUT,
