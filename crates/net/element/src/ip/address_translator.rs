@@ -85,7 +85,7 @@ const MAPPED: usize = 1;
 enum Way {
     /// Out of the network whose addresses are translated.
     Out,
-    /// Into it.
+    /// Into that network.
     In,
 }
 

@@ -5,10 +5,9 @@
 received() { b ethtool -S eth1 | awk '/rx-[0-9]+.packets/ { sum += $2 } END { print sum }'; }
 
 # flowing: TCP from a to b, and pings to several addresses, so that each transmit queue has some, until
-# /tmp/enough is there. After a reset Linux 6.1 gives its queues packets before the host has started them
-# (seen in most resets: up to six descriptors), and no device looks for what it was given before. TCP does
-# not send again what waits there, and so rests until the queue is given more, or until the kernel finds
-# after some seconds that the queue rests and has the driver reset it.
+# /tmp/enough is there. After a reset Linux 6.1 gives its queues packets a moment before the host has started
+# them: if the device did not send them then, TCP, which sends nothing again that waits in its own host,
+# would rest for good.
 flowing() {
     mkfifo /tmp/sent
     b sh -c 'timeout 500 nc -l -p 5000 <&9 | sha256sum >/tmp/sum' &

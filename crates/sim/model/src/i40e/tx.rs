@@ -86,7 +86,10 @@ impl<W: Window> TxQueue<W> {
         };
         let owner = registers.read(QTX_CTL::at(n.into()));
         self.check(&words, sets, owner & 3 == QTX_CTL::PFVF_Q_PF, owner, &mut host.counters);
-        self.start(n, words, registers.read(QTX_HEAD::at(n.into())), host)
+        let head = registers.read(QTX_HEAD::at(n.into()));
+        // The tail of what ran before does not count: drivers leave it where it was.
+        self.ring.set_tail(head, host);
+        self.start(n, words, head, host)
     }
 
     /// Reports what is wrong with a queue that is to be enabled, which should be of one of some queue
@@ -112,7 +115,7 @@ impl<W: Window> TxQueue<W> {
         }
     }
 
-    /// Starts with a context, at a head. Whether it runs.
+    /// Starts with a context, at a head, and with what the tail gives. Whether it runs.
     pub fn start<D: Dma<Window = W>, P: Pages>(
         &mut self,
         n: u16,
@@ -128,8 +131,6 @@ impl<W: Window> TxQueue<W> {
         (self.stopped, self.programs, self.unreported) = (false, FD_ENA.of(&words) != 0, 0);
         self.head_at = (HEAD_WB_ENA.of(&words) != 0).then(|| HEAD_WB_ADDR.of(&words));
         let iova = BASE.of(&words) * BASE_UNIT;
-        // The tail of what ran before does not count: drivers leave it where it was.
-        self.ring.set_tail(head, host);
         self.ring.enable(Shape { iova, size: QLEN.of(&words), bytes: 16, head: head.into() }, host)
     }
 

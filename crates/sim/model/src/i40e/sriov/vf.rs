@@ -328,6 +328,7 @@ impl<D: Dma, P: Pages> Vf<D, P> {
                 VF_SEND.check(&self.registers, &mut self.host.counters);
                 if value & VF_ATQLEN1::ENABLE != 0 {
                     self.talk.check_enabled(&mut self.host.counters);
+                    self.take_tails_from_now();
                 }
             }
             VF_ARQLEN1::ID => VF_RECEIVE.check(&self.registers, &mut self.host.counters),

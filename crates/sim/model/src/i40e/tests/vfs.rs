@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use regs::i40e::Family;
 use regs::i40e::context::{rx, tx};
+use regs::i40e::descriptor::tx as descriptor;
+use regs::iavf::{QTX_TAIL1, VF_ATQLEN1};
 
-use super::{BASE, MAC, RX_RING, TX_RING, Tails};
+use super::{BASE, DATA, MAC, RX_RING, TX_RING, Tails};
 use crate::fixture::{Cable, Memory};
 use crate::i40e::switch::{Switch, Vsi};
 use crate::i40e::{I40e, MOST_VFS, QUEUES, SharedSlot, Vf};
@@ -101,4 +103,37 @@ fn a_virtual_function_that_waits_at_its_pages_holds_nothing() {
     assert_eq!(now[1], held, "the slot was held meanwhile");
     let slot = slot.lock();
     assert_eq!((slot.rx[1].runs, slot.tx[2].runs, slot.failed), (true, true, false));
+}
+
+/// Linux gives its queues packets a moment before they run; and before it notices a reset, to the rings of
+/// before.
+#[test]
+fn a_queue_that_starts_sends_what_it_was_given_since_its_mailbox_runs() {
+    let slot = SharedSlot::default();
+    let memory = Memory::new(BASE, 1 << 18);
+    let mut vf = Vf::new(memory.clone(), Tails::default(), slot.clone());
+    Chip::<Cable>::set_bus_master(&mut vf, true);
+    let command = descriptor::EOP | descriptor::RS | 60 << descriptor::SIZE_SHIFT;
+    let mut context = [0; tx::LEN / 8];
+    for (field, value) in [(tx::BASE, TX_RING / 128), (tx::QLEN, 64)] {
+        field.put(&mut context, value);
+    }
+    let mut after = |writes: &[(u32, u32)]| {
+        for n in 0..3 {
+            memory.store(TX_RING + 16 * n, DATA);
+            memory.store(TX_RING + 16 * n + 8, command);
+        }
+        slot.lock().reset();
+        Chip::<Cable>::step(&mut vf, &mut Cable::default(), 0);
+        writes.iter().for_each(|(at, value)| Chip::<Cable>::write(&mut vf, *at, *value));
+        slot.lock().tx[1].want(Some((context, 0)));
+        Chip::<Cable>::step(&mut vf, &mut Cable::default(), 0);
+        let sent = std::iter::from_fn(|| slot.lock().frames.sent()).count();
+        assert!(slot.lock().tx[1].runs);
+        sent
+    };
+    let (mailbox, tail) = (VF_ATQLEN1::AT, QTX_TAIL1::at(1));
+    let on = VF_ATQLEN1::ENABLE | 32;
+    assert_eq!(after(&[(mailbox, on), (tail, 3)]), 3);
+    assert_eq!(after(&[(tail, 2), (mailbox, on)]), 0, "that was another ring");
 }

@@ -72,10 +72,28 @@ impl<D: Dma, P: Pages> Vf<D, P> {
             slot.tx[n]
         };
         self.serials[1][n] = queue.serial;
-        tx.queues[n].disable(&mut host.counters);
-        let runs = queue.wanted.is_some_and(|(words, head)| tx.queues[n].start(n as u16, words, head, host));
+        if tx.queues[n].ring.enabled {
+            tx.queues[n].disable(&mut host.counters);
+            tx.queues[n].ring.set_tail(0, host);
+        }
+        let runs = queue.wanted.is_some_and(|(words, head)| {
+            if head != 0 {
+                tx.queues[n].ring.set_tail(head, host); // nobody gives anything before he knows that
+            }
+            tx.queues[n].start(n as u16, words, head, host)
+        });
         let mut slot = slot.lock();
         slot.failed |= slot.tx[n].tell(queue.serial, runs) && queue.wanted.is_some() && !runs;
+    }
+
+    /// What the tails of transmit queues give from now on counts when the queues are started. The datasheet
+    /// does not say so; Linux relies on it: after a reset it gives its queues packets a moment before they
+    /// run, and what it gave would never be sent, nor another packet of a connection that waits for that.
+    /// What was given before, to the rings of before the reset, does not count.
+    pub(super) fn take_tails_from_now(&mut self) {
+        for queue in self.tx.queues.iter().filter(|queue| !queue.ring.enabled) {
+            queue.ring.set_tail(0, &self.host);
+        }
     }
 
     /// The driver is to wait for something of queues that run, a bit each, or has to no longer.
