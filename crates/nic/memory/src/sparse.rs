@@ -36,6 +36,12 @@ impl Pool {
         }
         Ok(count)
     }
+
+    /// Has room for no further buffers from now on: when their memory could not be had, asking again for each
+    /// packet would cost a call of the kernel each.
+    pub fn forgo_room(&mut self) {
+        self.stack = self.stack[..self.made].into();
+    }
 }
 
 impl Region {

@@ -46,6 +46,14 @@ fn a_sparse_pool_makes_its_buffers_by_and_by() {
     assert!(!pool.is_below(1000), "it knows its own");
     drop(other);
     assert_eq!(pool.available(), 2000);
+    // One that gets no more of its buffers.
+    let mut short = Pool::sparse(&dma(), 2000).expect("memory");
+    short.extend(2).expect("memory");
+    let held = short.alloc();
+    short.forgo_room();
+    assert_eq!((short.room(), short.extend(1).expect("nothing to do"), short.capacity()), (0, 0, 2));
+    drop(held);
+    assert_eq!((short.available(), [(); 3].map(|()| short.alloc()).iter().flatten().count()), (2, 2));
     // One that goes before its last packet, and before all its buffers are made.
     let mut early = Pool::sparse(&dma(), 2000).expect("memory");
     early.extend(2).expect("memory");

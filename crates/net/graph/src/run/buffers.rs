@@ -203,7 +203,7 @@ impl Buffers {
     }
 
     /// Some more: a [`STEP`] of the pool that has room, or of another ([`further`]), which has them then.
-    /// No further pool is tried once that failed.
+    /// It is not tried again once that failed.
     #[cold]
     fn grow(&mut self) -> Option<usize> {
         let n = self.pool_with_room()?;
@@ -211,6 +211,7 @@ impl Buffers {
         match self.pools[n].extend(STEP) {
             Ok(made) => (made > 0).then_some(n),
             Err(_) => {
+                self.pools[n].forgo_room();
                 self.full = true;
                 None
             }
