@@ -49,6 +49,35 @@ pub struct Vfio {
     enabled: Mutex<bool>,
     container: Arc<Container>,
     _group: Arc<Group>, // after the device: a group in use cannot leave
+    _taken: Taken,
+}
+
+/// A device that this process has open, once. VFIO lets a process open one of its own again, and
+/// the second driver would reset it under the first.
+#[derive(Debug)]
+struct Taken(Address);
+
+static TAKEN: Mutex<Vec<Address>> = Mutex::new(Vec::new());
+
+impl Taken {
+    fn take(address: Address) -> Result<Taken> {
+        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if taken.contains(&address) {
+            return Err(Error::Setup {
+                device: address.to_string(),
+                what: "this process has the device open".to_owned(),
+                fix: "name it once, with more queues if several threads are to have it".to_owned(),
+            });
+        }
+        taken.push(address);
+        Ok(Taken(address))
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        TAKEN.lock().unwrap_or_else(PoisonError::into_inner).retain(|address| *address != self.0);
+    }
 }
 
 #[derive(Debug)]
@@ -80,6 +109,7 @@ impl Vfio {
     pub fn open_in(sys: &Path, dev: &Path, address: Address, token: Option<VfToken>) -> Result<Vfio> {
         let directory = claim::directory_of(sys, address)?;
         let number = container::group_number(&directory, address)?;
+        let taken = Taken::take(address)?;
         let container = Container::shared(dev)?;
         let group = container.group(dev, &directory, number, address)?;
         let name = token.map_or_else(|| address.to_string(), |token| format!("{address} vf_token={token}"));
@@ -101,6 +131,7 @@ impl Vfio {
             enabled: Mutex::new(false),
             container,
             _group: group,
+            _taken: taken,
         };
         for index in 0..6 {
             let bar = vfio.open_bar(index)?;
@@ -293,6 +324,16 @@ impl Backend for Vfio {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_device_is_opened_once_at_a_time() {
+        let [one, other] = ["ffff:01:00.0", "ffff:01:00.1"].map(|address| address.parse().unwrap());
+        let (taken, _second) = (Taken::take(one).unwrap(), Taken::take(other).unwrap());
+        let again = Taken::take(one).unwrap_err().to_string();
+        assert!(again.contains("ffff:01:00.0: this process has the device open"), "{again}");
+        drop(taken);
+        assert!(Taken::take(one).is_ok());
+    }
 
     #[test]
     fn a_token_is_for_functions_of_one_card_that_vfio_has() {
