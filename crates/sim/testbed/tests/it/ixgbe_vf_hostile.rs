@@ -8,14 +8,14 @@ use std::thread;
 use crate::common::between::{Between, in_front_of};
 use crate::common::ixgbe_vf::{Card, models};
 use crate::common::limit::until;
-use crate::common::vf::options;
+use crate::common::vf::{Polling, options};
 use bus::{Bar, Pci};
 use driver::Error;
-use driver::ixgbe::host::Policy;
+use driver::ixgbe::host::{Host, Policy};
 use driver::ixgbevf::{Ixgbevf, VfFault};
 use memory::Dma;
 use port::{Filters as _, Options, Port as _};
-use regs::ixgbe::{CTRL_EXT, PFMAILBOX, PFMBICR, PFMBMEM};
+use regs::ixgbe::{CTRL_EXT, LINKS, PFMAILBOX, PFMBICR, PFMBMEM};
 use regs::ixgbevf::message::{
     CLEAR_TO_SEND, FAILURE, INFO_SHIFT, KIND_MASK, SUCCESS, WORDS, kind, queues, version,
 };
@@ -277,5 +277,54 @@ fn a_buffer_that_is_kept_is_waited_for_once_for_long() {
     });
     ask(6).0.expect("it is sent and answered");
     card.works_on(&mut vf);
+    card.finish(vec![vf], &[]);
+}
+
+/// The physical function answers a message after the driver has given up waiting, and resets the virtual
+/// function later: it is told all the same.
+#[test]
+fn one_that_answered_too_late_tells_of_a_reset() {
+    let mut card = Card::open(&[Policy { trust: true, ..Policy::default() }]);
+    let mut vf = card.open_vf(0, &options());
+    card.host(|_| {
+        let error = vf.device.add_mac([2, 9, 9, 9, 9, 1]).unwrap_err();
+        assert!(error.to_string().contains("did not answer"), "{error}");
+    });
+    vf.device.health().expect("nobody has reset it");
+    let error = vf.device.add_mac([2, 9, 9, 9, 9, 2]).unwrap_err();
+    assert!(error.to_string().contains("did not answer"), "the late answer is taken for none: {error}");
+    card.host(|host| host.reset(0).unwrap());
+    until("the driver to be told", || vf.device.health().is_err());
+    card.finish(vec![vf], &[]);
+}
+
+/// Says that the link is down, once it is told to.
+#[derive(Debug, Default)]
+struct Unplugged(AtomicBool);
+
+impl Between for Unplugged {
+    fn read_bar(&self, inner: &Pci, index: usize, offset: u32, data: &mut [u8]) -> bus::Result<()> {
+        inner.read_bar(index, offset, data)?;
+        if offset == LINKS::AT && self.0.load(Ordering::Relaxed) {
+            data.fill(0);
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn a_reset_is_told_though_the_link_goes_meanwhile() {
+    let mut card = Card::open(&[Policy::default()]);
+    let unplugged = Arc::new(Unplugged::default());
+    let pci = in_front_of(card.pcis[0].clone(), unplugged.clone());
+    card.polling = None;
+    let host = Host::open(pci, &card.dma, Options::default(), &[Policy::default()]).unwrap();
+    card.polling = Some(Polling::of(host));
+    let vf = card.open_vf(0, &options());
+    card.host(|host| {
+        unplugged.0.store(true, Ordering::Relaxed);
+        host.reset(0).unwrap();
+    });
+    until("the driver to be told", || vf.device.health().is_err());
     card.finish(vec![vf], &[]);
 }

@@ -69,8 +69,9 @@ impl Mailbox {
     /// Whether the physical function has been reset since, or has told that this one was.
     pub fn is_reset(&mut self, bar: &Bar) -> bool {
         self.read_status(bar);
-        // A buffer that is not given now may be the next time: nobody waits for it here.
-        if !self.stuck && self.told & VFMAILBOX::PFSTS != 0 && self.try_to_hold(bar) {
+        // A buffer that is not given now may be the next time: nobody waits for it here. An answer that
+        // came too late is taken, too: until it is, the physical function tells nothing else.
+        if self.told & VFMAILBOX::PFSTS != 0 && self.try_to_hold(bar) {
             let words = self.take(bar);
             self.note(&words);
         }

@@ -127,7 +127,8 @@ impl Host {
         if link != self.link {
             self.link = link;
             self.limit();
-            self.vfs.iter_mut().for_each(|vf| vf.ping = vf.ready);
+            // One that is to be told of its reset is, too.
+            self.vfs.iter_mut().for_each(|vf| vf.ping |= vf.ready);
         }
         for n in 0..self.vfs.len() {
             done += usize::from(self.vfs[n].asks && self.serve(n));
