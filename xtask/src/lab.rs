@@ -45,7 +45,7 @@ const JOBS: usize = 2;
 /// apart, what both depend on has other features in each, and is built twice.
 pub fn programs() -> Command {
     let mut build = cargo(&["build", "--release", "--locked", "-p", "ixora", "--bin", "ixora"]);
-    build.args(["-p", "ixora-ports", "--example", "igb_guest"]);
+    build.args(["-p", "ixora-ports", "--example", "vfio_guest"]);
     build
 }
 

@@ -20,6 +20,7 @@ mod ovs;
 mod pf;
 mod served;
 mod soak;
+mod vfio_models;
 mod xdp;
 
 use std::path::{Path, PathBuf};
@@ -192,6 +193,12 @@ pub const ALL: &[Scenario] = &[
         about: "Linux's virtio_net in QEMU's devices, their rings over vhost-user on the virtio model",
         packages: &[],
         run: linux_virtio::vhost,
+    },
+    Scenario {
+        name: "vfio-models",
+        about: "our i40e, iavf, ixgbe and ixgbevf drivers by VFIO on the models, with hosts of ours: link, filters, checksums, jumbo, interrupts",
+        packages: &[],
+        run: vfio_models::features,
     },
     Scenario {
         name: "igb-features",

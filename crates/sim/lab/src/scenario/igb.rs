@@ -10,7 +10,7 @@ const SCRIPT: &str = include_str!("igb.sh");
 const VIRTUAL: &str = include_str!("igbvf.sh");
 const TOKEN: &str = include_str!("vf_token.sh");
 
-/// The checks of `igb_guest`, an example of the crate `ixora-ports`.
+/// The checks of `vfio_guest`, an example of the crate `ixora-ports`.
 pub fn features(bench: &Bench, name: &str) -> Result<Outcome> {
     run(bench, name, SCRIPT)
 }
@@ -33,6 +33,6 @@ fn run(bench: &Bench, name: &str, script: &str) -> Result<Outcome> {
     let nics = ["igb,mac=52:54:00:49:58:01", "igb,mac=52:54:00:49:58:02"];
     let mut vm = Vm::new(&bench.guest, bench.log(name), script).pair(nics);
     vm.iommu = true;
-    let program = bench.ixora().with_file_name("examples").join("igb_guest");
-    vm.host_program("igb_guest", &program)?.run()
+    let program = bench.ixora().with_file_name("examples").join("vfio_guest");
+    vm.host_program("vfio_guest", &program)?.run()
 }

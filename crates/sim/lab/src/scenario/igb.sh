@@ -10,5 +10,5 @@ check "hugepages" grep -q 'HugePages_Total: *64' /proc/meminfo
 # Nobody special: only the two groups are this user's, and locked memory.
 echo 'user:x:1000:1000::/:/bin/sh' >/etc/passwd
 chmod 666 /dev/vfio/vfio; chown 1000 /dev/vfio/[0-9]*
-su user -c "igb_guest $(echo $(nics))" 2>&1
+su user -c "vfio_guest igb $(echo $(nics))" 2>&1
 check "program of an ordinary user ends well" test $? = 0

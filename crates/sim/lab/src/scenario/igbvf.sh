@@ -25,10 +25,10 @@ check "hugepages" grep -q 'HugePages_Total: *64' /proc/meminfo
 # Nobody special: only the two groups are this user's, and locked memory.
 echo 'user:x:1000:1000::/:/bin/sh' >/etc/passwd
 chmod 666 /dev/vfio/vfio; chown 1000 /dev/vfio/[0-9]*
-su user -c "igb_guest vf $(echo $vfs)" 2>&1
+su user -c "vfio_guest igbvf $(echo $vfs)" 2>&1
 check "program of an ordinary user ends well" test $? = 0
 # The card is reset under the driver, and begins anew.
-su user -c "igb_guest vf-reset $(echo $vfs)" >/tmp/reset 2>&1 &
+su user -c "vfio_guest igbvf-reset $(echo $vfs)" >/tmp/reset 2>&1 &
 program=$!
 check "they work" await 60 grep -q READY /tmp/reset
 ip link set eth0 down; ip link set eth0 up
