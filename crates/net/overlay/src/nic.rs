@@ -16,6 +16,9 @@ use crate::journal::Change;
 use crate::table::Overlay;
 use held::{Held, Places, Way};
 
+/// How often a device is told anew that forgets all while it is told.
+const ATTEMPTS: usize = 3;
+
 /// What a NIC holds of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NicCounts {
@@ -47,6 +50,8 @@ pub struct NicTable {
     networks: BTreeMap<u32, Held>,
     /// Networks that have no place.
     unplaced: BTreeSet<u32>,
+    /// Places of networks before the device lost them: packets are still marked with these.
+    places_before: BTreeMap<u32, u16>,
     /// Networks of which other entries are in the NIC, or not in it, than before.
     touched: BTreeSet<u32>,
     ways: HashMap<TunnelId, Way>,
@@ -80,6 +85,7 @@ impl NicTable {
             told: None,
             networks: BTreeMap::new(),
             unplaced: BTreeSet::new(),
+            places_before: BTreeMap::new(),
             touched: BTreeSet::new(),
             ways: HashMap::new(),
             ready: BTreeSet::new(),
@@ -116,12 +122,27 @@ impl NicTable {
     }
 
     /// Tells the NIC what is different since the last time, behind [`Overlay::publish`]; all of it
-    /// when the device forgot it. Whether anything was told. It looks at what changed alone, as far
-    /// as the table [keeps](Overlay::keep_changes) that, and else at all entries.
+    /// when the device forgot it, before or meanwhile. Whether anything was told. It looks at what
+    /// changed alone, as far as the table [keeps](Overlay::keep_changes) that, and else at all entries.
+    ///
+    /// A network has the place that it had when the device forgot it: what is marked with that comes
+    /// back until it is told, and goes into no other network.
     ///
     /// # Errors
     /// What the device says; it is not known then what it holds, and the next time begins anew.
     pub fn sync(&mut self, overlay: &Overlay) -> Result<bool> {
+        for _ in 1..ATTEMPTS {
+            let told = self.try_sync(overlay);
+            let is_reset = || self.nic.generation().is_ok_and(|generation| generation != self.generation);
+            if told.is_ok() || !is_reset() {
+                return told;
+            }
+            self.counts.restored += 1;
+        }
+        self.try_sync(overlay)
+    }
+
+    fn try_sync(&mut self, overlay: &Overlay) -> Result<bool> {
         let told = self.told.take();
         if told.is_none() {
             self.begin()?;
@@ -163,6 +184,8 @@ impl NicTable {
 
     /// Nothing is in the device.
     fn forget(&mut self) {
+        let places = self.networks.iter().filter_map(|(number, held)| Some((*number, held.place?)));
+        self.places_before.extend(places);
         self.networks.clear();
         self.unplaced.clear();
         self.touched.clear();
@@ -352,17 +375,28 @@ impl NicTable {
         }
     }
 
+    /// Gives a network that has none this place.
+    fn place_at(&mut self, number: u32, place: u16) -> Result<()> {
+        let Some(held) = self.networks.get_mut(&number).filter(|held| held.place.is_none()) else {
+            return Ok(());
+        };
+        self.nic.set_network(place, Some(&held.network))?;
+        held.place = Some(place);
+        let tunnels: Vec<TunnelId> = held.ways.iter().copied().collect();
+        self.unplaced.remove(&number);
+        self.touched.insert(number);
+        tunnels.into_iter().for_each(|tunnel| self.settle(tunnel));
+        Ok(())
+    }
+
     /// Puts what waits where there is room now.
     fn fill(&mut self) -> Result<()> {
+        let before = self.places_before.clone();
+        before.into_iter().try_for_each(|(number, place)| self.place_at(number, place))?;
+        self.places_before.clear();
         while let Some(number) = self.unplaced.first().copied() {
             let Some(place) = self.free_place() else { break };
-            let Some(held) = self.networks.get_mut(&number) else { break };
-            self.nic.set_network(place, Some(&held.network))?;
-            held.place = Some(place);
-            let tunnels: Vec<TunnelId> = held.ways.iter().copied().collect();
-            self.unplaced.remove(&number);
-            self.touched.insert(number);
-            tunnels.into_iter().for_each(|tunnel| self.settle(tunnel));
+            self.place_at(number, place)?;
         }
         let limits = self.nic.limits();
         while self.counts.entries < limits.entries {

@@ -31,6 +31,8 @@ struct Held {
     commands: u64,
     /// Entries that it takes until it fails.
     left: Option<usize>,
+    /// Entries that it takes until it loses all, each time.
+    until_lost: Vec<usize>,
 }
 
 /// A device with a table.
@@ -57,8 +59,8 @@ impl Nic {
     fn forget(&self) {
         let mut held = self.held();
         let (limits, generation) = (held.limits, held.generation + 1);
-        let (commands, left) = (held.commands, held.left);
-        *held = Held { limits, generation, commands, left, ..Held::default() };
+        let (commands, left, until_lost) = (held.commands, held.left, std::mem::take(&mut held.until_lost));
+        *held = Held { limits, generation, commands, left, until_lost, ..Held::default() };
     }
 }
 
@@ -99,6 +101,17 @@ impl EncapOffload for Nic {
 
     fn insert(&mut self, network: u16, identifier: u128, place: u32) -> Result<()> {
         let mut held = self.commanded();
+        if let Some(left) = held.until_lost.last_mut() {
+            match left.checked_sub(1) {
+                Some(fewer) => *left = fewer,
+                None => {
+                    held.until_lost.pop();
+                    drop(held);
+                    self.forget();
+                    return Err(Error::Lost { port: "nic".to_owned(), what: "it is reset" });
+                }
+            }
+        }
         assert!(held.networks.contains_key(&network) && held.headers.contains_key(&(place, true)));
         if let Some(left) = &mut held.left {
             let failure = Error::Lost { port: "nic".to_owned(), what: "it fails" };
@@ -373,4 +386,55 @@ fn a_device_that_lost_all_is_told_all_again() {
     let counts = large.table.counts();
     assert_eq!((counts.entries, counts.restored, large.table.walks()), (Large::ENTRIES as usize, 1, 2));
     assert_eq!(large.nic.held().entries.len(), counts.entries);
+}
+
+/// A device that loses all while it is told is told anew at once, a few times.
+#[test]
+fn a_device_that_loses_all_while_it_is_told_is_told_anew() {
+    let (nic, mut overlay) = (Nic::new(AMPLE), table());
+    overlay.add_network(1, Network::bridged()).unwrap();
+    (0..9).for_each(|entry| overlay.insert(1, entry, tunnel(1 + entry as u8 % 4)).unwrap());
+    overlay.publish();
+    let mut table = NicTable::new(Box::new(nic.clone()), PORT).unwrap();
+    nic.held().until_lost = vec![0, 5];
+    assert!(table.sync(&overlay).unwrap());
+    check(&nic, &table, &overlay);
+    assert_eq!(table.counts().restored, 2);
+    nic.forget();
+    nic.held().until_lost = vec![2; 100];
+    assert!(table.sync(&overlay).is_err(), "one that loses all without end");
+    assert!(nic.held().until_lost.len() > 90);
+    nic.held().until_lost.clear();
+    assert!(table.sync(&overlay).unwrap());
+    check(&nic, &table, &overlay);
+}
+
+/// Packets are marked with a network's place until whoever marks them is told of another one: behind a
+/// reset no network has the place that another one had, however many of them there are.
+#[test]
+fn networks_have_the_places_that_they_had_before_a_reset() {
+    let limits = EncapLimits { networks: 4, ..AMPLE };
+    let (nic, mut overlay) = (Nic::new(limits), table());
+    for number in 2..5 {
+        overlay.add_network(number, Network::bridged()).unwrap();
+        overlay.insert(number, 7, tunnel(number as u8)).unwrap();
+    }
+    overlay.publish();
+    let mut table = NicTable::new(Box::new(nic.clone()), PORT).unwrap();
+    table.sync(&overlay).unwrap();
+    let before: Vec<_> = (2..5).map(|number| table.place(number)).collect();
+    nic.forget();
+    assert!(table.sync(&overlay).unwrap());
+    assert_eq!((2..5).map(|number| table.place(number)).collect::<Vec<_>>(), before);
+    // One that is new, and the first in the order, comes behind those that have places.
+    overlay.add_network(1, Network::bridged()).unwrap();
+    overlay.publish();
+    nic.forget();
+    nic.held().left = Some(1);
+    assert!(table.sync(&overlay).is_err());
+    nic.held().left = None;
+    assert!(table.sync(&overlay).unwrap());
+    check(&nic, &table, &overlay);
+    assert_eq!((2..5).map(|number| table.place(number)).collect::<Vec<_>>(), before);
+    assert!(table.place(1).is_some());
 }

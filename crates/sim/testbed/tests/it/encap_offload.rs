@@ -22,28 +22,37 @@ use wire::{MacAddress, encap_tag, ipv4, udp};
 
 use crate::common::{contents, run_until_idle};
 
-const NETWORK: u32 = 5;
+pub const NETWORK: u32 = 5;
 /// The number of the underlay's port.
-const PORT: u16 = 3;
+pub const PORT: u16 = 3;
 const NEXT_HOP: MacAddress = MacAddress([2, 0, 0, 0, 0, 0xEE]);
 const OTHER_HOP: MacAddress = MacAddress([2, 0, 0, 0, 0, 0xDD]);
 
 /// A port of a model with a table of tunnels, and one of another at the other end of its cable.
-struct Rig {
-    pcis: Vec<Pci>,
+pub struct Rig {
+    pub pcis: Vec<Pci>,
     handles: Vec<Handle>,
-    ports: Vec<Box<dyn Port>>,
-    rx: Vec<Box<dyn RxQueue>>,
-    tx: Vec<Box<dyn TxQueue>>,
+    pub ports: Vec<Box<dyn Port>>,
+    /// Queues of each port.
+    rx: Vec<Vec<Box<dyn RxQueue>>>,
+    tx: Vec<Vec<Box<dyn TxQueue>>>,
+    /// The queue by which packets are sent.
+    pub queue: usize,
+    dma: Dma,
     pool: Pool,
-    nic: NicTable,
-    overlay: Overlay,
-    software: Encapsulator,
+    pub nic: NicTable,
+    pub overlay: Overlay,
+    pub software: Encapsulator,
 }
 
 impl Rig {
     /// A device with room for so many entries, and a table.
-    fn new(model: &'static Model, entries: u32, mut overlay: Overlay) -> Rig {
+    pub fn new(model: &'static Model, entries: u32, overlay: Overlay) -> Rig {
+        Rig::with_queues(model, entries, overlay, 1)
+    }
+
+    /// The same with so many queues of the device.
+    pub fn with_queues(model: &'static Model, entries: u32, mut overlay: Overlay, queues: usize) -> Rig {
         let macs = [1, 2].map(testbed::ixgbe::mac);
         let plugs = macs.map(|mac| Plug { spec: "pair".parse().unwrap(), mac });
         let cables = plug(&plugs, &Default::default()).unwrap();
@@ -55,14 +64,18 @@ impl Rig {
         let dma = Dma::new(memory::Options::default());
         let mut pool = Pool::new(&dma, 4096).unwrap();
         let open = |(n, pci): (usize, &Pci)| {
-            let options = Options { promiscuous: n == 1, ..Options::default() };
+            let queues = if n == 0 { queues } else { 1 };
+            let (rx_queues, tx_queues) = (queues, queues);
+            let options = Options { promiscuous: n == 1, rx_queues, tx_queues, ..Options::default() };
             ports::open(pci.clone(), &dma, options).unwrap()
         };
         let mut ports: Vec<Box<dyn Port>> =
             while_stepping(&handles, || pcis.iter().enumerate().map(open).collect()).unwrap();
-        let mut rx: Vec<_> = ports.iter_mut().map(|port| port.rx_queue(0).unwrap()).collect();
-        let tx = ports.iter_mut().map(|port| port.tx_queue(0).unwrap()).collect();
-        rx.iter_mut().for_each(|rx| assert_eq!(rx.recv(&mut pool, &mut Batch::default()), 0));
+        let (mut rx, mut tx) = (Vec::new(), Vec::new());
+        for (port, count) in ports.iter_mut().zip([queues, 1]) {
+            rx.push((0..count).map(|queue| opened(&mut **port, queue, &mut pool)).collect());
+            tx.push((0..count).map(|queue| port.tx_queue(queue).unwrap()).collect());
+        }
         let supports = [0, 1].map(|n: usize| ports[n].capabilities().support(Feature::EncapOffload));
         assert_eq!(supports, [Support::On, Support::No]);
         let nic = ports[0].encap_offload().unwrap();
@@ -70,13 +83,25 @@ impl Rig {
         assert!(ports[0].encap_offload().is_none(), "it is given once");
         let nic = NicTable::new(nic, PORT).unwrap();
         let software = overlay.trial_encapsulator();
-        let mut rig = Rig { pcis, handles, ports, rx, tx, pool, nic, overlay, software };
+        let mut rig = Rig { pcis, handles, ports, rx, tx, queue: 0, dma, pool, nic, overlay, software };
         rig.sync();
         rig
     }
 
+    /// Closes the port with the table and opens it again; meanwhile does this with the device.
+    pub fn reopen(&mut self, meanwhile: impl FnOnce(&Pci)) {
+        let (rx, tx, port) = (self.rx.remove(0), self.tx.remove(0), self.ports.remove(0));
+        while_stepping(&self.handles, || drop((rx, tx, port))).unwrap();
+        meanwhile(&self.pcis[0]);
+        let open = || ports::open(self.pcis[0].clone(), &self.dma, Options::default()).unwrap();
+        let mut port = while_stepping(&self.handles, open).unwrap();
+        self.rx.insert(0, vec![opened(&mut *port, 0, &mut self.pool)]);
+        self.tx.insert(0, vec![port.tx_queue(0).unwrap()]);
+        self.ports.insert(0, port);
+    }
+
     /// Publishes the table and tells the device.
-    fn sync(&mut self) {
+    pub fn sync(&mut self) {
         self.overlay.publish();
         self.nic.sync(&self.overlay).unwrap();
     }
@@ -94,22 +119,29 @@ impl Rig {
     fn send(&mut self, from: usize, packet: Packet) {
         let mut batch = Batch::default();
         assert!(batch.push(packet).is_none());
-        assert_eq!(self.tx[from].send(&mut self.pool, &mut batch), 1, "the ring has room");
+        let queue = if from == 0 { self.queue } else { 0 };
+        assert_eq!(self.tx[from][queue].send(&mut self.pool, &mut batch), 1, "the ring has room");
         run_until_idle(&self.handles);
     }
 
     /// What came to a port since.
     fn came(&mut self, at: usize) -> Vec<Packet> {
         let (mut batch, mut all) = (Batch::default(), Vec::new());
-        while self.rx[at].recv(&mut self.pool, &mut batch) > 0 {
-            all.extend(batch.drain());
+        for rx in &mut self.rx[at] {
+            while rx.recv(&mut self.pool, &mut batch) > 0 {
+                all.extend(batch.drain());
+            }
         }
         all
     }
 
     /// Leaves a packet of the network to the device: what arrives at the cable's end.
     fn leave(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
-        let place = self.nic.place(NETWORK).unwrap();
+        self.leave_at(self.nic.place(NETWORK).unwrap(), bytes)
+    }
+
+    /// Likewise, as a packet of the network in a place.
+    pub fn leave_at(&mut self, place: u16, bytes: &[u8]) -> Vec<Vec<u8>> {
         let mark = Mark::new(MacAddress(self.ports[0].mac()), place, self.layer());
         let mut packet = self.packet(bytes);
         mark.put(&mut packet).unwrap();
@@ -118,7 +150,7 @@ impl Rig {
     }
 
     /// The frame that software sends of a packet.
-    fn by_software(&mut self, bytes: &[u8]) -> Vec<u8> {
+    pub fn by_software(&mut self, bytes: &[u8]) -> Vec<u8> {
         let (mut packet, mut sent) = (self.packet(bytes), [Sent::Punt]);
         self.software.encapsulate(NETWORK, std::slice::from_mut(&mut packet), &mut sent);
         assert_eq!(sent, [Sent::Port(PORT)]);
@@ -129,7 +161,7 @@ impl Rig {
 
     /// The device sends a packet as software does.
     #[track_caller]
-    fn is_sent(&mut self, bytes: &[u8]) {
+    pub fn is_sent(&mut self, bytes: &[u8]) {
         let expected = self.by_software(bytes);
         assert_eq!(self.leave(bytes), [expected]);
         assert!(self.came(0).is_empty());
@@ -137,7 +169,7 @@ impl Rig {
 
     /// The device gives a packet back as it was, for this reason.
     #[track_caller]
-    fn comes_back(&mut self, bytes: &[u8], reason: u8) {
+    pub fn comes_back(&mut self, bytes: &[u8], reason: u8) {
         assert_eq!(self.leave(bytes), Vec::<Vec<u8>>::new());
         let mut back = self.came(0);
         let [packet] = &mut back[..] else { panic!("{} came back", back.len()) };
@@ -148,12 +180,19 @@ impl Rig {
     }
 
     /// Closes the ports: the linters have found nothing.
-    fn finish(self) {
+    pub fn finish(self) {
         let Rig { pcis, handles, ports, rx, tx, .. } = self;
         while_stepping(&handles, || drop((rx, tx, ports))).unwrap();
         handles.iter().for_each(|handle| assert_eq!(handle.report().findings, []));
         drop(pcis);
     }
+}
+
+/// A receive queue that has buffers.
+fn opened(port: &mut dyn Port, queue: usize, pool: &mut Pool) -> Box<dyn RxQueue> {
+    let mut rx = port.rx_queue(queue).unwrap();
+    assert_eq!(rx.recv(pool, &mut Batch::default()), 0);
+    rx
 }
 
 fn ends(is_v6: bool, far: u8) -> (IpAddr, IpAddr) {
@@ -164,14 +203,14 @@ fn ends(is_v6: bool, far: u8) -> (IpAddr, IpAddr) {
     }
 }
 
-fn tunnel(protocol: &str, is_v6: bool, far: u8) -> Tunnel {
+pub fn tunnel(protocol: &str, is_v6: bool, far: u8) -> Tunnel {
     let (local, remote) = ends(is_v6, far);
     let tunnel = Tunnel::new(Protocol::named(protocol).unwrap(), local, remote);
     if tunnel.protocol.identifier_bits == 0 { tunnel } else { tunnel.with_identifier(100) }
 }
 
 /// A table with a network; everybody is behind [`NEXT_HOP`].
-fn table(network: Network) -> Overlay {
+pub fn table(network: Network) -> Overlay {
     let mut table = Overlay::new();
     let port = overlay::Port { mac: MacAddress([2, 0, 0, 0, 0, 1]), mtu: 1600, vlan: None, is_up: true };
     table.set_port(PORT, Some(port));
@@ -186,7 +225,7 @@ fn table(network: Network) -> Overlay {
 }
 
 /// A UDP packet with this traffic class and source port, of so many bytes.
-fn v4(class: u8, port: u16, len: usize) -> Vec<u8> {
+pub fn v4(class: u8, port: u16, len: usize) -> Vec<u8> {
     let (src, dst) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
     let plain = ipv4::Repr::between(src, dst, IpProtocol::UDP, len - 20);
     let mut packet = ipv4::Packet::new_unchecked(vec![0; len]);
@@ -206,11 +245,11 @@ fn v6(class: u8, port: u16, len: usize) -> Vec<u8> {
 }
 
 /// A frame to the station with this last byte.
-fn frame(last: u8, ethertype: u16, packet: &[u8]) -> Vec<u8> {
+pub fn frame(last: u8, ethertype: u16, packet: &[u8]) -> Vec<u8> {
     [&[2, 0, 0, 0, 1, last, 2, 0, 0, 0, 1, 0xFF][..], &ethertype.to_be_bytes(), packet].concat()
 }
 
-fn station(last: u8) -> u128 {
+pub fn station(last: u8) -> u128 {
     0x0200_0000_0100 | u128::from(last)
 }
 
@@ -260,6 +299,32 @@ fn frames_are_those_that_software_makes() {
                 rig.finish();
             }
         }
+    }
+}
+
+/// Entries are all queues', a change holds for the next packet of each, and what comes back is found.
+#[test]
+fn each_transmit_queue_has_the_table() {
+    const QUEUES: usize = 4;
+    for model in MODELS {
+        let mut overlay = table(Network { unknown: Unknown::Flood, ..Network::bridged() });
+        overlay.insert(NETWORK, station(7), tunnel("vxlan", false, 2)).unwrap();
+        let mut rig = Rig::with_queues(model, 16, overlay, QUEUES);
+        for far in 3..6 {
+            for queue in 0..QUEUES {
+                rig.queue = queue;
+                rig.is_sent(&frame(7, 0x0800, &v4(0, 1000 + queue as u16, 100)));
+                rig.comes_back(&frame(8, 0x0800, &v4(0, 1000, 100)), encap_tag::reason::KEY);
+            }
+            // The next one is told of the move while it was the last one's turn.
+            rig.overlay.insert(NETWORK, station(7), tunnel("vxlan", false, far)).unwrap();
+            rig.sync();
+        }
+        for (queue, tx) in rig.tx[0].iter().enumerate() {
+            assert_eq!(tx.stats().packets, 6, "{}, queue {queue}", model.name);
+        }
+        assert_eq!(rig.ports[0].stats().counter("encap_sent"), 3 * QUEUES as u64);
+        rig.finish();
     }
 }
 

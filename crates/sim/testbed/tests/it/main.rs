@@ -20,6 +20,7 @@ mod driver_port;
 mod driver_scatter;
 mod driver_timestamps;
 mod encap_offload;
+mod encap_reset;
 mod forward;
 mod hostile_admin;
 mod hostile_eventfd;
