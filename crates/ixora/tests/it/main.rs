@@ -21,6 +21,7 @@ mod inspect;
 mod logging;
 mod numbered;
 mod overlay;
+mod overlay_offload;
 mod pf;
 mod ports;
 mod router;
