@@ -153,3 +153,52 @@ fn an_endpoint_is_told_by_others_with_little_left_to_abuse() {
     drop(crowd);
     end(endpoint);
 }
+
+/// The NIC of an endpoint that is confined, in this process and in another one, is told of an entry
+/// that comes afterwards, and puts its packets into tunnels.
+#[test]
+fn a_nic_is_told_of_tunnels_with_nothing_left_to_abuse() {
+    for is_served in [false, true] {
+        let place = tempfile::tempdir().expect("a directory");
+        let (file, socket, nic) =
+            (place.path().join("overlay.toml"), place.path().join("control"), place.path().join("nic"));
+        let model = is_served.then(|| {
+            let model = format!("model 82599 --json --encap-offload 4 --socket {}", nic.display());
+            start(place.path(), &model)
+        });
+        model.iter().for_each(|model| until_confined(model.id()));
+        let port = match is_served {
+            true => format!("vfio-user:{}", nic.display()),
+            false => "model:82599,encap-offload=4,wire=sink".to_owned(),
+        };
+        let text = format!(
+            "[[underlay]]\nname = \"up\"\nport = \"{port}\"\naddresses = [\"192.0.2.1/24\"]\noffload = \"nic\"\n\
+             neighbors = {{ \"192.0.2.2\" = \"02:00:00:00:00:02\" }}\n\
+             [[network]]\nnumber = 100\nprotocol = \"vxlan\"\nunknown = \"punt\"\n\
+             inner = \"model:82599,wire=gen:rate=2k,dst=02:00:00:00:0b:01+sink\"\n"
+        );
+        std::fs::write(&file, &text).expect("a file");
+        let control = socket.display();
+        let endpoint =
+            start(place.path(), &format!("overlay run {} --control {control} --json", file.display()));
+        assert_confined(endpoint.id(), expected_user());
+        assert_answer(endpoint.id(), "run a program", EPERM);
+        let entry = "[[network.entry]]\nkey = \"02:00:00:00:0b:01\"\nremote = \"192.0.2.2\"\n";
+        std::fs::write(&file, text + entry).expect("a file");
+        endpoint.signal(Signal::HUP);
+        until("entry in the NIC", || {
+            let shown = run(place.path(), &format!("overlay show {control} --json"));
+            shown.code() == Some(0) && shown.json()["nic"]["entries"] == 1
+        });
+        std::thread::sleep(super::AFTERWARDS); // now the NIC gets on with its packets
+        endpoint.signal(Signal::TERM);
+        let done = endpoint.wait(20);
+        assert_eq!(done.code(), Some(0), "{done:#?}");
+        let json = done.json();
+        assert_eq!(json["overlay"]["balanced"], true, "{json:#}");
+        let ports = json["summary"]["ports"].as_array().expect("a list");
+        let sent: u64 = ports.iter().filter_map(|port| port["counters"]["encap_sent"].as_u64()).sum();
+        assert!(sent > 100, "{json:#}");
+        model.into_iter().for_each(end);
+    }
+}
