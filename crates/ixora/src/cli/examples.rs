@@ -33,6 +33,7 @@ pub const OVERLAY: &str = "\
 Examples:
   ixora overlay demo                                      nothing needed
   ixora overlay demo --protocol geneve --size imix --duration 5s --json
+  ixora overlay demo --offload nic                        NICs (models) put packets into tunnels
   ixora overlay run overlay.toml --control /tmp/overlay   docs/overlays.md has the keys
   ixora overlay show /tmp/overlay                         what it holds, in another terminal
   ixora overlay explain inner.pcap --config overlay.toml  why packets go where they go";

@@ -42,6 +42,23 @@ fn the_demo_goes_over_ipv6_by_neighbour_discovery() {
     demo("--ipv6 --protocol gre --size imix");
 }
 
+/// All packets get their headers in the NIC, on each model, whatever the protocol.
+#[test]
+fn the_demo_has_nics_put_packets_into_tunnels() {
+    for options in
+        ["", " --protocol gre --nic xl710", " --protocol vxlan-gpe", " --protocol srv6 --nic virtio-net"]
+    {
+        let json = demo(&format!("--offload nic --quiet{options}"));
+        assert_eq!(json["offload"], "nic");
+        for direction in json["directions"].as_array().expect("a list") {
+            let (nic, delivered) = (&direction["nic"], direction["delivered"].as_u64());
+            assert!(nic["sent"].as_u64() >= delivered, "{options}: {direction:#}");
+            assert_eq!(nic["given_back"], 0, "{options}: {direction:#}");
+        }
+    }
+    assert_eq!(demo("--quiet")["directions"][0]["nic"], serde_json::Value::Null);
+}
+
 /// A configuration with two networks on models, in a file.
 fn configuration(place: &std::path::Path) -> std::path::PathBuf {
     let file = place.join("overlay.toml");

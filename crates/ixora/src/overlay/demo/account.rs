@@ -31,8 +31,19 @@ pub struct Direction {
     pub skipped: u64,
     /// Frames the sink found wrong: corrupt, foreign or duplicated.
     pub wrong: u64,
+    /// What the sender's NIC did, where it puts packets into tunnels.
+    pub nic: Option<ByNic>,
     /// Whether all of them are accounted for.
     pub balanced: bool,
+}
+
+/// Packets of a NIC that puts them into tunnels.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct ByNic {
+    /// Packets that it put into a tunnel.
+    pub sent: u64,
+    /// Packets that it gave back, which software put into a tunnel.
+    pub given_back: u64,
 }
 
 /// A direction's places among models and queues: of the endpoint's network, and of the
@@ -58,6 +69,8 @@ impl Direction {
         account.offered = inner.wire.to_host.offered + inner.wire.to_host.made;
         account.delivered = outer.wire.from_host.delivered;
         account.skipped = inner.wire.skipped;
+        let count = |name: &str| sends.counters.get(name).copied().unwrap_or(0);
+        account.nic = Some(ByNic { sent: count("encap_sent"), given_back: count("encap_given_back") });
         account.receive(inner);
         account.send(sends);
         account.receive(receives);
@@ -73,6 +86,12 @@ impl Direction {
         let ended = account.delivered + account.waiting + account.lost.values().sum::<u64>();
         account.balanced = account.offered + account.resolution == ended + came.answered + came.taken;
         account
+    }
+
+    /// The same; where no NIC puts packets into tunnels, nothing is told of one.
+    #[must_use]
+    pub fn with_nic(self, is_offloaded: bool) -> Direction {
+        Direction { nic: self.nic.filter(|_| is_offloaded), ..self }
     }
 
     /// What a model did that received.
@@ -125,6 +144,10 @@ pub fn print(directions: &[Direction; 2]) {
     }
     row("waiting", &|direction| direction.waiting);
     row("address resolution, beside these", &|direction| direction.resolution);
+    if directions.iter().any(|direction| direction.nic.is_some()) {
+        row("put into tunnels by the NIC", &|direction| direction.nic.unwrap_or_default().sent);
+        row("given back by the NIC", &|direction| direction.nic.unwrap_or_default().given_back);
+    }
     for direction in directions.iter().filter(|direction| direction.skipped > 0) {
         println!("  {}: {} more were due; the models' thread was behind", direction.name, direction.skipped);
     }

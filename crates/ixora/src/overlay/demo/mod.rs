@@ -50,6 +50,9 @@ pub struct Demo {
     /// Flows, told apart by their UDP source port.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
     flows: u16,
+    /// Who puts packets into tunnels: software, or the underlay's NICs, which have the table then.
+    #[arg(long, value_name = "WHOM", default_value = "none", value_parser = ["none", "nic"])]
+    offload: String,
     /// The model that all four NICs are.
     #[arg(long, default_value = MODELS[0].name)]
     nic: String,
@@ -64,6 +67,13 @@ pub struct Demo {
     quiet: bool,
     #[command(flatten)]
     confine: Confine,
+}
+
+impl Demo {
+    /// Whether the underlay's NICs put packets into tunnels.
+    fn is_offloaded(&self) -> bool {
+        self.offload == "nic"
+    }
 }
 
 fn protocols() -> clap::builder::PossibleValuesParser {
@@ -85,6 +95,9 @@ pub fn run(arguments: &Demo) -> Result<(), Failure> {
             "two endpoints, a tunnel of {} between them, all on {} models",
             arguments.protocol, model.name
         );
+        if arguments.is_offloaded() {
+            println!("the NICs of the underlay put packets into tunnels (decision 30; no real NIC can)");
+        }
         println!("traffic both ways for {:?}; --config prints what each is told", arguments.duration);
     }
     let options = options(arguments, &configs);
@@ -99,11 +112,12 @@ pub fn run(arguments: &Demo) -> Result<(), Failure> {
     drop(ports);
     let directions = [("a to b", [0, 1]), ("b to a", [1, 0])]
         .map(|(name, way)| Direction::new(name, way, &seen, &shown, &outcome.pollers));
+    let directions = directions.map(|direction| direction.with_nic(arguments.is_offloaded()));
     let verdict = Verdict::new(&directions, &seen, &outcome.summary, interrupted.load(Ordering::Relaxed));
     match arguments.json {
         true => println!(
             "{:#}",
-            json!({ "protocol": arguments.protocol, "summary": outcome.summary, "directions": directions, "verdict": verdict })
+            json!({ "protocol": arguments.protocol, "offload": arguments.offload, "summary": outcome.summary, "directions": directions, "verdict": verdict })
         ),
         false => {
             outcome.summary.print(false);

@@ -34,10 +34,15 @@ pub fn config(demo: &Demo, model: &str, side: Side) -> String {
         false => (String::new(), String::new(), format!("peer = \"{}\"\n", HOSTS[here])),
     };
     let wire = format!("gen:size={},rate={},flows={}{to},hold+sink:check", demo.size, demo.rate, demo.flows);
+    let (table, offload) = match demo.is_offloaded() {
+        true => (",encap-offload=1", "offload = \"nic\"\n"),
+        false => ("", ""),
+    };
     format!(
         "[[underlay]]\n\
          name = \"fabric\"\n\
-         port = \"model:{model},wire=pair\"\n\
+         port = \"model:{model}{table},wire=pair\"\n\
+         {offload}\
          addresses = [\"{}/{len}\"]\n\
          mtu = 1600\n\n\
          [[network]]\n\

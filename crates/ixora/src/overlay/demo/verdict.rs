@@ -43,6 +43,11 @@ impl Verdict {
             if direction.wrong > 0 {
                 reasons.push(format!("{name}: {} frames came wrong", direction.wrong));
             }
+            // All that is delivered went into its tunnel at the NIC, which has all entries, or came back.
+            let by_nic = direction.nic.map(|nic| nic.sent + nic.given_back);
+            if by_nic.is_some_and(|count| count < direction.delivered) {
+                reasons.push(format!("{name}: the NIC was passed over"));
+            }
             let faults = direction.lost.iter().filter(|(name, _)| is_fault(name));
             reasons.extend(faults.map(|(loss, count)| format!("{name}: {count} lost by {loss}")));
         }

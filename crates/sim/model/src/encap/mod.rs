@@ -90,7 +90,7 @@ impl Encap {
         const NAMES: [&str; counter::COUNT] = [
             "encap_sent",
             "encap_given_back",
-            "encap_unknown",
+            "tx_encap_unknown",
             "tx_encap_not_given_back",
             "tx_encap_malformed",
             "rx_encap_foreign",
