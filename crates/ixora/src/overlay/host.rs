@@ -93,6 +93,12 @@ impl Host {
         let macs = (first..below).map(|n| MacAddress(ports.mac(n))).collect();
         Ok((Host { config, macs, control, counters: Arc::new(Shown(counters)) }, pollers))
     }
+
+    /// The table of the NIC that puts packets into tunnels, and the name of its port.
+    pub fn nic(&self) -> Option<(&str, &Offload)> {
+        let nic = self.control.nic()?;
+        Some((&self.config.underlay.get(usize::from(nic.port()))?.name, nic))
+    }
 }
 
 /// The table of the NIC that is to put packets into tunnels, where the configuration wants it.

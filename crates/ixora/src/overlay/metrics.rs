@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::net::IpAddr;
 
 use overlay::{Count, FarEnd, LearningCounts, Overlay, Target};
-use vtep::{Sources, Totals};
+use vtep::{Offload, Sources, Totals};
 
 use super::host::Host;
 use crate::metrics_port::head;
@@ -25,6 +25,9 @@ type Series = (&'static str, &'static str, fn(&Totals) -> u64);
 
 /// As [`Series`], of a far end.
 type FarSeries = (&'static str, &'static str, fn(Count) -> u64);
+
+/// As [`Series`], of a NIC that has the table: the end of its name, and its kind.
+type NicSeries = (&'static str, &'static str, &'static str, fn(&Offload) -> u64);
 
 /// What each port counts.
 const COUNTED: [Series; 8] = [
@@ -86,6 +89,7 @@ pub fn text(host: &Host, sources: Option<&Sources>) -> String {
     learning(&mut out, table);
     segments(&mut out, table);
     of_endpoint(&mut out, host, table);
+    nic(&mut out, host);
     far_ends(&mut out, table);
     observed(&mut out, sources);
     out
@@ -127,7 +131,6 @@ fn of_endpoint(out: &mut String, host: &Host, table: &Overlay) {
         let _ = writeln!(out, "{name} {value}");
     };
     let program = host.control.program();
-    let nic = host.control.nic().unwrap_or_default();
     let gauges = [
         ("ixora_overlay_networks", "Virtual networks.", table.networks().count()),
         (
@@ -141,12 +144,6 @@ fn of_endpoint(out: &mut String, host: &Host, table: &Overlay) {
             table.unresolved().count(),
         ),
         ("ixora_overlay_places_refused", "Places whose value the table refused.", program.refused().len()),
-        ("ixora_overlay_nic_entries", "Entries in the table of an underlay's NIC.", nic.entries),
-        (
-            "ixora_overlay_nic_entries_without_room",
-            "Entries for which the table of an underlay's NIC has no room.",
-            nic.without_room,
-        ),
     ];
     for (name, help, value) in gauges {
         one(name, "gauge", help, value as u64);
@@ -165,6 +162,38 @@ fn of_endpoint(out: &mut String, host: &Host, table: &Overlay) {
     ];
     for (name, help, value) in counters {
         one(name, "counter", help, value);
+    }
+}
+
+/// What the NIC of an underlay's port has of the table, where one puts packets into tunnels.
+fn nic(out: &mut String, host: &Host) {
+    let series: [NicSeries; 4] = [
+        ("entries", "gauge", "Entries in the table of a NIC.", |nic| nic.counts().entries as u64),
+        (
+            "entries_without_room",
+            "gauge",
+            "Entries that software sends, as the table of a NIC has no room for them.",
+            |nic| nic.counts().without_room as u64,
+        ),
+        (
+            "restored_total",
+            "counter",
+            "How often a NIC was told all entries again that it had lost.",
+            |nic| nic.counts().restored,
+        ),
+        (
+            "table_walks_total",
+            "counter",
+            "How often the whole table was gone over to tell a NIC, not what changed alone.",
+            Offload::walks,
+        ),
+    ];
+    for (end, kind, help, value) in series {
+        let name = format!("ixora_overlay_nic_{end}");
+        head(out, &name, kind, help);
+        if let Some((port, nic)) = host.nic() {
+            let _ = writeln!(out, "{name}{{{}}} {}", of_underlay(port), value(nic));
+        }
     }
 }
 

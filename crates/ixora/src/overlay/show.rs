@@ -68,11 +68,15 @@ struct NextHop {
 /// What the NIC of an underlay's port has of the table.
 #[derive(Debug, Serialize, Deserialize)]
 struct Nic {
+    /// The name of the port.
+    underlay: String,
     entries: usize,
     /// Entries for which it has no room.
     without_room: usize,
     /// How often it was told all anew.
     restored: u64,
+    /// How often the whole table was gone over to tell it.
+    walks: u64,
 }
 
 /// What an endpoint answers.
@@ -137,8 +141,11 @@ pub fn run(arguments: &Show) -> Result<(), Failure> {
     for NextHop { port, address, mac } in &state.next_hops {
         println!("{port:<10} {address:<40} {}", mac.as_deref().unwrap_or("unresolved"));
     }
-    if let Some(Nic { entries, without_room, restored }) = &state.nic {
-        println!("\nthe NIC has {entries} entries; {without_room} without room; told anew {restored} times");
+    if let Some(Nic { underlay, entries, without_room, restored, walks }) = &state.nic {
+        println!(
+            "\nNIC of {underlay}: entries {entries}, in software for lack of room {without_room}; \
+             told all again {restored} times, the table gone over {walks} times"
+        );
     }
     state.problems.iter().for_each(|problem| println!("\nnot in the table: {problem}"));
     for side in ["networks", "underlay"] {
@@ -199,10 +206,9 @@ pub fn answer(host: &Host, sources: Option<&Sources>, limit: usize) -> String {
     let waiting = program.waiting().map(|key| format!("{key}: its network is not there"));
     let unresolved = sources.into_iter().flat_map(Sources::unresolved);
     let problems = refused.chain(waiting).chain(unresolved).take(limit).collect();
-    let nic = host.control.nic().map(|NicCounts { entries, without_room, restored }| Nic {
-        entries,
-        without_room,
-        restored,
+    let nic = host.nic().map(|(underlay, offload)| {
+        let NicCounts { entries, without_room, restored } = offload.counts();
+        Nic { underlay: underlay.to_owned(), entries, without_room, restored, walks: offload.walks() }
     });
     let control = sources.map_or(serde_json::Value::Null, Sources::status);
     let accounts = serde_json::to_value(accounts).unwrap_or_default();

@@ -99,7 +99,21 @@ fn a_nic_with_a_table_of_its_own_puts_packets_into_tunnels() {
         let forwarded = |n: usize| state["accounts"]["networks"][n]["forwarded"].as_u64();
         forwarded(0) > Some(50) && forwarded(1) > Some(50)
     });
-    assert_eq!(state["nic"], serde_json::json!({ "entries": 1, "without_room": 1, "restored": 0 }));
+    let nic =
+        serde_json::json!({ "underlay": "up", "entries": 1, "without_room": 1, "restored": 0, "walks": 1 });
+    assert_eq!(state["nic"], nic);
+    let show = |option: &str| run(place.path(), &format!("overlay show {}{option}", socket.display())).stdout;
+    let text = show("");
+    let line = "NIC of up: entries 1, in software for lack of room 1; told all again 0 times, \
+                the table gone over 1 times\n";
+    assert!(text.contains(line), "{text}");
+    let metrics = show(" --metrics");
+    for (series, value) in
+        [("entries", 1), ("entries_without_room", 1), ("restored_total", 0), ("table_walks_total", 1)]
+    {
+        let line = format!("ixora_overlay_nic_{series}{{underlay=\"up\"}} {value}\n");
+        assert!(metrics.contains(&line), "{line}{metrics}");
+    }
     endpoint.signal(rustix::process::Signal::TERM);
     let done = endpoint.wait(10);
     assert_eq!(done.code(), Some(0), "{done:#?}");

@@ -11,7 +11,7 @@ use std::time::Duration;
 use control::api::Controlled;
 use control::{Change, Key, Owner, Program};
 use neighbor::{Address, Limits, Resolution, Resolver, Table};
-use overlay::{NicCounts, Overlay, Result};
+use overlay::{Overlay, Result};
 use wire::MacAddress;
 
 use crate::channels::{Channels, Frame};
@@ -148,9 +148,9 @@ impl Control {
         self.tell_nic();
     }
 
-    /// What the NIC holds, if there is one that does.
-    pub fn nic(&self) -> Option<NicCounts> {
-        self.nic.as_ref().map(Offload::counts)
+    /// The table of the NIC that has one like this, as long as it does not fail.
+    pub fn nic(&self) -> Option<&Offload> {
+        self.nic.as_ref()
     }
 
     /// Why the NIC holds nothing any more, once: software sends all from then on.

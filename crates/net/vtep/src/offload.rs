@@ -61,9 +61,19 @@ impl Offload {
         self.places.clone()
     }
 
+    /// The port of the underlay, by its place in the configuration.
+    pub fn port(&self) -> u16 {
+        self.places.port
+    }
+
     /// What the NIC holds.
     pub fn counts(&self) -> NicCounts {
         self.table.counts()
+    }
+
+    /// How often all entries were gone over to tell the NIC, in place of what changed alone.
+    pub fn walks(&self) -> u64 {
+        self.table.walks()
     }
 
     /// Tells the NIC what is different in the table, and lanes what it has.

@@ -143,8 +143,8 @@ fn packets_leave_marked_come_back_and_go_by_software_when_the_nic_is_gone() {
     let offload = Offload::new(Box::new(nic.clone()), 0, vec![100, 200]).unwrap();
     lane.set_nic(offload.places());
     control.set_nic(offload);
-    let counts = control.nic().unwrap();
-    assert_eq!((counts.entries, counts.without_room), (1, 1));
+    let (counts, walks) = (control.nic().unwrap().counts(), control.nic().unwrap().walks());
+    assert_eq!((counts.entries, counts.without_room, walks), (1, 1, 1));
 
     let mut pool = Pool::new(&Dma::new(memory::Options::default()), 1024).unwrap();
     let mut turn = |lane: &mut Lane| lane.turn(Instant::now(), &mut pool, &mut Batch::default());
