@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use graph::class::{Handlers, Headers, read, rest};
+use graph::class::{Handlers, Headers, Row, named, number_in, read, rest};
 use graph::element::kernel::{Code, Kernel, of_type};
 use graph::value::Scope;
-use graph::{Action, Class, Conf, ConfFault, Cx, Each, Element, PerPacket, Setup};
+use graph::{Action, Class, Conf, ConfFault, Cx, Each, Element, PerPacket, Refused, Setup};
 use memory::Packet;
 use memory::annotation::Header;
 use port::Reason;
@@ -24,6 +24,10 @@ const DOC: &str = "Expressions are made of conditions like `src host 10.0.0.1`, 
      parentheses; `-`, `any` and `all` hold for every packet. A packet that ends before what a condition \
      looks at does not fulfil it. IP headers must have been found before.";
 
+const PROGRAM: Row<IpFilter> = read("program", "the decision program, as Click lists it", IpFilter::listing);
+const PATTERN: Row<IpFilter> =
+    named("an output's expression; takes another", IpFilter::pattern_names, IpFilter::pattern).and_argument();
+
 pub static FILTER: Class = Class {
     name: "IPFilter",
     brief: "lets IP packets pass, or sorts them, by rules",
@@ -31,11 +35,7 @@ pub static FILTER: Class = Class {
     ports: "1/-",
     processing: "h/h",
     arguments: &[rest("RULE", "`allow`, `deny`, `drop` or an output's number, and an expression")],
-    handlers: &Handlers::<IpFilter>(&[read(
-        "program",
-        "the decision program, as Click lists it",
-        IpFilter::listing,
-    )]),
+    handlers: &Handlers::<IpFilter>(&[PROGRAM]),
     drops: &[Reason::Denied],
     live: true,
     example: "IPFilter(allow tcp and dst port 80, deny all)",
@@ -45,7 +45,7 @@ pub static FILTER: Class = Class {
     make: |setup, conf| {
         let rules = conf.rest();
         conf.complete()?;
-        make(setup, conf, rules, false)
+        make(setup, conf, rules, None)
     },
     ..Class::BASE
 };
@@ -56,12 +56,11 @@ pub static CLASSIFIER: Class = Class {
     doc: DOC,
     ports: "1/-",
     processing: "h/h",
-    arguments: &[rest("EXPRESSION", "one for each output")],
-    handlers: &Handlers::<IpFilter>(&[read(
-        "program",
-        "the decision program, as Click lists it",
-        IpFilter::listing,
-    )]),
+    arguments: &[rest(
+        "EXPRESSION",
+        "one for each output; handlers `pattern0`, `pattern1`, … read them and take others",
+    )],
+    handlers: &Handlers::<IpFilter>(&[PROGRAM, PATTERN]),
     drops: &[Reason::NoExpression],
     live: true,
     example: "c :: IPClassifier(tcp, udp dst port 53, -)",
@@ -75,17 +74,17 @@ pub static CLASSIFIER: Class = Class {
             return Err(ConfFault::new(format!("need {} arguments, one per output port", setup.outputs)));
         }
         let rules = patterns.iter().enumerate().map(|(n, pattern)| format!("{n} {pattern}")).collect();
-        make(setup, conf, rules, true)
+        make(setup, conf, rules, Some(patterns))
     },
     ..Class::BASE
 };
 
-/// Makes either; one whose outputs have no other use `warns` of those that no packet gets.
+/// Makes either; one whose outputs have `patterns`, and no other use, warns of those that no packet gets.
 fn make(
     setup: &mut Setup<'_>,
     conf: &Conf<'_>,
     rules: Vec<String>,
-    warns: bool,
+    patterns: Option<Vec<String>>,
 ) -> Result<Box<dyn Element>, ConfFault> {
     let outputs = setup.outputs;
     let (mut laid, mut wrong) = (vec![], vec![]);
@@ -101,12 +100,13 @@ fn make(
         return Err(ConfFault::new(wrong.join("\n")));
     }
     let program = tree::program(&laid, || expression::program(&laid));
-    let reached = if warns { program.outputs() } else { (0..outputs as u32).collect() };
+    let reached = if patterns.is_some() { program.outputs() } else { (0..outputs as u32).collect() };
     for output in (0..outputs as u32).filter(|output| !reached.contains(output)) {
         setup.warn(format!("output {output} matches no packets"));
     }
     let link = program.offsets().any(|offset| offset < NETWORK);
-    Ok(Each::boxed(IpFilter { program, link, rules: laid.into() }))
+    let patterns = patterns.unwrap_or_default().into();
+    Ok(Each::boxed(IpFilter { program, link, rules: laid.into(), patterns }))
 }
 
 /// Reads a rule; an empty message when it is empty.
@@ -137,6 +137,8 @@ pub struct IpFilter {
     link: bool,
     /// What the program was made of.
     rules: Arc<[(Expr, To)]>,
+    /// What stands for the outputs in an IPClassifier's configuration.
+    patterns: Arc<[String]>,
 }
 
 impl IpFilter {
@@ -153,6 +155,15 @@ impl IpFilter {
         let (words, there) = if self.link { link(packet) } else { ([0; 16], 0) };
         let to = self.program.in_tree(|offset| place(offset, network, transport, (&words, there)));
         to.output().map_or(Action::drop(0), |output| Action::out(output as usize))
+    }
+
+    fn pattern_names(&self) -> Vec<String> {
+        (0..self.patterns.len()).map(|output| format!("pattern{output}")).collect()
+    }
+
+    fn pattern(&mut self, _: &mut Cx<'_>, handler: &str, _: &str) -> Result<String, Refused> {
+        let pattern = number_in(handler).and_then(|output| self.patterns.get(output));
+        pattern.cloned().ok_or_else(|| Refused::NoHandler(handler.into()))
     }
 
     fn listing(&self) -> String {

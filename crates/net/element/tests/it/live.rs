@@ -25,6 +25,23 @@ fn a_configuration_is_replaced_while_the_router_runs() {
 }
 
 #[test]
+fn an_expression_is_read_and_replaced_by_the_number_of_its_output() {
+    let mut rig = rig("Idle -> c :: IPClassifier(src 10.0.0.1 and tcp, TCP opt ack, -); \
+         c[0], c[1], c[2] -> Discard; Idle -> f :: IPFilter(allow tcp) -> Discard");
+    let read = |rig: &mut Rig| [0, 1, 2].map(|output| rig.read(&format!("c.pattern{output}")));
+    assert_eq!(read(&mut rig), ["src 10.0.0.1 and tcp", "TCP opt ack", "-"]);
+    rig.write("c.pattern1", "udp").expect("an expression in the place of what looks like a keyword");
+    assert_eq!(read(&mut rig), ["src 10.0.0.1 and tcp", "udp", "-"]);
+    assert_eq!(rig.read("c.config"), "src 10.0.0.1 and tcp, udp, -");
+    let program = rig.read("c.program");
+    assert!(program.contains("/00110000%00ff0000"), "{program}");
+    assert!(refusal(&mut rig, "c.pattern0", "what 5").contains("pattern 0: "));
+    assert_eq!((read(&mut rig)[0].as_str(), rig.read("c.program")), ("src 10.0.0.1 and tcp", program));
+    assert_eq!(refusal(&mut rig, "c.pattern3", "-"), "no 'c.pattern3' write handler");
+    assert_eq!(refusal(&mut rig, "f.pattern0", "-"), "no 'f.pattern0' write handler");
+}
+
+#[test]
 fn headers_are_others_once_their_elements_have_another_configuration() {
     let mut rig = rig("Idle -> i :: IPEncap(6, 1.2.3.4, 5.6.7.8) -> d :: SetIP6DSCP(3) -> Discard");
     rig.write("i.config", "17, 4.3.2.1, 8.7.6.5").expect("as in Click");

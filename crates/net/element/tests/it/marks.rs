@@ -27,6 +27,7 @@ const LISTED: &[(&str, &str)] = &[
     ("StaticIPLookup", "table:r"),
     ("LinkUnqueue(1s, 1kBps)", "reset:wb size:r bandwidth:rw. latency:rw."),
     ("Classifier(-)", "program:r. handlers:r. ports:r. config:rw. class:r. name:r."),
+    ("IPClassifier(-)", "pattern0:rw program:r handlers:r. ports:r. config:rw. class:r. name:r."),
     ("DecIPTTL", "active:rwc drops:r config:r."),
     ("IPEncap(6, 1.2.3.4, 5.6.7.8)", "dst:rw. src:rw. config:rw."),
     ("SetIP6DSCP(0)", "dscp:rw. config:rw."),

@@ -16,7 +16,7 @@ use crate::plan::setup::{Services, Setup};
 
 pub use crate::element::handler::{
     Handler, HandlerTable, Handlers, NONE as NO_HANDLERS, Row, Setting, action, ask, both, call, datum,
-    named, read, setting, write,
+    named, number_in, read, setting, write,
 };
 
 /// Why a packet is dropped that waited in an element when another router took its router's place:

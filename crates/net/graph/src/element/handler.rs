@@ -74,6 +74,21 @@ pub struct Setting {
     pub key: &'static str,
     /// The `config` handler tells of it.
     pub is_told: bool,
+    /// The number at the end of the handler's name is the argument's place, and it has no keyword.
+    pub is_numbered: bool,
+}
+
+impl Setting {
+    /// What the handler of this name changes.
+    pub(crate) fn of(self, name: &str) -> Setting {
+        let place = number_in(name).filter(|_| self.is_numbered).unwrap_or(self.place);
+        Setting { place, ..self }
+    }
+}
+
+/// The number at the end of a handler's name: 3 of `pattern3`.
+pub fn number_in(name: &str) -> Option<usize> {
+    name[name.trim_end_matches(|c: char| c.is_ascii_digit()).len()..].parse().ok()
 }
 
 /// Reads a value, from a view of the lane and a parameter.
@@ -170,7 +185,12 @@ pub const fn setting<T>(
     value: fn(&T) -> String,
     (place, key): (usize, &'static str),
 ) -> Row<T> {
-    row(name, about, Read::Value(value), Write::Setting(Setting { place, key, is_told: true }))
+    row(
+        name,
+        about,
+        Read::Value(value),
+        Write::Setting(Setting { place, key, is_told: true, is_numbered: false }),
+    )
 }
 
 /// As [`setting`]; the configuration stays as it was written.
@@ -180,7 +200,12 @@ pub const fn datum<T>(
     value: fn(&T) -> String,
     (place, key): (usize, &'static str),
 ) -> Row<T> {
-    row(name, about, Read::Value(value), Write::Setting(Setting { place, key, is_told: false }))
+    row(
+        name,
+        about,
+        Read::Value(value),
+        Write::Setting(Setting { place, key, is_told: false, is_numbered: false }),
+    )
 }
 
 /// Handlers that are read, one for each of the names that an element has when it was
@@ -203,6 +228,13 @@ impl<T> Row<T> {
     /// Written as well; `write` gets the name and the value.
     pub const fn and_write(self, write: NamedWrite<T>) -> Row<T> {
         Row { handler: Handler { write: true, ..self.handler }, write: Write::Named(write), ..self }
+    }
+
+    /// Written as well: the argument whose place is the number at the end of the handler's name gets
+    /// another value. Only for classes that are live.
+    pub const fn and_argument(self) -> Row<T> {
+        let setting = Setting { place: 0, key: "", is_told: true, is_numbered: true };
+        Row { handler: Handler { write: true, ..self.handler }, write: Write::Setting(setting), ..self }
     }
 
     /// Only of elements of which `is` is true when they were made.

@@ -54,12 +54,13 @@ impl Lane {
             return Err(Refused::NotWritable(full));
         }
         let Some((element, handler)) = target else { return self.write_global(from, &full, value) };
-        let kind = self.shared.plan.elements[element].kind;
+        let planned = &self.shared.plan.elements[element];
+        let kind = planned.kind;
         if handler == "config" && kind.live {
             return self.reconfigure(element, value, Some(value));
         }
-        if let Some(setting) = kind.handler_row(&handler).and_then(|row| kind.handlers.setting(row)) {
-            return self.change(element, setting, value);
+        if let Some(setting) = planned.own_row(&handler).and_then(|row| kind.handlers.setting(row)) {
+            return self.change(element, setting.of(&handler), value);
         }
         let (home, value) = (self.lane_of(element, &handler), value.to_string());
         self.told = vec![];

@@ -14,12 +14,13 @@ use crate::plan::setup::{Services, Setup, Shares};
 use crate::run::lane::Lane;
 
 /// A configuration with another value for an argument: where it stands, if it stands in
-/// its place; else by keyword, behind all others.
+/// its place, or has no keyword; else by keyword, behind all others.
 pub(crate) fn with_argument(config: &str, place: usize, key: &str, value: &str) -> String {
     let mut arguments = args::split(config);
     let is_keyword = |argument: &String| args::keyword(argument).is_some_and(|(word, _)| word == key);
     let named = arguments.iter().any(is_keyword);
-    match arguments.get_mut(place).filter(|argument| !named && args::keyword(argument).is_none()) {
+    let stands = |argument: &&mut String| key.is_empty() || !named && args::keyword(argument).is_none();
+    match arguments.get_mut(place).filter(stands) {
         Some(argument) => *argument = value.to_string(),
         None => {
             arguments.retain(|argument| !is_keyword(argument));
