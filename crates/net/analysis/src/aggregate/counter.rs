@@ -15,12 +15,35 @@ use crate::text;
 use graph::annotation::{AGGREGATE, EXTRA_LENGTH, EXTRA_PACKETS, PacketAnnotations};
 use port::Reason;
 
+/// In the order in which Click has them.
 const HANDLERS: Handlers<Counter> = Handlers(&[
-    read("count", "packets or bytes", |counter| counter.count.to_string()),
-    read("nagg", "aggregates", |counter| counter.counts.len().to_string()),
     read("overflow", "packets not counted, because there were CAPACITY aggregates", |counter| {
         counter.overflow.to_string()
     }),
+    write("write_text_file", "writes the counts, a line each", |counter: &mut Counter, cx, path| {
+        counter.write_file(cx, Format::Text, path)
+    })
+    .marked("/"),
+    write("write_ascii_file", "as write_text_file", |counter: &mut Counter, cx, path| {
+        counter.write_file(cx, Format::Text, path)
+    })
+    .marked("/"),
+    write("write_file", "writes the counts, as pairs of 32-bit words", |counter: &mut Counter, cx, path| {
+        counter.write_file(cx, Format::Packed, path)
+    })
+    .marked("/"),
+    write(
+        "write_ip_file",
+        "writes the counts, aggregates as addresses",
+        |counter: &mut Counter, cx, path| counter.write_file(cx, Format::Addresses, path),
+    )
+    .marked("/"),
+    write(
+        "write_pdf_file",
+        "writes each aggregate's part of the whole",
+        |counter: &mut Counter, cx, path| counter.write_file(cx, Format::Shares, path),
+    )
+    .marked("/"),
     both(
         "freeze",
         "whether it is frozen",
@@ -41,16 +64,32 @@ const HANDLERS: Handlers<Counter> = Handlers(&[
         },
     )
     .marked("c"),
+    action("stop", "stops counting, and the router", |counter: &mut Counter, cx| {
+        counter.active = false;
+        cx.stop();
+    })
+    .marked("b"),
+    action("reaggregate_counts", "as counts_pdf", |counter, _| counter.reaggregate()),
+    action(
+        "counts_pdf",
+        "makes the counts aggregates: how often there was each; of 0, as many as there are places without one in Click's tree",
+        |counter, _| counter.reaggregate(),
+    ),
     both(
         "banner",
         "text at the top of files",
         |counter: &Counter| counter.banner.clone(),
         |counter: &mut Counter, _, value| {
-            counter.banner = value.to_string();
+            counter.banner = match value {
+                "" | "\n" => String::new(),
+                text if text.ends_with('\n') => text.to_string(),
+                text => format!("{text}\n"),
+            };
             Ok(())
         },
     )
     .marked("%"),
+    action("clear", "forgets all", |counter, _| (counter.counts, counter.count) = (Tree::default(), 0)),
     both(
         "aggregate_call",
         "what is written after how many aggregates",
@@ -69,42 +108,8 @@ const HANDLERS: Handlers<Counter> = Handlers(&[
             Ok(())
         },
     ),
-    write("write_file", "writes the counts, as pairs of 32-bit words", |counter: &mut Counter, cx, path| {
-        counter.write_file(cx, Format::Packed, path)
-    })
-    .marked("/"),
-    write("write_text_file", "writes the counts, a line each", |counter: &mut Counter, cx, path| {
-        counter.write_file(cx, Format::Text, path)
-    })
-    .marked("/"),
-    write("write_ascii_file", "as write_text_file", |counter: &mut Counter, cx, path| {
-        counter.write_file(cx, Format::Text, path)
-    })
-    .marked("/"),
-    write(
-        "write_ip_file",
-        "writes the counts, aggregates as addresses",
-        |counter: &mut Counter, cx, path| counter.write_file(cx, Format::Addresses, path),
-    )
-    .marked("/"),
-    write(
-        "write_pdf_file",
-        "writes each aggregate's part of the whole",
-        |counter: &mut Counter, cx, path| counter.write_file(cx, Format::Shares, path),
-    )
-    .marked("/"),
-    action(
-        "counts_pdf",
-        "makes the counts aggregates: how often there was each; of 0, as many as there are places without one in Click's tree",
-        |counter, _| counter.reaggregate(),
-    ),
-    action("reaggregate_counts", "as counts_pdf", |counter, _| counter.reaggregate()),
-    action("clear", "forgets all", |counter, _| (counter.counts, counter.count) = (Tree::default(), 0)),
-    action("stop", "stops counting, and the router", |counter: &mut Counter, cx| {
-        counter.active = false;
-        cx.stop();
-    })
-    .marked("b"),
+    read("count", "packets or bytes", |counter| counter.count.to_string()),
+    read("nagg", "aggregates", |counter| counter.counts.len().to_string()),
 ]);
 
 pub static CLASS: Class = Class {

@@ -228,6 +228,10 @@ fn aggregates_are_counted_and_written() {
         assert!(Rig::new(&format!("Idle -> AggregateCounter({wrong}) -> Discard")).is_err(), "{wrong}");
     }
     assert!(rig.write("ac.count_call", "5 nobody.stop").is_err());
+    for (banner, read) in [("two\nlines", "two\nlines\n"), ("one\n", "one\n"), ("\n", ""), ("", "")] {
+        rig.write("ac.banner", banner).expect("a text");
+        assert_eq!(rig.read("ac.banner"), read);
+    }
 }
 
 #[test]

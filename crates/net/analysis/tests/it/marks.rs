@@ -10,7 +10,12 @@ const LISTED: &[(&str, &str)] = &[
     ("TimeRange", "reset:wb last:r first:r"),
     ("TimestampAccum", "reset_counts:wb average_time:r time:r count:r"),
     ("SetTimestampDelta", "reset:wb first:r"),
-    ("AggregateCounter", "stop:wb banner:rw% active:rwc freeze:rwc"),
+    (
+        "AggregateCounter",
+        "nagg:r count:r count_call:rw aggregate_call:rw clear:w banner:rw% counts_pdf:w reaggregate_counts:w \
+         stop:wb active:rwc freeze:rwc write_pdf_file:w write_ip_file:w write_file:w write_ascii_file:w \
+         write_text_file:w",
+    ),
 ];
 
 #[test]

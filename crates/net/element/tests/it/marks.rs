@@ -59,7 +59,17 @@ const SOURCES: &[(&str, &str)] = &[
 ];
 
 /// Those without ports, as the others.
-const ALONE: &[(&str, &str)] = &[("RandomSeed(1)", "seed:rw. config:rw."), ("ARPTable", "config:rw.")];
+const ALONE: &[(&str, &str)] = &[
+    ("RandomSeed(1)", "seed:rw. config:rw."),
+    ("ARPTable", "config:rw."),
+    (
+        "Script(TYPE PROXY, export n 1)",
+        "n:r *:w shift:r+ set:w get:r+ ntohl:r+ ntohs:r+ htonl:r+ htons:r+ unquote:r+ length:r+ writable:r+ \
+         readable:r+ now:r in:r+ if:r+ nor:r+ nand:r+ or:r+ and:r+ random:r+ first:r+ sprintf:r+ not:r+ le:r+ \
+         lt:r+ ge:r+ gt:r+ ne:r+ eq:r+ abs:r+ neg:r+ rem:r+ mod:r+ idiv:r+ div:r+ mul:r+ max:r+ min:r+ sub:r+ \
+         add:r+ run:rw+ goto:w step:w handlers:r. ports:r. config:r. class:r. name:r.",
+    ),
+];
 
 /// Sinks, as the others.
 const SINKS: &[(&str, &str)] = &[("Discard", "reset_counts:wb count:r"), ("TimedSink", "interval:rw.")];

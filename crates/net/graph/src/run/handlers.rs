@@ -317,8 +317,7 @@ impl Lane {
     fn list_handlers(&self, element: usize) -> String {
         let planned = &self.shared.plan.elements[element];
         let kind = planned.kind;
-        let own: Vec<Handler> = kind.handlers().collect();
-        let of_own = |name| own.iter().find(|own| own.name == name).copied();
+        let of_own = |name| kind.handlers().find(|own| own.name == name);
         let tasks = self.task_rows(element).iter().rev().map(|row| row.handler);
         let tasks = tasks.filter(|row| of_own(row.name).is_none());
         let config = match (kind.live, kind.config_changes) {
@@ -331,12 +330,16 @@ impl Lane {
             name @ "config" => of_own(name).unwrap_or(config),
             name => of_own(name).unwrap_or(row.handler),
         });
-        let is_for_all = |handler: &Handler| OF_ALL.iter().any(|row| row.handler.name == handler.name);
-        let own = own.iter().rev().copied().filter(|handler| !is_for_all(handler));
-        let further = planned.further_handlers.iter().rev();
-        let further = further.map(|(name, row)| (name.as_str(), kind.handlers.handler(*row)));
+        let is_for_all = |name: &str| OF_ALL.iter().any(|row| row.handler.name == name);
+        let mut own: Vec<(&str, Handler)> = vec![];
+        for row in (0..kind.handlers.len()).rev() {
+            let common = kind.handlers.common(row).filter(|handler| !is_for_all(handler.name));
+            own.extend(common.map(|handler| (handler.name, handler)));
+            let further = planned.further_handlers.iter().rev().filter(|(_, of)| *of == row);
+            own.extend(further.map(|(name, _)| (name.as_str(), kind.handlers.handler(row))));
+        }
         let named = |h: Handler| (h.name, h);
-        list(tasks.map(named).chain(further).chain(own.map(named)).chain(all.map(named)))
+        list(tasks.map(named).chain(own).chain(all.map(named)))
     }
 
     fn read_global(&mut self, name: &str) -> Result<String, Refused> {

@@ -6,6 +6,7 @@ use graph::{Cx, Refused};
 
 use super::{Cause, DEEPEST, Rest, Script, ScriptKind, Target, functions};
 
+/// In the order in which Click has them.
 pub(super) const HANDLERS: Handlers<Script> = Handlers(&[
     write("step", "goes on for so many steps", |script, cx, value| {
         script.answer(cx, |script, cx| script.write_step(cx, value))
@@ -22,22 +23,30 @@ pub(super) const HANDLERS: Handlers<Script> = Handlers(&[
     )
     .and_call(|script, cx, parameter| script.answer(cx, |script, cx| script.read_other(cx, "run", parameter)))
     .marked("+"),
-    write("set", "sets a variable", |script, cx, value| script.answer(cx, |script, _| script.set(value))),
-    ask("get", "a variable's value", |script, cx, name| {
-        script.answer(cx, |script, _| Ok(script.named_variable(name)?.clone()))
-    }),
-    ask("shift", "takes the first word off a variable", |script, cx, name| {
-        script.answer(cx, |script, _| script.shift(name))
-    }),
-    call("now", "the time in seconds", |script, cx, _| script.answer(cx, |_, cx| Ok(now(cx)))),
+    named("a function", |_: &Script| functions::names(functions::PUBLIC[0]), Script::read_function)
+        .marked("+"),
     ask("random", "a random number, below N, or from N1 to N2", |script, cx, parameter| {
         script.answer(cx, |_, _| random(parameter))
     }),
+    named("a function", |_: &Script| functions::names(functions::PUBLIC[1]), Script::read_function)
+        .marked("+"),
+    call("now", "the time in seconds", |script, cx, _| script.answer(cx, |_, cx| Ok(now(cx)))),
     ask("readable", "whether handlers can be read", |script, cx, names| {
         script.answer(cx, |_, cx| Ok(all_handlers(cx, names, |handler| handler.read)))
     }),
     ask("writable", "whether handlers can be written", |script, cx, names| {
         script.answer(cx, |_, cx| Ok(all_handlers(cx, names, |handler| handler.write)))
+    }),
+    named("a function", |_: &Script| functions::names(functions::PUBLIC[2]), Script::read_function)
+        .marked("+"),
+    named("a function", |_: &Script| functions::names(functions::PRIVATE), Script::read_function)
+        .marked("+-"),
+    ask("get", "a variable's value", |script, cx, name| {
+        script.answer(cx, |script, _| Ok(script.named_variable(name)?.clone()))
+    }),
+    write("set", "sets a variable", |script, cx, value| script.answer(cx, |script, _| script.set(value))),
+    ask("shift", "takes the first word off a variable", |script, cx, name| {
+        script.answer(cx, |script, _| script.shift(name))
     }),
     named("runs the script", Script::proxy_names, |script, cx, name, parameter| {
         script.answer(cx, |script, cx| script.read_other(cx, name, parameter))
@@ -46,9 +55,6 @@ pub(super) const HANDLERS: Handlers<Script> = Handlers(&[
         script.answer(cx, |script, cx| script.run_with(cx, name, value, true).map(drop))
     })
     .marked("+"),
-    named("a function", |_: &Script| functions::names(functions::PUBLIC), Script::read_function).marked("+"),
-    named("a function", |_: &Script| functions::names(functions::PRIVATE), Script::read_function)
-        .marked("+-"),
     named(
         "an exported variable",
         |script| script.exports.clone(),
