@@ -129,6 +129,16 @@ impl<T: Borrow<[u8; HEADER_LEN]>> Header<T> {
         }
     }
 
+    /// The access point's address; between access points the third one, as Click has it.
+    pub fn bssid(&self) -> MacAddress {
+        let [first, second, third] = self.addresses();
+        match self.direction() {
+            Direction::Neither | Direction::Both => third,
+            Direction::To => first,
+            Direction::From => second,
+        }
+    }
+
     /// The number of the frame, which its fragments share, and the number of the fragment.
     pub fn sequence(&self) -> (u16, u8) {
         let word = self.get::<{ offset::SEQUENCE }, u16>().swap_bytes();

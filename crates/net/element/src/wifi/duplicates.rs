@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use graph::class::{Handlers, action, keyword, read};
+use graph::class::{Handlers, action, both, keyword, read};
 use graph::value::Ethernet;
 use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
@@ -17,27 +17,36 @@ pub static CLASS: Class = Class {
           it has the number of its sender's last frame, and as a fragment a number no higher than the last \
           fragment's. Control frames and those to groups pass. The last frames of 65,536 senders are known; \
           with one more all are forgotten.",
-    arguments: &[keyword("DEBUG", "accepted: nothing more is told; false")],
+    arguments: &[keyword("DEBUG", "tells of frames that came twice; false")],
     handlers: &Handlers::<DupeFilter>(&[
+        both(
+            "debug",
+            "whether it tells of frames that came twice",
+            |filter| format!("{}\n", filter.debug),
+            |filter, _, value| {
+                filter.debug = super::debug(value)?;
+                Ok(())
+            },
+        ),
         read("dupes", "frames that came twice", |filter| format!("{}\n", filter.dropped)),
         read("drops", "frames that came twice", |filter| format!("{}\n", filter.dropped)),
+        action("reset", "forgets all, and counts from zero", |filter: &mut DupeFilter, _| {
+            (filter.last, filter.dropped) = (HashMap::new(), 0);
+        })
+        .marked("b"),
         read("stats", "a line for each sender", |filter| {
             let mut lines: Vec<String> = filter.last.iter().map(|(src, last)| last.line(*src)).collect();
             lines.sort();
             lines.concat()
         }),
-        action("reset", "forgets all, and counts from zero", |filter: &mut DupeFilter, _| {
-            (filter.last, filter.dropped) = (HashMap::new(), 0);
-        })
-        .marked("b"),
     ]),
     drops: &[Reason::CameTwice],
     example: "FromDump(wifi.pcap) -> WifiDupeFilter -> WifiDecap -> Discard",
     see: &["WifiDecap"],
     make: |_, conf| {
-        let _: Option<bool> = conf.keyword("DEBUG")?;
+        let debug = conf.keyword("DEBUG")?.unwrap_or(false);
         conf.complete()?;
-        Ok(Each::boxed(DupeFilter { last: HashMap::new(), dropped: 0 }))
+        Ok(Each::boxed(DupeFilter { last: HashMap::new(), dropped: 0, debug }))
     },
     ..Class::BASE
 };
@@ -65,10 +74,11 @@ impl Last {
 pub struct DupeFilter {
     last: HashMap<MacAddress, Last>,
     dropped: u64,
+    debug: bool,
 }
 
 impl PerPacket for DupeFilter {
-    fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
+    fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let Some(header) = wifi::Header::of(packet) else { return Action::ON };
         let [dst, src, _] = header.addresses();
         if header.is_control() || dst.is_multicast() {
@@ -83,6 +93,10 @@ impl PerPacket for DupeFilter {
         if header.is_retry() && number == last.number && (!is_fragment || fragment <= last.fragment) {
             last.dropped += 1;
             self.dropped += 1;
+            if self.debug {
+                let (name, class, src) = (cx.name(), cx.class(), Ethernet(src.0));
+                cx.say(&format!("{name} :: {class}: dup seq {number} frag {fragment} src {src}\n"));
+            }
             return Action::drop(0);
         }
         (last.number, last.fragment) = (number, fragment);

@@ -1,5 +1,8 @@
 //! `WifiEncap`, `WifiDecap`: Ethernet frames as data frames of Wi-Fi.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use graph::class::{Handlers, both, keyword, mandatory, positional};
 use graph::value::{Ethernet, Value, parse_alone};
 use graph::{Action, Class, Cx, Each, PerPacket, Refused};
@@ -23,6 +26,15 @@ pub static ENCAP: Class = Class {
         keyword("DEBUG", "accepted: nothing more is told; false"),
     ],
     handlers: &Handlers::<WifiEncap>(&[
+        both(
+            "debug",
+            "accepted: nothing more is told",
+            |encap| format!("{}\n", encap.debug),
+            |encap, _, value| {
+                encap.debug = super::debug(value)?;
+                Ok(())
+            },
+        ),
         both(
             "mode",
             "where BSSID stands",
@@ -48,9 +60,9 @@ pub static ENCAP: Class = Class {
     make: |_, conf| {
         let mode = conf.mandatory("MODE")?;
         let bssid = conf.positional("BSSID")?.unwrap_or_default();
-        let _: Option<bool> = conf.keyword("DEBUG")?;
+        let debug = conf.keyword("DEBUG")?.unwrap_or(false);
         conf.complete()?;
-        Ok(Each::boxed(WifiEncap { mode, bssid }))
+        Ok(Each::boxed(WifiEncap { mode, bssid, debug }))
     },
     ..Class::BASE
 };
@@ -62,19 +74,29 @@ pub static DECAP: Class = Class {
     doc: "The headers of 802.11, LLC and SNAP go, and an Ethernet header comes, unless ETHER is false. Frames \
           that are encrypted are dropped, and with STRICT those without SNAP.",
     arguments: &[
-        keyword("DEBUG", "accepted: nothing more is told; false"),
+        keyword("DEBUG", "tells of each frame; false"),
         keyword("STRICT", "whether frames without SNAP are dropped; false"),
         keyword("ETHER", "whether an Ethernet header comes; true"),
     ],
+    handlers: &Handlers::<WifiDecap>(&[both(
+        "debug",
+        "whether it tells of each frame",
+        |decap| format!("{}\n", decap.tells()),
+        |decap, _, value| {
+            // Relaxed: nothing else hangs on it.
+            decap.debug.store(super::debug(value)?, Ordering::Relaxed);
+            Ok(())
+        },
+    )]),
     drops: &[Reason::TooShort, Reason::NoHeadroom, Reason::AnotherProtocol],
     example: "FromDump(wifi.pcap) -> Classifier(0/08%0c) -> WifiDecap -> CheckIPHeader(OFFSET 14)",
     see: &["WifiEncap", "HostEtherFilter"],
     make: |_, conf| {
-        let _: Option<bool> = conf.keyword("DEBUG")?;
+        let debug = conf.keyword("DEBUG")?.unwrap_or(false);
         let strict = conf.keyword("STRICT")?.unwrap_or(false);
         let ether = conf.keyword("ETHER")?.unwrap_or(true);
         conf.complete()?;
-        Ok(Each::boxed(WifiDecap { strict, ether }))
+        Ok(Each::boxed(WifiDecap { strict, ether, debug: Arc::new(AtomicBool::new(debug)) }))
     },
     ..Class::BASE
 };
@@ -94,6 +116,7 @@ fn parsed<T: Value>(value: &str, wrong: &str) -> Result<T, Refused> {
 pub struct WifiEncap {
     mode: i32,
     bssid: Ethernet,
+    debug: bool,
 }
 
 impl PerPacket for WifiEncap {
@@ -131,12 +154,22 @@ impl PerPacket for WifiEncap {
 pub struct WifiDecap {
     strict: bool,
     ether: bool,
+    /// All copies have the same.
+    debug: Arc<AtomicBool>,
+}
+
+impl WifiDecap {
+    fn tells(&self) -> bool {
+        // Relaxed: nothing else hangs on it.
+        self.debug.load(Ordering::Relaxed)
+    }
 }
 
 impl PerPacket for WifiDecap {
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let Some(header) = wifi::Header::of(packet) else { return Action::drop(TOO_SHORT) };
         let ((src, dst), length) = (header.ends(), header.header_len());
+        let (direction, bssid) = (header.direction(), header.bssid());
         let is_protected = header.is_protected();
         let snap = packet.get(length..).and_then(wifi::snap_type);
         let Some((ethertype, is_snap)) = snap else { return Action::drop(TOO_SHORT) };
@@ -154,6 +187,14 @@ impl PerPacket for WifiDecap {
             let Ok(room) = packet.push_front(header.len()) else { return Action::drop(NO_HEADROOM) };
             room.copy_from_slice(&header);
             packet.set_header(Header::Link, 0);
+            if self.tells() {
+                let [src, dst, bssid] = [src, dst, bssid].map(|address| Ethernet(address.0));
+                let (name, class, dir) = (cx.name(), cx.class(), direction as u8);
+                cx.say(&format!(
+                    "{name} :: {class}: dir {dir} src {src} dst {dst} bssid {bssid} eth 0x{:04x}\n",
+                    ethertype.0
+                ));
+            }
         }
         Action::ON
     }

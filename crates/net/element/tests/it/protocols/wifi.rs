@@ -79,6 +79,33 @@ fn what_came_twice_is_dropped() {
     assert_eq!((b.write("f.reset", ""), b.read("f.stats", "")), (String::new(), String::new()));
 }
 
+#[test]
+fn what_is_done_is_told_when_it_is_asked_for() {
+    let mut frame = unhex(CLICKS[2]);
+    let feed = hex(&frame);
+    frame[1] |= 8;
+    let config = format!(
+        "Feed({feed}, {}) -> f :: WifiDupeFilter(DEBUG true) -> d :: WifiDecap(DEBUG true) -> Discard; \
+         Feed({}) -> e :: WifiEncap(0) -> Discard",
+        hex(&frame),
+        hex(&unhex(ETHERNET))
+    );
+    let mut b = bench(&config);
+    let decap = "d :: WifiDecap: dir 2 src 00-01-02-03-04-05 dst 00-06-07-08-09-0A bssid 00-0B-0C-0D-0E-0F";
+    assert!(b.printed().contains(&format!("{decap} eth 0x9000\n")), "{}", b.printed());
+    let dup = "f :: WifiDupeFilter: dup seq 0 frag 0 src 00-0B-0C-0D-0E-0F\n";
+    assert!(b.printed().contains(dup), "{}", b.printed());
+    for (handler, before) in [("f.debug", "true\n"), ("d.debug", "true\n"), ("e.debug", "false\n")] {
+        assert_eq!(b.read(handler, ""), before, "{handler}");
+        let other = if before == "true\n" { "false" } else { "1" };
+        assert_eq!(b.write(handler, other), "", "{handler}");
+        assert_ne!(b.read(handler, ""), before, "{handler}");
+        assert_eq!(b.write(handler, "perhaps"), "debug parameter must be boolean");
+    }
+    let mut b = bench(&config.replace("DEBUG true", ""));
+    assert_eq!((b.printed().as_str(), b.read("d.debug", "")), ("", "false\n".to_string()));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
