@@ -54,6 +54,7 @@ pub mod ptp;
 pub mod rip;
 pub mod segment;
 pub mod siphash;
+pub mod stp;
 pub mod tcp;
 pub mod tcp_option;
 pub mod tcp_v4;

@@ -7,12 +7,14 @@ mod arp_responder;
 mod arp_table;
 mod check_arp;
 pub(crate) mod encap;
+mod ether_span_tree;
 mod ether_switch;
 mod host_filter;
 mod mark;
 mod neighbor;
 mod pause_source;
 mod resolution_timer;
+mod spanning_tree;
 mod vlan;
 
 pub use address::{EtherMirror, EtherRewrite};
@@ -36,6 +38,7 @@ pub(crate) const CLASSES: &[&Class] = &[
     &arp_table::CLASS,
     &check_arp::CLASS,
     &encap::CLASS,
+    &ether_span_tree::CLASS,
     &ether_switch::CLASS,
     &ether_switch::LISTEN,
     &host_filter::CLASS,

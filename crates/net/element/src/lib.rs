@@ -26,6 +26,7 @@ pub mod tcpudp;
 pub mod testing;
 pub mod trial;
 pub mod tunnel;
+mod wanted;
 pub mod wifi;
 
 use graph::{Class, Registry};

@@ -38,6 +38,7 @@ mod timed;
 mod unqueue;
 mod unstrip;
 
+pub(crate) use bypass::Gates;
 pub use counter::Counter;
 pub use cpu::CpuSwitch;
 pub use crc::{CheckCrc, SetCrc};

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use graph::class::{Handlers, action, both, keyword, read};
 use graph::clock::SECOND_NS;
 use graph::value::{Ethernet, Span, parse_alone};
-use graph::{Class, Conf, ConfFault, Cx, Element, Next, Refused};
+use graph::{Class, Conf, ConfFault, Cx, Element, Next, Refused, Setup};
 use memory::{Batch, Packet};
 use port::Reason;
 use wire::MacAddress;
@@ -53,8 +53,8 @@ pub static CLASS: Class = Class {
     ]),
     drops: &[Reason::NoBuffers, Reason::SameNetwork, Reason::TooShort, Reason::NoOtherNetwork],
     example: "s :: EtherSwitch; FromDevice(a) -> [0]s[0] -> ToDevice(a); FromDevice(b) -> [1]s[1] -> ToDevice(b);",
-    see: &["ListenEtherSwitch", "Hub", "ARPTable"],
-    make: |_, conf| make(conf, false),
+    see: &["ListenEtherSwitch", "EtherSpanTree", "Hub", "ARPTable"],
+    make: |setup, conf| make(setup, conf, false),
     ..Class::BASE
 };
 
@@ -66,22 +66,25 @@ pub static LISTEN: Class = Class {
     ports: "1-/=+",
     example: "s :: ListenEtherSwitch; FromDevice(a) -> [0]s[0] -> ToDevice(a); FromDevice(b) -> [1]s[1] -> ToDevice(b); s[2] -> Print -> Discard;",
     see: &["EtherSwitch", "Tee"],
-    make: |_, conf| make(conf, true),
+    make: |setup, conf| make(setup, conf, true),
     ..CLASS
 };
 
-fn make(conf: &mut Conf<'_>, listens: bool) -> Result<Box<dyn Element>, ConfFault> {
+fn make(setup: &mut Setup<'_>, conf: &mut Conf<'_>, listens: bool) -> Result<Box<dyn Element>, ConfFault> {
     let timeout = conf.keyword("TIMEOUT")?.unwrap_or(Span(300 * SECOND_NS));
     conf.complete()?;
-    let table = Table { timeout_ns: timeout.0.max(0), ..Table::default() };
-    Ok(Box::new(EtherSwitch { table: Arc::new(Mutex::new(table)), listens }))
+    let table = AddressTable { timeout_ns: timeout.0.max(0), ..AddressTable::default() };
+    let table = Arc::new(Mutex::new(table));
+    setup.share(table.clone());
+    Ok(Box::new(EtherSwitch { table, listens }))
 }
 
 /// Addresses remembered at most: strangers choose them.
 const MOST: usize = 1 << 14;
 
+/// Where addresses were seen.
 #[derive(Debug, Default)]
-struct Table {
+pub(super) struct AddressTable {
     timeout_ns: i64,
     known: HashMap<[u8; 6], LearnedPort>,
     /// Addresses in the order in which they were learned, or moved; most are younger
@@ -97,7 +100,7 @@ struct LearnedPort {
     seen_ns: i64,
 }
 
-impl Table {
+impl AddressTable {
     fn learn(&mut self, address: [u8; 6], network: usize, now_ns: i64) {
         // A group is nobody's source.
         if self.timeout_ns == 0 || MacAddress(address).is_multicast() {
@@ -131,7 +134,7 @@ impl Table {
         (now_ns < place.seen_ns.saturating_add(self.timeout_ns)).then_some(place.network)
     }
 
-    fn flush(&mut self) {
+    pub(super) fn flush(&mut self) {
         self.known.clear();
         self.order.clear();
     }
@@ -140,7 +143,7 @@ impl Table {
 /// An `EtherSwitch` or `ListenEtherSwitch` element; [`CLASS`] and [`LISTEN`] say what they do.
 #[derive(Debug)]
 pub struct EtherSwitch {
-    table: Arc<Mutex<Table>>,
+    table: Arc<Mutex<AddressTable>>,
     listens: bool,
 }
 
@@ -152,7 +155,7 @@ enum Egress {
 }
 
 impl EtherSwitch {
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, AddressTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -223,7 +226,7 @@ mod tests {
 
     #[test]
     fn strangers_cannot_fill_the_memory_and_who_speaks_is_remembered() {
-        let mut table = Table { timeout_ns: 300 * SECOND_NS, ..Table::default() };
+        let mut table = AddressTable { timeout_ns: 300 * SECOND_NS, ..AddressTable::default() };
         let host = |n: u32| [2, 0, n as u8, (n >> 8) as u8, (n >> 16) as u8, 0];
         for n in 0..4 * MOST as u32 {
             table.learn(host(n), 1, i64::from(n));

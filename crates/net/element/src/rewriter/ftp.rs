@@ -19,6 +19,7 @@ use super::mapper::all;
 use super::rewriter::{Core, now_ms};
 use super::sequence::Shift;
 use crate::tcpudp::checksum;
+use crate::wanted::Wanted;
 use graph::ip_header;
 
 pub static CLASS: Class = Class {
@@ -43,13 +44,9 @@ pub static CLASS: Class = Class {
         let input: i32 = conf.mandatory("DATA_REWRITER_INPUT")?;
         conf.complete()?;
         let [control, data]: &[String; 2] = &names;
-        let check = |name: &str, what: &Wanted, fits: fn(&Class) -> bool| match setup.find(name) {
-            None => Err(what.missing()),
-            Some(element) if !fits(element.kind) => Err(what.mismatch()),
-            Some(element) => Ok(element.pull_inputs.len()),
-        };
-        let control = check(control, &CONTROL, |class| ["IPRewriter", "TCPRewriter"].contains(&class.name));
-        let inputs = all([control, check(data, &DATA, is_rewriter)].into_iter())?;
+        let is_tcp = |class: &Class| ["IPRewriter", "TCPRewriter"].contains(&class.name);
+        let control = CONTROL.check(setup, control, is_tcp);
+        let inputs = all([control, DATA.check(setup, data, is_rewriter)].into_iter())?;
         if usize::try_from(input).map_or(true, |input: usize| input >= inputs[1]) {
             return Err("DATA_REWRITER_INPUT out of range".into());
         }
@@ -58,24 +55,8 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-/// What an argument must name.
-struct Wanted {
-    key: &'static str,
-    class: &'static str,
-}
-
 const CONTROL: Wanted = Wanted { key: "CONTROL_REWRITER", class: "TCPRewriter" };
 const DATA: Wanted = Wanted { key: "DATA_REWRITER", class: "IPRewriterBase" };
-
-impl Wanted {
-    fn missing(&self) -> String {
-        format!("{}: does not name an element", self.key)
-    }
-
-    fn mismatch(&self) -> String {
-        format!("{}: element type mismatch, expected {}", self.key, self.class)
-    }
-}
 
 /// An `FTPPortMapper` element; [`CLASS`] says what it does.
 #[derive(Debug, Clone)]

@@ -59,28 +59,29 @@ pub static SUPPRESSOR: Class = Class {
             "whether packets of one port go through",
             Suppressor::handler_names,
             |suppressor: &mut Suppressor, _, name, _| {
-                Ok(suppressor.is_open(suppressor.port(name)?).to_string())
+                Ok(suppressor.gates.is_open(suppressor.port(name)?).to_string())
             },
         )
         .and_write(|suppressor: &mut Suppressor, _, name, value| {
             let port = suppressor.port(name)?;
             let active: bool = parsed(value).map_err(|_| Refused::from("type mismatch"))?;
-            suppressor.closed[port].store(!active, Ordering::Relaxed);
+            suppressor.gates.set_open(port, active);
             Ok(())
         })
         .marked("c"),
         action("reset", "lets all through", |suppressor: &mut Suppressor, _| {
-            suppressor.closed.iter().for_each(|closed| closed.store(false, Ordering::Relaxed));
+            (0..suppressor.gates.0.len()).for_each(|port| suppressor.gates.set_open(port, true));
         })
         .marked("b"),
     ]),
     drops: &[Reason::Suppressed],
     example: "Suppressor",
-    see: &["Switch", "PullSwitch", "InputSwitch"],
+    see: &["Switch", "PullSwitch", "InputSwitch", "EtherSpanTree"],
     make: |setup, conf| {
         conf.complete()?;
-        let closed = (0..setup.inputs).map(|_| AtomicBool::new(false)).collect();
-        Ok(Box::new(Suppressor { closed }))
+        let gates = Arc::new(Gates((0..setup.inputs).map(|_| AtomicBool::new(false)).collect()));
+        setup.share(gates.clone());
+        Ok(Box::new(Suppressor { gates }))
     },
     ..Class::BASE
 };
@@ -159,28 +160,41 @@ impl Element for Bypass {
 /// A `Suppressor` element; [`SUPPRESSOR`] says what it does.
 #[derive(Debug, Clone)]
 pub struct Suppressor {
-    /// For each port; all threads have one.
-    closed: Arc<[AtomicBool]>,
+    /// All threads have the same.
+    gates: Arc<Gates>,
+}
+
+/// For each port of a Suppressor whether it is closed: what other elements have by its name.
+#[derive(Debug)]
+pub(crate) struct Gates(Box<[AtomicBool]>);
+
+impl Gates {
+    fn is_open(&self, port: usize) -> bool {
+        self.0.get(port).is_some_and(|closed| !closed.load(Ordering::Relaxed)) // a lone value
+    }
+
+    /// Opens or closes a port, if there is one of this number.
+    pub(crate) fn set_open(&self, port: usize, is_open: bool) {
+        if let Some(closed) = self.0.get(port) {
+            closed.store(!is_open, Ordering::Relaxed); // a lone value
+        }
+    }
 }
 
 impl Suppressor {
     fn port(&self, handler: &str) -> Result<usize, Refused> {
         let port = handler.strip_prefix("active").and_then(|port| port.parse().ok());
-        port.filter(|port| *port < self.closed.len()).ok_or_else(|| Refused::NoHandler(handler.into()))
-    }
-
-    fn is_open(&self, port: usize) -> bool {
-        self.closed.get(port).is_some_and(|closed| !closed.load(Ordering::Relaxed)) // a lone value
+        port.filter(|port| *port < self.gates.0.len()).ok_or_else(|| Refused::NoHandler(handler.into()))
     }
 
     fn handler_names(&self) -> Vec<String> {
-        (0..self.closed.len()).map(|port| format!("active{port}")).collect()
+        (0..self.gates.0.len()).map(|port| format!("active{port}")).collect()
     }
 }
 
 impl Element for Suppressor {
     fn push(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {
-        if !self.is_open(input) {
+        if !self.gates.is_open(input) {
             cx.drop_batch(0, batch);
             return Next::Done;
         }
@@ -188,7 +202,7 @@ impl Element for Suppressor {
     }
 
     fn pull(&mut self, cx: &mut Cx<'_>, output: usize, batch: &mut Batch) {
-        if self.is_open(output) {
+        if self.gates.is_open(output) {
             cx.pull(output, batch);
         }
     }

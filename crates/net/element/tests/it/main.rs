@@ -28,6 +28,7 @@ mod rip_send;
 mod script;
 mod shared;
 mod sockets;
+mod spanning_tree;
 mod standard;
 mod swap;
 mod testing;
