@@ -24,7 +24,9 @@ pub(crate) mod modify;
 mod paint;
 mod pieces;
 mod protocol_translator;
-pub(crate) mod reassembler;
+pub(crate) mod rate_monitor;
+mod rate_tree;
+mod reassembler;
 mod rip_send;
 mod route_text;
 mod routes;
@@ -94,6 +96,7 @@ pub(crate) const CLASSES: &[&Class] = &[
     &paint::SWITCH,
     &protocol_translator::TO_V4,
     &protocol_translator::TO_V6,
+    &rate_monitor::CLASS,
     &reassembler::CLASS,
     &rip_send::CLASS,
     &modify::CHECKSUM,

@@ -21,7 +21,7 @@ mod pattern;
 mod pipeliner;
 mod pull_switch;
 mod queue;
-mod rate;
+pub(crate) mod rate;
 mod rated_unqueue;
 mod reframe;
 mod replay;

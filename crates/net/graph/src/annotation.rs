@@ -33,6 +33,10 @@ pub const EXTRA_LENGTH: usize = 28;
 /// When the first of several packets came; eight bytes.
 pub const FIRST_TIMESTAMP: usize = 32;
 
+/// How much comes from a packet's address, and how much goes to it, in a second; four bytes each.
+pub const FWD_RATE: usize = 20;
+/// See [`FWD_RATE`].
+pub const REV_RATE: usize = 24;
 /// A packet's number; four bytes.
 pub const PACKET_NUMBER: usize = 32;
 
@@ -45,11 +49,11 @@ const NAMES: &[(&str, usize, usize)] = &[
     ("VLAN_TCI", VLAN_TCI, 2),
     ("VLAN", VLAN_TCI, 2),
     ("AGGREGATE", AGGREGATE, 4),
-    ("FWD_RATE", 20, 4),
+    ("FWD_RATE", FWD_RATE, 4),
     ("MISC_IP", MISC_IP, 4),
     ("EXTRA_PACKETS", EXTRA_PACKETS, 4),
     ("PACKET_NUMBER", PACKET_NUMBER, 4),
-    ("REV_RATE", 24, 4),
+    ("REV_RATE", REV_RATE, 4),
     ("SEND_ERR", 26, 1),
     ("SEQUENCE_NUMBER", 36, 4),
     ("IPREASSEMBLER", 28, 4),

@@ -8,7 +8,7 @@ use memory::Packet;
 
 use super::parsed;
 use super::rate::{self, Rate};
-use graph::annotation::PacketAnnotations;
+use graph::annotation::{FWD_RATE, PacketAnnotations, REV_RATE};
 
 pub static PACKETS: Class = Class {
     name: "Meter",
@@ -193,14 +193,10 @@ fn integer<T: Value>(value: &str) -> Result<T, Refused> {
 impl PerPacket for Block {
     #[inline]
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
-        let rate = i64::from(packet.u32_at(FORWARD) as i32);
+        let rate = i64::from(packet.u32_at(FWD_RATE) as i32);
         Action::out(usize::from(self.most != 0 && rate > self.most))
     }
 }
-
-/// Where rates are noted.
-const FORWARD: usize = 20;
-const BACK: usize = 24;
 
 /// A `CompareBlock` element; [`COMPARE`] says what it does.
 #[derive(Debug, Clone)]
@@ -212,7 +208,7 @@ pub struct CompareBlock {
 
 impl PerPacket for CompareBlock {
     fn packet(&mut self, _: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
-        let [forward, back] = [FORWARD, BACK].map(|at| i64::from(packet.u32_at(at) as i32).max(1));
+        let [forward, back] = [FWD_RATE, REV_RATE].map(|at| i64::from(packet.u32_at(at) as i32).max(1));
         let heavy = i128::from(self.forward) * i128::from(forward) > i128::from(self.back) * i128::from(back);
         Action::out(usize::from(heavy && (forward > self.most || back > self.most)))
     }

@@ -1,20 +1,22 @@
 //! How fast something comes: an average that forgets, in the fixed point that Click's
 //! RateEWMA has, so that the same packets are told apart.
 
-/// How long an epoch is.
-const EPOCH_NS: i64 = 1_000_000;
-/// Epochs in a second.
-const FREQUENCY: i64 = 1000;
+use graph::clock::SECOND_NS;
+
 /// Bits behind the point.
-pub(super) const SCALE: u32 = 10;
-/// A new epoch replaces a 16th of the average.
-const STABILITY: u32 = 4;
+pub(crate) const SCALE: u32 = 10;
 /// Epochs without anything after which nothing is left.
 const FORGOTTEN: i64 = 100;
 
-/// A rate, as an average over epochs in which later ones count more.
+/// Epochs of a millisecond, of which a new one replaces a 16th of the average.
+pub(super) type Rate = EpochRate<1_000_000, 4>;
+/// Epochs of eight milliseconds, of which a new one replaces a 32nd of the average.
+pub(crate) type SlowRate = EpochRate<8_000_000, 5>;
+
+/// A rate, as an average over epochs in which later ones count more: how long they are, and which power
+/// of two a new one has to be divided by.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Rate {
+pub(crate) struct EpochRate<const EPOCH_NS: i64, const STABILITY: u32> {
     epoch: Option<i64>,
     /// In this epoch so far.
     count: i64,
@@ -22,10 +24,18 @@ pub(super) struct Rate {
     average: i64,
 }
 
-impl Rate {
+impl<const EPOCH_NS: i64, const STABILITY: u32> EpochRate<EPOCH_NS, STABILITY> {
+    /// Epochs in a second.
+    pub(crate) const FREQUENCY: i64 = SECOND_NS / EPOCH_NS;
+
+    /// The epoch of a time.
+    pub(crate) fn epoch(now_ns: i64) -> i64 {
+        now_ns / EPOCH_NS
+    }
+
     /// `count` more came.
-    pub(super) fn count(&mut self, now_ns: i64, count: u64) {
-        let now = now_ns / EPOCH_NS;
+    pub(crate) fn count(&mut self, now_ns: i64, count: u64) {
+        let now = Self::epoch(now_ns);
         let passed = now - *self.epoch.get_or_insert(now);
         if passed > 0 {
             self.update(self.count);
@@ -46,27 +56,27 @@ impl Rate {
 
     /// A rate for each second as this one is compared with.
     pub(super) fn threshold(a_second: u64) -> i64 {
-        ((a_second << SCALE) / FREQUENCY as u64) as i64
+        ((a_second << SCALE) / Self::FREQUENCY as u64) as i64
     }
 
     /// Such a rate as handlers show it.
     pub(super) fn shown(threshold: i64) -> String {
-        decimal((threshold * FREQUENCY) as u64, SCALE)
+        decimal((threshold * Self::FREQUENCY) as u64, SCALE)
     }
 
     /// How many come in an epoch, in fixed point.
-    pub(super) fn average(&self) -> i64 {
+    pub(crate) fn average(&self) -> i64 {
         self.average
     }
 
     /// How many come in a second, in decimal: as few digits as tell it apart.
     pub(super) fn a_second(&self) -> String {
-        Rate::shown(self.average)
+        Self::shown(self.average)
     }
 }
 
 /// A number in fixed point, as decimal (Knuth's `print_scaled`).
-pub(super) fn decimal(number: u64, bits: u32) -> String {
+pub(crate) fn decimal(number: u64, bits: u32) -> String {
     let one = 1u64 << bits;
     let mut out = (number >> bits).to_string();
     let mut rest = number & (one - 1);
@@ -95,6 +105,8 @@ pub(super) fn decimal(number: u64, bits: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const EPOCH_NS: i64 = 1_000_000;
 
     #[test]
     fn a_steady_rate_is_found_and_forgotten() {

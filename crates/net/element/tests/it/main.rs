@@ -22,6 +22,7 @@ mod names;
 mod notices;
 mod packets;
 mod protocols;
+mod rate_monitor;
 mod rewriter;
 mod rewriter_tables;
 mod rip_send;

@@ -31,6 +31,7 @@ const LISTED: &[(&str, &str)] = &[
     ("WifiEncap(0)", "bssid:rw mode:rw debug:rw config:r."),
     ("WifiDecap", "debug:rw config:r."),
     ("WifiDupeFilter", "stats:r reset:wb drops:r dupes:r debug:rw config:r."),
+    ("IPRateMonitor(PACKETS, 1, 5)", "reset:wb anno_level:w memmax:rw mem:r look:r thresh:r config:r."),
     ("DecIPTTL", "active:rwc drops:r config:r."),
     ("IPEncap(6, 1.2.3.4, 5.6.7.8)", "dst:rw. src:rw. config:rw."),
     ("SetIP6DSCP(0)", "dscp:rw. config:rw."),
