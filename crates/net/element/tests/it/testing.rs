@@ -84,6 +84,26 @@ fn tasks_have_their_turns() {
 }
 
 #[test]
+fn the_order_of_turns_is_noted() {
+    let mut rig =
+        rig("a :: SchedOrderTest(1, SIZE 100, STOP true); b :: SchedOrderTest(2, SIZE 60, LIMIT 10); \
+         SchedOrderTest(3); ScheduleInfo(a 1, b 2)");
+    assert_eq!(rig.read("a.order"), "");
+    rig.run();
+    let order = rig.read("b.order");
+    let of = |id: &str| order.split_whitespace().filter(|one| *one == id).count();
+    assert_eq!(
+        (order.split_whitespace().count(), of("2"), order.ends_with('\n')),
+        (100, 10, true),
+        "{order}"
+    );
+    assert_eq!((of("1") + of("3"), of("1").abs_diff(of("3")) <= 1), (90, true), "{order}");
+    let mut rig = super::run("a :: SchedOrderTest(-1, STOP true); DriverManager(wait_stop)");
+    assert_eq!(rig.read("a.order").split_whitespace().count(), 1024);
+    assert!(Rig::new("SchedOrderTest()").is_err());
+}
+
+#[test]
 fn a_seed_has_the_same_packets_drawn() {
     let drawn = |seed: &str| {
         let config = format!(
