@@ -28,12 +28,16 @@ const ABSENT: [&str; 3] = ["there is no interface ", "no PCI device ", "there is
 
 /// Configurations of Click's and FastClick's that user-level Click refuses as well: the file, its
 /// first error, and why.
-const WRONG_ANYWHERE: [(&str, &str, &str); 9] = [
+const WRONG_ANYWHERE: [(&str, &str, &str); 13] = [
     ("delay.click", "QUEUE: expected unsigned integer", OLD),
+    ("demo.click", NO_PORT, KERNEL),
     ("diffserv.ipb", "needs the network header", OLD),
     ("fastudpsrc.click", NO_PORT, KERNEL),
     ("fromhost-tunnel.click", NO_PORT, KERNEL),
+    ("ip64-nat3.click", "'nda :: IP6NDAdvertiser': need exactly 1 output, not 0", NOWHERE),
+    ("kswitch.ipb", NO_PORT, KERNEL),
     ("localdelay.click", NO_PORT, KERNEL),
+    ("switch-stp-2ports-dpdk.click", NO_PORT, KERNEL),
     ("udpcount.click", NO_PORT, KERNEL),
     ("udpgen.click", NO_PORT, KERNEL),
     ("includes/dummy_firewall_in.click", "undeclared element 'filter'", PART),
@@ -42,6 +46,7 @@ const WRONG_ANYWHERE: [(&str, &str, &str); 9] = [
 const NO_PORT: &str = "PORT: required argument missing";
 const PART: &str = "it is a part of others";
 const KERNEL: &str = "for Click in the kernel, whose ToHost needs no device";
+const NOWHERE: &str = "it leaves an output unconnected that must lead somewhere";
 const OLD: &str = "for an older Click, whose elements had other arguments";
 
 /// What is found of a configuration.
