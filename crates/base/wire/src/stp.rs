@@ -62,7 +62,7 @@ pub struct Priority {
     pub cost: u32,
     /// The identifier of who says so.
     pub bridge: u64,
-    /// Its port.
+    /// The number of its port.
     pub port: u16,
 }
 
