@@ -6,6 +6,7 @@
 //! numbers of GRE's, ways by other ports, flood lists, and how often an entry was used.
 
 mod held;
+mod network_places;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -15,8 +16,9 @@ use crate::hop::TunnelId;
 use crate::journal::Change;
 use crate::table::Overlay;
 use held::{Held, Places, Way};
+use network_places::NetworkPlaces;
 
-/// How often a device is told anew that forgets all while it is told.
+/// How often a device is told at most that forgets all while it is told.
 const ATTEMPTS: usize = 3;
 
 /// What a NIC holds of a table.
@@ -50,8 +52,9 @@ pub struct NicTable {
     networks: BTreeMap<u32, Held>,
     /// Networks that have no place.
     unplaced: BTreeSet<u32>,
-    /// Places of networks before the device lost them: packets are still marked with these.
-    places_before: BTreeMap<u32, u16>,
+    network_places: NetworkPlaces,
+    /// Whether there may be a place for a network that has none.
+    has_more_places: bool,
     /// Networks of which other entries are in the NIC, or not in it, than before.
     touched: BTreeSet<u32>,
     ways: HashMap<TunnelId, Way>,
@@ -59,8 +62,6 @@ pub struct NicTable {
     ready: BTreeSet<TunnelId>,
     waiting: BTreeSet<TunnelId>,
     places: Places,
-    /// Behind the last place of a network.
-    next_place: u16,
     counts: NicCounts,
     work: u64,
     walks: u64,
@@ -85,13 +86,13 @@ impl NicTable {
             told: None,
             networks: BTreeMap::new(),
             unplaced: BTreeSet::new(),
-            places_before: BTreeMap::new(),
+            network_places: NetworkPlaces::default(),
+            has_more_places: false,
             touched: BTreeSet::new(),
             ways: HashMap::new(),
             ready: BTreeSet::new(),
             waiting: BTreeSet::new(),
             places: Places::default(),
-            next_place: 0,
             counts: NicCounts::default(),
             work: 0,
             walks: 0,
@@ -125,21 +126,34 @@ impl NicTable {
     /// when the device forgot it, before or meanwhile. Whether anything was told. It looks at what
     /// changed alone, as far as the table [keeps](Overlay::keep_changes) that, and else at all entries.
     ///
-    /// A network has the place that it had when the device forgot it: what is marked with that comes
-    /// back until it is told, and goes into no other network.
+    /// A network has the place that it had when the device forgot it, or when it was made anew: what is
+    /// marked with that comes back until it is told, and goes into no other network. The place of one that
+    /// went [rests](Self::let_places_go).
     ///
     /// # Errors
     /// What the device says; it is not known then what it holds, and the next time begins anew.
     pub fn sync(&mut self, overlay: &Overlay) -> Result<bool> {
         for _ in 1..ATTEMPTS {
             let told = self.try_sync(overlay);
-            let is_reset = || self.nic.generation().is_ok_and(|generation| generation != self.generation);
-            if told.is_ok() || !is_reset() {
-                return told;
+            let is_reset = self.nic.generation().is_ok_and(|generation| generation != self.generation);
+            match told {
+                Ok(true) if is_reset => {} // it is seen, and counted, the next time
+                Err(_) if is_reset => self.counts.restored += 1,
+                told => return told,
             }
-            self.counts.restored += 1;
         }
         self.try_sync(overlay)
+    }
+
+    /// Whether places rest that networks had which went.
+    pub fn places_rest(&self) -> bool {
+        self.network_places.rest()
+    }
+
+    /// Lets the places be given to others that have rested since the last time: no packet is marked with
+    /// them any more.
+    pub fn let_places_go(&mut self) {
+        self.has_more_places |= self.network_places.let_go() && !self.unplaced.is_empty();
     }
 
     fn try_sync(&mut self, overlay: &Overlay) -> Result<bool> {
@@ -155,7 +169,7 @@ impl NicTable {
                 self.counts.restored += 1;
                 None
             }
-            Some(told) if told.version == overlay.version() => {
+            Some(told) if told.version == overlay.version() && !self.has_more_places => {
                 self.told = Some(told);
                 return Ok(false);
             }
@@ -184,9 +198,9 @@ impl NicTable {
 
     /// Nothing is in the device.
     fn forget(&mut self) {
-        let places = self.networks.iter().filter_map(|(number, held)| Some((*number, held.place?)));
-        self.places_before.extend(places);
-        self.networks.clear();
+        for (number, held) in std::mem::take(&mut self.networks) {
+            held.place.into_iter().for_each(|place| self.network_places.leave(number, place));
+        }
         self.unplaced.clear();
         self.touched.clear();
         self.ways.clear();
@@ -241,6 +255,7 @@ impl NicTable {
             held.ways.iter().for_each(|tunnel| self.remove_way(*tunnel));
             self.counts.entries -= held.inside;
             if let Some(place) = held.place {
+                self.network_places.leave(number, place);
                 self.nic.set_network(place, None)?;
             }
         }
@@ -391,9 +406,10 @@ impl NicTable {
 
     /// Puts what waits where there is room now.
     fn fill(&mut self) -> Result<()> {
-        let before = self.places_before.clone();
+        self.has_more_places = false;
+        let before = self.network_places.before();
         before.into_iter().try_for_each(|(number, place)| self.place_at(number, place))?;
-        self.places_before.clear();
+        self.network_places.settle(|number| self.networks.contains_key(&number));
         while let Some(number) = self.unplaced.first().copied() {
             let Some(place) = self.free_place() else { break };
             self.place_at(number, place)?;
@@ -412,23 +428,11 @@ impl NicTable {
         Ok(())
     }
 
-    /// A place for a network: as long as possible none that another one had, whose packets may still be
-    /// on their way.
+    /// A place for a network.
     fn free_place(&mut self) -> Option<u16> {
         let places = self.nic.limits().networks.min(u16::MAX.into()) as u16;
-        if self.networks.len() - self.unplaced.len() >= places.into() {
-            return None;
-        }
-        let mut used = vec![false; places.into()];
-        for place in self.networks.values().filter_map(|held| held.place) {
-            if let Some(used) = used.get_mut(usize::from(place)) {
-                *used = true;
-            }
-        }
-        let from = self.next_place.min(places);
-        let place = (from..places).chain(0..from).find(|place| !used[usize::from(*place)])?;
-        self.next_place = place + 1;
-        Some(place)
+        let held = self.networks.values().filter_map(|held| held.place);
+        self.network_places.free(held, places)
     }
 
     /// Lets an entry of a tunnel be in the NIC, in place of another one of its identifier; false when

@@ -136,7 +136,7 @@ impl Control {
         let changes = self.held.apply(desired, now_ns)?;
         self.forget_named();
         self.held.table.publish();
-        self.tell_nic();
+        self.tell_nic(now_ns);
         self.poll_ns = i64::MIN;
         Ok(changes)
     }
@@ -145,7 +145,7 @@ impl Control {
     pub fn set_nic(&mut self, nic: Offload) {
         self.held.table.keep_changes(CHANGES_KEPT);
         self.nic = Some(nic);
-        self.tell_nic();
+        self.tell_nic(i64::MIN);
     }
 
     /// The table of the NIC that has one like this, as long as it does not fail.
@@ -158,9 +158,9 @@ impl Control {
         self.nic_failure.take()
     }
 
-    fn tell_nic(&mut self) {
+    fn tell_nic(&mut self, now_ns: i64) {
         let Some(nic) = &mut self.nic else { return };
-        if let Err(error) = nic.sync(&self.held.table) {
+        if let Err(error) = nic.sync(&self.held.table, now_ns) {
             self.nic_failure = Some(error);
             self.nic = None;
         }
@@ -216,7 +216,7 @@ impl Control {
         };
         self.hear(now_ns());
         self.ask_next_hops(now_ns());
-        self.tell_nic();
+        self.tell_nic(now_ns());
         there
     }
 

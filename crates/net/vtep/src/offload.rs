@@ -7,6 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use overlay::{NicCounts, NicTable, Overlay};
 use port::{EncapOffload, Result};
 
+/// How long the place of a network that went is no other's at least, ns: a packet that is marked with it
+/// waits in a ring no longer.
+const REST_NS: i64 = 1_000_000_000;
+
 /// Which networks the NIC has, as lanes look at it.
 #[derive(Debug)]
 pub struct NicPlaces {
@@ -40,6 +44,8 @@ pub struct Offload {
     /// Networks of the networks' ports.
     networks: Vec<u32>,
     places: Arc<NicPlaces>,
+    /// When places that rest are let go, if some do.
+    places_go_ns: Option<i64>,
 }
 
 impl Offload {
@@ -53,6 +59,7 @@ impl Offload {
             table: NicTable::new(nic, port)?,
             networks,
             places: Arc::new(NicPlaces { port, places }),
+            places_go_ns: None,
         })
     }
 
@@ -80,13 +87,20 @@ impl Offload {
     ///
     /// # Errors
     /// What the device says: all is software's from then on.
-    pub(crate) fn sync(&mut self, overlay: &Overlay) -> Result<()> {
+    pub(crate) fn sync(&mut self, overlay: &Overlay, now_ns: i64) -> Result<()> {
+        if self.places_go_ns.is_some_and(|at_ns| now_ns >= at_ns) {
+            self.table.let_places_go();
+            self.places_go_ns = None;
+        }
         let told = self.table.sync(overlay).inspect_err(|_| self.leave_to_software())?;
         if told {
             for (network, place) in self.networks.iter().zip(&self.places.places) {
                 let code = self.table.place(*network).map_or(0, |place| u32::from(place) + 1);
                 place.store(code, Ordering::Relaxed);
             }
+        }
+        if self.table.places_rest() {
+            self.places_go_ns.get_or_insert(now_ns.saturating_add(REST_NS));
         }
         Ok(())
     }

@@ -73,16 +73,18 @@ impl TxQueue for Frames {
     }
 }
 
-/// A NIC with room for one entry, which is gone when it is told to.
+/// A NIC with room for two networks and one entry, which is gone when it is told to.
 #[derive(Clone, Default)]
 struct Nic {
     entries: Vec<(u16, u128)>,
     is_gone: Arc<AtomicBool>,
+    /// Places in which a network was made, or removed.
+    networks: Arc<Mutex<Vec<(u16, bool)>>>,
 }
 
 impl EncapOffload for Nic {
     fn limits(&self) -> EncapLimits {
-        EncapLimits { networks: 4, places: 4, entries: 1 }
+        EncapLimits { networks: 2, places: 4, entries: 1 }
     }
 
     fn generation(&self) -> Result<u32> {
@@ -96,7 +98,8 @@ impl EncapOffload for Nic {
         Ok(())
     }
 
-    fn set_network(&mut self, _place: u16, _network: Option<&EncapNetwork>) -> Result<()> {
+    fn set_network(&mut self, place: u16, network: Option<&EncapNetwork>) -> Result<()> {
+        self.networks.lock().unwrap().push((place, network.is_some()));
         Ok(())
     }
 
@@ -184,4 +187,30 @@ fn packets_leave_marked_come_back_and_go_by_software_when_the_nic_is_gone() {
     inner[0].put(&frame());
     assert_eq!(turn(&mut lane), 1);
     assert_eq!(out.take()[0].len(), by_software[0].len());
+}
+
+/// Packets that are marked with the place of a network that went are gone when another one has it.
+#[test]
+fn the_place_of_a_network_that_went_is_no_others_for_a_second() {
+    const SECOND: i64 = 1_000_000_000;
+    let config = Config::parse(TEXT).unwrap();
+    let other = Config::parse(&TEXT.replace("number = 100", "number = 300")).unwrap();
+    let (channels, _to_control, _requests) = channels();
+    let mut control = Control::new(&config.underlay, &[MAC], config.desired(&[MAC]), channels, 0).unwrap();
+    control.table().publish();
+    let nic = Nic::default();
+    control.set_nic(Offload::new(Box::new(nic.clone()), 0, vec![100, 200, 300]).unwrap());
+    let is_used = |place: u16| {
+        let told = nic.networks.lock().unwrap();
+        told.iter().rfind(|(of, _)| *of == place).map(|(_, is_made)| *is_made)
+    };
+    assert_eq!([is_used(0), is_used(1)], [Some(true); 2]);
+    let begin = 5 * SECOND;
+    control.apply(other.desired(&[MAC]), begin).unwrap();
+    for tenth in 0..=10 {
+        control.turn(Duration::ZERO, || begin + tenth * SECOND / 10);
+        assert_eq!(is_used(0), Some(false), "{tenth} tenths of a second later");
+    }
+    control.turn(Duration::ZERO, || begin + 2 * SECOND);
+    assert_eq!(is_used(0), Some(true));
 }

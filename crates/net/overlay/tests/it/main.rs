@@ -7,6 +7,7 @@ mod ethernet_segment;
 mod learning;
 mod multipath;
 mod nic;
+mod nic_reset;
 mod offload;
 mod owners;
 mod prefixes;

@@ -39,8 +39,13 @@ pub(super) fn leave_to_nic(
 
 /// The place of the network's port of a packet that the NIC gives back, which is then as it came.
 fn inner_of(places: &NicPlaces, inner: &[InnerQueues], packet: &mut Packet) -> Option<usize> {
-    let layer = |place| Some(inner.get(places.inner(place)?)?.gateway.layer);
-    places.inner(given_back(packet, layer)?)
+    // It is looked up once: what lanes are told may change meanwhile.
+    let mut came = None;
+    given_back(packet, |place| {
+        came = places.inner(place);
+        Some(inner.get(came?)?.gateway.layer)
+    })?;
+    came
 }
 
 impl Lane {
