@@ -374,8 +374,14 @@ fn descriptors_that_change_under_the_device_break_rings_alone() {
             let features = VERSION_1 | INDIRECT_DESC | net::MRG_RXBUF | net::CSUM | net::HOST_TSO4 | ring;
             let mut front = FrontEnd::connect(&served, features);
             front.start(base);
-            let broken = served.report().device.counters["broken_queues"];
-            for seed in 0..ROUNDS {
+            let broken = || served.report().device.counters["broken_queues"];
+            let before = broken();
+            for seed in 0.. {
+                // On a busy machine the device may look in between the changes only later.
+                if seed >= ROUNDS && broken() > before {
+                    break;
+                }
+                assert!(seed < 50 * ROUNDS, "{ring:#x}: none broke");
                 let mut random = Random::new(seed);
                 let mut again = || {
                     change(&front, &mut random);
@@ -387,7 +393,6 @@ fn descriptors_that_change_under_the_device_break_rings_alone() {
                 front.stop_rings();
                 front.start_rings(base);
             }
-            assert!(served.report().device.counters["broken_queues"] > broken, "{ring:#x}: none broke");
             front.moves(500);
             assert!(served.report().attached && served.report().last_fault.is_none());
             drop(front);
