@@ -144,7 +144,7 @@ pub fn run(arguments: &Show) -> Result<(), Failure> {
     if let Some(Nic { underlay, entries, without_room, restored, walks }) = &state.nic {
         println!(
             "\nNIC of {underlay}: entries {entries}, in software for lack of room {without_room}; \
-             told all again {restored} times, the table gone over {walks} times"
+             told all again: {restored}, the table gone over: {walks}"
         );
     }
     state.problems.iter().for_each(|problem| println!("\nnot in the table: {problem}"));

@@ -104,8 +104,8 @@ fn a_nic_with_a_table_of_its_own_puts_packets_into_tunnels() {
     assert_eq!(state["nic"], nic);
     let show = |option: &str| run(place.path(), &format!("overlay show {}{option}", socket.display())).stdout;
     let text = show("");
-    let line = "NIC of up: entries 1, in software for lack of room 1; told all again 0 times, \
-                the table gone over 1 times\n";
+    let line = "NIC of up: entries 1, in software for lack of room 1; told all again: 0, \
+                the table gone over: 1\n";
     assert!(text.contains(line), "{text}");
     let metrics = show(" --metrics");
     for (series, value) in

@@ -49,7 +49,7 @@ fn configuration(place: &Path, port: &str, offload: &str) -> std::path::PathBuf 
         let inner = capture(place, network);
         text += &format!(
             "[[network]]\nnumber = {network}\nprotocol = \"{protocol}\"\ndscp = \"inherit\"\n\
-             inner = \"model:82599,wire=pcap:{},loop,rate=5k\"\n\
+             inner = \"model:82599,wire=pcap:{},loop,rate=1k\"\n\
              [[network.entry]]\nkey = \"02:00:00:00:0b:01\"\nremote = \"{remote}\"\n",
             inner.display()
         );

@@ -43,7 +43,7 @@ impl Verdict {
             if direction.wrong > 0 {
                 reasons.push(format!("{name}: {} frames came wrong", direction.wrong));
             }
-            // All that is delivered went into its tunnel at the NIC, which has all entries, or came back.
+            // Each packet that is delivered was put into its tunnel by the NIC, or was given back by it.
             let by_nic = direction.nic.map(|nic| nic.sent + nic.given_back);
             if by_nic.is_some_and(|count| count < direction.delivered) {
                 reasons.push(format!("{name}: the NIC was passed over"));

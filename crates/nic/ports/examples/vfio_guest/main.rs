@@ -1,7 +1,7 @@
 //! Looks at a driver on two NICs joined by a cable, and says `LAB: ok …` or `LAB: fail …` for
 //! each thing. Run in a guest of the lab as `vfio_guest DRIVER 0000:01:00.0 0000:02:00.0`, both
-//! bound to vfio-pci: `igb` (`igb.rs`) and `igbvf` (`igbvf.rs`) on what QEMU has, `igbvf-reset`
-//! with one that waits for its reset (`reset.rs`); the others on our models.
+//! bound to vfio-pci: `igb` (`igb.rs`) and `igbvf` (`igbvf.rs`) on what QEMU has, the others on our
+//! models. `DRIVER-reset` of a virtual function waits for its reset by its host (`reset.rs`).
 #![allow(clippy::unwrap_used)]
 
 #[expect(dead_code, reason = "frames in tunnels are for the tests of other chips")]
@@ -352,6 +352,11 @@ fn interrupts<D: Device>(names: &[String]) {
     for other in 1..D::SLEEPERS {
         say("the other queue slept", !arm(&mut bench, other, 100), ());
     }
+}
+
+/// A device that is open is not reset by this process.
+fn opened_once<D: Device>(names: &[String]) {
+    let _bench = Bench::<D>::new(names, &Options::default());
     let again = bus::Pci::open_address(names[0].parse().unwrap()).map_err(|error| error.to_string());
     let refused = again.as_ref().is_err_and(|error| error.contains("this process has the device open"));
     say("opened once at a time", refused, again);
@@ -366,6 +371,7 @@ fn everywhere<D: Device>(names: &[String]) {
     checksums::<D>(names);
     jumbo::<D>(names);
     interrupts::<D>(names);
+    opened_once::<D>(names);
 }
 
 /// What those of our models do.

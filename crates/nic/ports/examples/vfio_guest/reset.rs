@@ -29,7 +29,9 @@ pub fn reset<D: Device>(names: &[String]) {
         D::bring_up(pci, &Dma::new(memory::Options::default()), Options::default()).map(drop)
     };
     let mut opened = names.iter().try_for_each(opens);
+    let start = Instant::now();
     while opened.is_err() && start.elapsed() < limit {
+        std::thread::sleep(Duration::from_millis(10));
         opened = names.iter().try_for_each(opens);
     }
     say("they open again", opened.is_ok(), opened);

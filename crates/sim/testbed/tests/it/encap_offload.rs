@@ -316,7 +316,7 @@ fn each_transmit_queue_has_the_table() {
                 rig.is_sent(&frame(7, 0x0800, &v4(0, 1000 + queue as u16, 100)));
                 rig.comes_back(&frame(8, 0x0800, &v4(0, 1000, 100)), encap_tag::reason::KEY);
             }
-            // The next one is told of the move while it was the last one's turn.
+            // The entry moves between packets of the last queue and of the first.
             rig.overlay.insert(NETWORK, station(7), tunnel("vxlan", false, far)).unwrap();
             rig.sync();
         }
