@@ -7,6 +7,8 @@ use crate::MacAddress;
 
 /// Bytes of a frame with its padding.
 pub const FRAME_LEN: usize = 60;
+/// Bytes of a frame up to the message's type, with which one that tells of a change ends.
+const TYPE_END: usize = 21;
 /// Bytes of a frame up to a configuration message's end.
 const CONFIGURATION_LEN: usize = 52;
 /// The group that all bridges are in.
@@ -102,6 +104,19 @@ pub enum Message {
 }
 
 header! {
+    /// The frame up to the message's type.
+    Start[TYPE_END]
+}
+
+impl<T: Borrow<[u8; TYPE_END]>> Start<T> {
+    /// The type of a message of the protocol.
+    fn message_type(&self) -> Option<u8> {
+        let is_ours = self.get::<{ offset::START }, [u8; 6]>() == START;
+        is_ours.then(|| self.get::<{ offset::TYPE }, u8>())
+    }
+}
+
+header! {
     /// The frame up to a configuration message's end.
     Frame[CONFIGURATION_LEN]
 }
@@ -111,18 +126,9 @@ impl<T: Borrow<[u8; CONFIGURATION_LEN]>> Frame<T> {
         u64::from_be_bytes(self.get::<AT, _>())
     }
 
-    /// The message of a frame; `None` if it is none.
-    fn message(&self) -> Option<Message> {
-        if self.get::<{ offset::START }, [u8; 6]>() != START {
-            return None;
-        }
-        match self.get::<{ offset::TYPE }, u8>() {
-            TOPOLOGY_CHANGE => return Some(Message::TopologyChange),
-            CONFIGURATION => {}
-            _ => return None,
-        }
+    fn configuration(&self) -> Configuration {
         let flags = self.get::<{ offset::FLAGS }, u8>();
-        Some(Message::Configuration(Configuration {
+        Configuration {
             priority: Priority {
                 root: self.wide::<{ offset::ROOT }>(),
                 cost: self.get::<{ offset::COST }, _>(),
@@ -137,7 +143,7 @@ impl<T: Borrow<[u8; CONFIGURATION_LEN]>> Frame<T> {
             },
             changed: flags & CHANGED != 0,
             acknowledged: flags & ACKNOWLEDGED != 0,
-        }))
+        }
     }
 }
 
@@ -166,9 +172,14 @@ impl<T: BorrowMut<[u8; CONFIGURATION_LEN]>> Frame<T> {
     }
 }
 
-/// The message in a frame; `None` if it has none, or ends within it.
+/// The message in a frame; `None` if it has none, or ends within it. One that tells of a change may lack
+/// its padding, as Linux sends it where no wire asks for it.
 pub fn read(frame: &[u8]) -> Option<Message> {
-    Frame::of(frame)?.message()
+    match Start::of(frame)?.message_type()? {
+        TOPOLOGY_CHANGE => Some(Message::TopologyChange),
+        CONFIGURATION => Some(Message::Configuration(Frame::of(frame)?.configuration())),
+        _ => None,
+    }
 }
 
 /// A frame with a message, of the bridge with this address.
@@ -219,6 +230,12 @@ mod tests {
             (read(&change), &change[12..22]),
             (Some(Message::TopologyChange), &[0, 7, 0x42, 0x42, 3, 0, 0, 0, 0x80, 0][..])
         );
+    }
+
+    #[test]
+    fn what_tells_of_a_change_needs_no_padding() {
+        let change = frame(MacAddress([2; 6]), &Message::TopologyChange);
+        assert_eq!((read(&change[..21]), read(&change[..20])), (Some(Message::TopologyChange), None));
     }
 
     #[test]

@@ -21,11 +21,13 @@ pub static CLASS: Class = Class {
     name: "EtherSpanTree",
     brief: "closes ports of an Ethernet switch so that frames go in no circles",
     doc: "Takes the messages of the spanning tree protocol (IEEE 802.1D-1998) that come in at each port, and sends \
-          its own, one every 2 s. Its priority is 57005, so that it is the root only where all others are as \
-          modest. Ports that are not part of the tree are suppressed; one that becomes a part listens for \
-          15 s, learns for 15 s, and forwards then. When the tree changes, SWITCH forgets its addresses, \
-          which Click's does not. All four elements have the same number of ports. Times that a root sets are held \
-          within the standard's bounds; messages of the rapid protocol are dropped.",
+          its own, one every 2 s. Its priority is 57005; bridges with a lower number, as most have, become the \
+          root before it. Bridge identifiers are those of the standard: they differ from Click's, which on x86 \
+          reverses the address's bytes. Ports that are not part of the tree are suppressed; one that becomes a \
+          part listens for 15 s, learns for 15 s, and forwards then. When the tree changes, SWITCH forgets its \
+          addresses, which Click's does not. All four elements should have the same number of ports. A new \
+          configuration takes the tree over where ADDR and the number of ports are the same. Times that a root sets \
+          are held within the standard's bounds; messages of the rapid protocol are dropped.",
     ports: "-/=",
     processing: "h/h",
     arguments: &[
@@ -53,15 +55,14 @@ pub static CLASS: Class = Class {
             *name = conf.mandatory(wanted.key)?;
         }
         conf.complete()?;
-        for (name, wanted) in names.iter().zip(&WANTED) {
-            let classes = [wanted.class, "ListenEtherSwitch"];
+        for ((name, wanted), classes) in names.iter().zip(&WANTED).zip(CLASSES) {
             let ports = wanted.check(setup, name, |class| classes.contains(&class.name))?;
             if ports != setup.inputs {
                 setup.warn(format!("{}: {ports} inputs, {} wanted", wanted.key, setup.inputs));
             }
         }
         let address = MacAddress(address.0);
-        Ok(Box::new(EtherSpanTree { address, names, switch: None, tree: None, shown: vec![], timer: None }))
+        Ok(Box::new(EtherSpanTree { address, names, switch: None, tree: None, timer: None }))
     },
     ..Class::BASE
 };
@@ -72,7 +73,10 @@ const WANTED: [Wanted; 3] = [
     Wanted { key: "SWITCH", class: "EtherSwitch" },
 ];
 
-/// How little this bridge wants to be the root, as in Click.
+/// The classes that fit each of them.
+const CLASSES: [&[&str]; 3] = [&["Suppressor"], &["Suppressor"], &["EtherSwitch", "ListenEtherSwitch"]];
+
+/// The bridge's priority, as in Click.
 const PRIORITY: u16 = 0xDEAD;
 
 // Places in the class's drops.
@@ -86,8 +90,6 @@ pub struct EtherSpanTree {
     names: [String; 3],
     switch: Option<Switch>,
     tree: Option<SpanningTree>,
-    /// The states that the gates show.
-    shown: Vec<PortState>,
     timer: Option<TimerId>,
 }
 
@@ -119,12 +121,9 @@ impl EtherSpanTree {
         let (Some(tree), Some(switch)) = (&mut self.tree, &self.switch) else { return };
         let [input, output] = &switch.gates;
         for (port, state) in tree.states().enumerate() {
-            if self.shown.get(port) != Some(&state) {
-                input.set_open(port, state >= PortState::Learning);
-                output.set_open(port, state == PortState::Forwarding);
-            }
+            input.set_open(port, state >= PortState::Learning);
+            output.set_open(port, state == PortState::Forwarding);
         }
-        self.shown = tree.states().collect();
         if tree.take_moved() {
             switch.addresses.lock().unwrap_or_else(PoisonError::into_inner).flush();
         }
@@ -144,6 +143,15 @@ impl Element for EtherSpanTree {
         (self.tree, self.timer) = (Some(tree), Some(timer));
         self.show();
         Ok(())
+    }
+
+    fn take_over(&mut self, _: &mut Cx<'_>, old: &mut dyn Element) {
+        let Some(old) = (old as &mut dyn std::any::Any).downcast_mut::<EtherSpanTree>() else { return };
+        let Some(tree) = &mut self.tree else { return };
+        if let Some(old) = old.tree.take_if(|old| old.is_of_same_bridge(tree)) {
+            *tree = old;
+            self.show();
+        }
     }
 
     fn push(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {

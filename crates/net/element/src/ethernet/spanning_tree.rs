@@ -132,6 +132,11 @@ impl SpanningTree {
         Heard { priority, times: OWN_TIMES, ..NOTHING }
     }
 
+    /// Whether it is of the same bridge as another one, with as many ports.
+    pub(super) fn is_of_same_bridge(&self, other: &SpanningTree) -> bool {
+        (self.own, self.ports.len()) == (other.own, other.ports.len())
+    }
+
     pub(super) fn hello_ns(&self) -> i64 {
         time_ns(self.best.times.hello)
     }
@@ -177,7 +182,8 @@ impl SpanningTree {
         if priority > at.heard.priority {
             return;
         }
-        self.moved |= changed && !at.heard.changed;
+        // At the end as well: of a second change the root tells in the same way as of the first.
+        self.moved |= changed != at.heard.changed;
         at.heard = Heard { priority, times, said_ns: Some(now_ns - time_ns(age)), changed };
         if acknowledged && self.root_port == Some(port) {
             self.tells_change = false;
@@ -204,6 +210,7 @@ impl SpanningTree {
 
     /// Finds the root, and which ports are part of the tree.
     fn choose(&mut self, now_ns: i64) {
+        let root_port = self.root_port;
         (self.best, self.root_port) = (SpanningTree::own_word(self.own), None);
         for (port, TreePort { heard, .. }) in self.ports.iter().enumerate() {
             let priority = Priority { cost: heard.priority.cost.saturating_add(1), ..heard.priority };
@@ -211,6 +218,10 @@ impl SpanningTree {
                 self.best = Heard { priority, ..*heard };
                 self.root_port = Some(port);
             }
+        }
+        if root_port.is_some() && self.root_port.is_none() {
+            self.tells_change = false;
+            self.note_change(now_ns);
         }
         for port in 0..self.ports.len() {
             let is_part = self.root_port == Some(port) || self.is_designated(port);
@@ -340,6 +351,48 @@ mod tests {
         let mut net = Net::new(&[3], &[[(0, 0), (0, 1)]]);
         net.run(40);
         assert_eq!(net.states()[0], [Forwarding, Blocking, Forwarding]);
+    }
+
+    /// What a root of a better identifier says.
+    fn root_says(changed: bool) -> Message {
+        let priority = Priority { root: 1, cost: 0, bridge: 1, port: 0 };
+        let acknowledged = false;
+        Message::Configuration(Configuration { priority, age: 0, times: OWN_TIMES, changed, acknowledged })
+    }
+
+    #[test]
+    fn addresses_learned_while_the_root_tells_of_a_change_are_forgotten() {
+        let mut tree = SpanningTree::new(9, 2, 0);
+        let mut moved = vec![];
+        // Two changes, 20 s apart: the root tells of the first for 35 s, and so until 55 s.
+        for second in 0..60 {
+            tree.hear(0, &root_says((1..56).contains(&second)), second * SECOND_NS);
+            if tree.take_moved() {
+                moved.push(second);
+            }
+        }
+        assert_eq!(moved, [1, 56]);
+    }
+
+    #[test]
+    fn a_bridge_that_becomes_the_root_tells_of_the_change_itself() {
+        let mut tree = SpanningTree::new(9, 2, 0);
+        for second in (0..40).step_by(2) {
+            tree.hear(0, &root_says(false), second * SECOND_NS);
+            tree.pass(second * SECOND_NS);
+        }
+        assert_eq!(tree.message(0, 40 * SECOND_NS), Some(Message::TopologyChange));
+        assert!(tree.take_moved());
+        let tells = |tree: &mut SpanningTree, second: i64| {
+            tree.pass(second * SECOND_NS);
+            match tree.message(0, second * SECOND_NS) {
+                Some(Message::Configuration(said)) => Some((said.priority.root, said.changed)),
+                _ => None,
+            }
+        };
+        assert_eq!(tells(&mut tree, 60), Some((9, true)));
+        assert!(tree.take_moved() && !tree.tells_change);
+        assert_eq!((tells(&mut tree, 94), tells(&mut tree, 95)), (Some((9, true)), Some((9, false))));
     }
 
     #[test]

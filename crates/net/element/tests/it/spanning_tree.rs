@@ -60,8 +60,18 @@ fn what_a_switch_learned_is_forgotten_when_the_tree_changes() {
                   set before $(s1.count), write root.active true, wait 1s, set after $(s1.count), stop)";
     let mut rig = run(&format!("{config} x :: {script}"));
     assert_eq!((rig.read("x.before").as_str(), rig.read("x.after").as_str()), ("1", "0"));
-    assert!(rig.read("t1.msgs").contains(" -> "), "{}", rig.read("t1.msgs"));
     assert!(rig.read("t1.msgs").ends_with("1:0001: TC  1 ->                1  m/h/d: 14/2/f\n"));
+}
+
+#[test]
+fn gates_that_others_open_are_closed_again() {
+    let script = "Script(export open, export gates, wait 9s, write i1.active0 true, write o1.active1 true, \
+                  set open $(i1.active0)$(o1.active1), wait 2s, set gates $(i1.active0)$(o1.active1), stop)";
+    let mut rig = run(&format!(
+        "{} Idle -> c1a; Idle -> c1b; q1a -> Discard; q1b -> Discard; x :: {script}",
+        switch(1)
+    ));
+    assert_eq!((rig.read("x.open").as_str(), rig.read("x.gates").as_str()), ("truetrue", "falsefalse"));
 }
 
 #[test]
@@ -81,6 +91,12 @@ fn what_the_arguments_name_must_be_what_it_should() {
     );
     assert!(told("2:0:0:0:0:1, i, o, i").contains("SWITCH: element type mismatch, expected EtherSwitch"));
     assert!(told("5, i, o, s").contains("ADDR: "));
+    // It is told with all else that is wrong in a configuration, before elements are initialized.
+    let config = "Idle -> t :: EtherSpanTree(2:0:0:0:0:1, l, o, l) -> Discard; Idle -> Paint(x) -> Discard; \
+                  Idle -> l :: ListenEtherSwitch -> Discard; l[1] -> Discard; Idle -> o :: Suppressor -> Discard";
+    let told = Rig::new(config).err().unwrap_or_default();
+    assert!(told.contains("INPUT_SUPPRESSOR: element type mismatch, expected Suppressor"), "{told}");
+    assert!(told.contains("Paint"), "{told}");
 }
 
 proptest! {

@@ -50,6 +50,30 @@ fn what_neighbours_said_is_still_known() {
 }
 
 #[test]
+fn ports_of_a_bridge_stay_open() {
+    let config = |address: &str| {
+        format!(
+            "t :: EtherSpanTree({address}, i, o, s); i, o :: Suppressor; s :: EtherSwitch;
+             Idle -> [0]t[0] -> Discard; Idle -> [0]i[0] -> [0]s[0] -> [0]o[0] -> Discard;
+             Idle -> [1]t[1] -> Discard; Idle -> [1]i[1] -> [1]s[1] -> [1]o[1] -> Discard"
+        )
+    };
+    for (address, state, gate) in
+        [("2:0:0:0:0:1", "forwarding", "true"), ("2:0:0:0:0:2", "listening", "false")]
+    {
+        let mut old = rig(&config("2:0:0:0:0:1"), 1);
+        old.router.begin();
+        step(&mut old, 200);
+        assert_eq!(old.read("t.states"), "0 forwarding\n1 forwarding\n");
+        let mut new = rig(&config(address), 1);
+        new.router.take_over(&mut old.router);
+        assert_eq!(new.read("t.states"), format!("0 {state}\n1 {state}\n"), "{address}");
+        let gates = ["i.active0", "i.active1", "o.active0", "o.active1"].map(|name| new.read(name));
+        assert_eq!(gates, [gate; 4], "{address}");
+    }
+}
+
+#[test]
 fn packets_on_their_way_arrive() {
     // Each holds packets that came before the change.
     for (held, limit) in [
