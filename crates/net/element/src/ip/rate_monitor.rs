@@ -9,7 +9,6 @@ use graph::value::parse_alone;
 use graph::{Action, Class, Conf, ConfFault, Cx, Each, PerPacket, Refused};
 use memory::Packet;
 use memory::annotation::Header;
-use port::Reason;
 use wire::ipv4;
 
 use super::rate_tree::{Counted, RateTree};
@@ -20,10 +19,10 @@ pub static CLASS: Class = Class {
     brief: "measures how much comes from and goes to networks and hosts",
     doc: "Packets of input 0 count for their source, those of input 1 for their destination, and leave by the \
           output of the same number. Rates are kept of the networks of 8 bits; where one sends or is sent THRESH a \
-          second or more, rates of the networks of 16 bits in it are kept as well, and so on to hosts. Where there \
-          is an eighth of that no more, they are forgotten. Each packet is annotated with the rates of the smallest \
-          network of its address that has some. Rates are averages of which a new one counts for a 32nd, in \
-          epochs of 8 ms.",
+          second or more, rates of the networks of 16 bits in it are kept as well, and so on to hosts. Once \
+          there is less than an eighth of that, they are forgotten: each second some, until a tenth of the memory \
+          that rates have is free. Each packet is annotated with the rates of the smallest network of its address \
+          that has some. Rates are averages of which a new one counts for a 32nd, in epochs of 8 ms.",
     ports: "1-2/1-2",
     flow: "#/#",
     arguments: &[
@@ -61,7 +60,6 @@ pub static CLASS: Class = Class {
         })
         .marked("b"),
     ]),
-    drops: &[Reason::Dropped],
     example: "FromDump(in.pcap, STOP true) -> Strip(14) -> CheckIPHeader -> m :: IPRateMonitor(PACKETS, 0.5, 256, 600) \
               -> Discard; DriverManager(pause, print m.look)",
     see: &["AggregateIP", "AggregateCounter"],
@@ -75,7 +73,7 @@ const LEAST: usize = 100;
 const USUAL: usize = 1 << 16;
 const KB: usize = 1024;
 /// A RATIO of one.
-const ONE: f64 = 65536.0;
+const ONE: u32 = 1 << 16;
 
 /// Bytes for so many kB; of 0, without a limit for whoever reads them.
 fn memory(kb: usize) -> usize {
@@ -102,7 +100,7 @@ fn make(conf: &mut Conf<'_>) -> Result<RateMonitor, ConfFault> {
     if !(0.0..=1.0).contains(&ratio) {
         return Err("ratio must be between 0 and 1".into());
     }
-    let ratio = (ratio * ONE).round() as u32;
+    let ratio = (ratio * f64::from(ONE)).round() as u32;
     let thresh = (i64::from(thresh) * i64::from(ratio)) >> 16;
     let tree = RateTree::new(limit(memory), thresh);
     Ok(RateMonitor { counts_packets, ratio, thresh, memory, annotates, tree, since: None })
@@ -166,7 +164,7 @@ impl PerPacket for RateMonitor {
         });
         // One whose header nobody found is not counted.
         if let Some((address, amount)) = found {
-            let takes = graph::random::below(1 << 16) <= u64::from(self.ratio);
+            let takes = self.ratio == ONE || graph::random::below(u64::from(ONE)) <= u64::from(self.ratio);
             let amount = takes.then_some(amount);
             let rates = self.tree.count(Counted { address, way: input, amount }, cx.now_ns());
             if let Some([from, to]) = rates.filter(|_| self.annotates) {

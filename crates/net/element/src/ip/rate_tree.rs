@@ -83,6 +83,11 @@ impl RateTree {
     /// Counts a packet for its address's networks, and tells the rates, in a second, of the smallest that
     /// has a counter; `None` when there is no memory for one.
     pub(super) fn count(&mut self, packet: Counted, now_ns: i64) -> Option<[i64; 2]> {
+        let folded_ns = *self.folded_ns.get_or_insert(now_ns);
+        if now_ns - folded_ns >= graph::clock::SECOND_NS {
+            self.folded_ns = Some(now_ns);
+            self.fold(self.threshold, self.most.min(self.size / 10 * 9), now_ns);
+        }
         let Counted { address, way, amount } = packet;
         let (bytes, mut at) = (address.octets(), &mut self.root);
         let mut rates = None;
@@ -116,18 +121,14 @@ impl RateTree {
             }
             at = counter.next.as_mut()?;
         }
-        let folded_ns = *self.folded_ns.get_or_insert(now_ns);
-        if now_ns - folded_ns >= graph::clock::SECOND_NS {
-            self.folded_ns = Some(now_ns);
-            self.fold(self.threshold, self.most, now_ns);
-        }
         rates
     }
 
-    /// Folds branches below which there is little, until there are less than `most` bytes.
-    fn fold(&mut self, threshold: i64, most: usize, now_ns: i64) {
-        let backwards = graph::random::below(2) == 1; // none is first each time
-        fold(&mut self.root, &mut self.size, (threshold, most, backwards), now_ns);
+    /// Folds branches below which there is little, until there are less than `goal` bytes.
+    fn fold(&mut self, threshold: i64, goal: usize, now_ns: i64) {
+        // The direction is drawn so that no network is always folded first.
+        let backwards = graph::random::below(2) == 1;
+        fold(&mut self.root, &mut self.size, (threshold, goal, backwards), now_ns);
     }
 
     /// Folds what has no room in so many bytes.
@@ -169,11 +170,11 @@ fn size_of_branch(branch: &Branch) -> usize {
     BRANCH_SIZE + branch.iter().flatten().map(|counter| of(counter)).sum::<usize>()
 }
 
-/// Folds branches; whether there is as little memory as there should be.
+/// Folds branches; tells whether the goal is reached.
 fn fold(
     branch: &mut Branch,
     size: &mut usize,
-    (threshold, most, backwards): (i64, usize, bool),
+    (threshold, goal, backwards): (i64, usize, bool),
     now_ns: i64,
 ) -> bool {
     for n in 0..PARTS {
@@ -184,9 +185,9 @@ fn fold(
         }
         let is_done = if counter.is_below(now_ns, threshold) {
             *size -= counter.next.take().map_or(0, |next| size_of_branch(&next));
-            *size < most
+            *size < goal
         } else {
-            counter.next.as_mut().is_some_and(|next| fold(next, size, (threshold, most, backwards), now_ns))
+            counter.next.as_mut().is_some_and(|next| fold(next, size, (threshold, goal, backwards), now_ns))
         };
         if is_done {
             return true;
@@ -243,6 +244,37 @@ mod tests {
         assert_eq!(size, 4 * BRANCH_SIZE + 5 * COUNTER_SIZE);
         count(&mut tree, [10, 0, 0, 1], 9000 * MS);
         assert_eq!(tree.size(), BRANCH_SIZE + 2 * COUNTER_SIZE, "18 is folded, with all below it");
+    }
+
+    /// Sends from so many networks until they are open; nothing comes from them afterwards.
+    fn quiet_networks(tree: &mut RateTree, networks: u8) {
+        for ms in 0..500 {
+            (0..networks).for_each(|n| _ = count(tree, [n, 1, 1, 1], ms * MS));
+        }
+    }
+
+    #[test]
+    fn a_tenth_of_the_memory_is_freed_each_second() {
+        let mut tree = RateTree::new(1 << 20, 100);
+        quiet_networks(&mut tree, 40);
+        assert_eq!(tree.size(), 121 * BRANCH_SIZE + 160 * COUNTER_SIZE);
+        for second in 9..60 {
+            let before = tree.size();
+            count(&mut tree, [0, 1, 1, 1], second * 1000 * MS);
+            let goal = (before / 10 * 9).max(BRANCH_SIZE + 40 * COUNTER_SIZE);
+            let least = goal.saturating_sub(3 * (BRANCH_SIZE + COUNTER_SIZE));
+            assert!((least..=goal).contains(&tree.size()), "{second}: {before}, {}", tree.size());
+        }
+        assert_eq!(tree.size(), BRANCH_SIZE + 40 * COUNTER_SIZE, "all are folded");
+    }
+
+    #[test]
+    fn a_full_tree_is_folded_for_strangers() {
+        let mut tree = RateTree::new(4 * BRANCH_SIZE + 4 * COUNTER_SIZE, 100);
+        quiet_networks(&mut tree, 1);
+        assert_eq!((tree.size(), count(&mut tree, [1, 1, 1, 1], 500 * MS)), (tree.most, None));
+        assert_eq!(count(&mut tree, [1, 1, 1, 1], 9000 * MS), Some([0, 0]));
+        assert_eq!(tree.size(), BRANCH_SIZE + 2 * COUNTER_SIZE);
     }
 
     #[test]
