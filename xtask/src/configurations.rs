@@ -37,7 +37,7 @@ const WRONG_ANYWHERE: [(&str, &str, &str); 13] = [
     ("ip64-nat3.click", "'nda :: IP6NDAdvertiser': need exactly 1 output, not 0", NOWHERE),
     ("kswitch.ipb", NO_PORT, KERNEL),
     ("localdelay.click", NO_PORT, KERNEL),
-    ("switch-stp-2ports-dpdk.click", NO_PORT, KERNEL),
+    ("switch-stp-2ports-dpdk.click", NO_PORT, NO_DEVICE),
     ("udpcount.click", NO_PORT, KERNEL),
     ("udpgen.click", NO_PORT, KERNEL),
     ("includes/dummy_firewall_in.click", "undeclared element 'filter'", PART),
@@ -46,6 +46,7 @@ const WRONG_ANYWHERE: [(&str, &str, &str); 13] = [
 const NO_PORT: &str = "PORT: required argument missing";
 const PART: &str = "it is a part of others";
 const KERNEL: &str = "for Click in the kernel, whose ToHost needs no device";
+const NO_DEVICE: &str = "its ToHost lacks the device that it needs outside the kernel";
 const NOWHERE: &str = "it leaves an output unconnected that must lead somewhere";
 const OLD: &str = "for an older Click, whose elements had other arguments";
 

@@ -74,13 +74,13 @@ pub static DECAP: Class = Class {
     doc: "The headers of 802.11, LLC and SNAP go, and an Ethernet header comes, unless ETHER is false. Frames \
           that are encrypted are dropped, and with STRICT those without SNAP.",
     arguments: &[
-        keyword("DEBUG", "tells of each frame; false"),
+        keyword("DEBUG", "tells of each frame that gets an Ethernet header; false"),
         keyword("STRICT", "whether frames without SNAP are dropped; false"),
         keyword("ETHER", "whether an Ethernet header comes; true"),
     ],
     handlers: &Handlers::<WifiDecap>(&[both(
         "debug",
-        "whether it tells of each frame",
+        "whether it tells of each frame that gets an Ethernet header",
         |decap| format!("{}\n", decap.tells()),
         |decap, _, value| {
             // Relaxed: nothing else hangs on it.
@@ -143,7 +143,7 @@ impl PerPacket for WifiEncap {
         Action::ON
     }
 
-    /// It is there once: `mode` and `bssid` can be written.
+    /// It is there once: `mode`, `bssid` and `debug` can be written.
     fn replicate(&self) -> Option<WifiEncap> {
         None
     }
@@ -169,7 +169,7 @@ impl PerPacket for WifiDecap {
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
         let Some(header) = wifi::Header::of(packet) else { return Action::drop(TOO_SHORT) };
         let ((src, dst), length) = (header.ends(), header.header_len());
-        let (direction, bssid) = (header.direction(), header.bssid());
+        let told = (self.ether && self.tells()).then(|| (header.direction(), header.bssid()));
         let is_protected = header.is_protected();
         let snap = packet.get(length..).and_then(wifi::snap_type);
         let Some((ethertype, is_snap)) = snap else { return Action::drop(TOO_SHORT) };
@@ -187,7 +187,7 @@ impl PerPacket for WifiDecap {
             let Ok(room) = packet.push_front(header.len()) else { return Action::drop(NO_HEADROOM) };
             room.copy_from_slice(&header);
             packet.set_header(Header::Link, 0);
-            if self.tells() {
+            if let Some((direction, bssid)) = told {
                 let [src, dst, bssid] = [src, dst, bssid].map(|address| Ethernet(address.0));
                 let (name, class, dir) = (cx.name(), cx.class(), direction as u8);
                 cx.say(&format!(

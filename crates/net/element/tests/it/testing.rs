@@ -97,6 +97,8 @@ fn the_order_of_turns_is_noted() {
         (100, 10, true),
         "{order}"
     );
+    // Twice the tickets: each other turn, until there were ten.
+    assert_eq!(order.split_whitespace().take(20).filter(|id| *id == "2").count(), 10, "{order}");
     assert_eq!((of("1") + of("3"), of("1").abs_diff(of("3")) <= 1), (90, true), "{order}");
     let mut rig = super::run("a :: SchedOrderTest(-1, STOP true); DriverManager(wait_stop)");
     assert_eq!(rig.read("a.order").split_whitespace().count(), 1024);
