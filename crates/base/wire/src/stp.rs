@@ -94,7 +94,7 @@ pub struct Configuration {
     pub acknowledged: bool,
 }
 
-/// A message.
+/// A message of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message {
     /// What a bridge knows of the tree.

@@ -121,6 +121,10 @@ const COMPANIONS: &[(&str, &str)] = &[
     ("TimestampDiff", "r :: RecordTimestamp(OFFSET 40); Idle -> r -> Discard;"),
     ("ToIPFlowDumps", "af :: AggregateIPFlows; Idle -> af -> Discard;"),
     ("ARPQuerier", "t :: ARPTable;"),
+    (
+        "EtherSpanTree",
+        "Idle -> in :: Suppressor -> Discard; Idle -> out :: Suppressor -> Discard; Idle -> s :: EtherSwitch -> Discard;",
+    ),
     ("OverlayDecap", OVERLAY),
     ("OverlayEncap", OVERLAY),
     ("FTPPortMapper", "rw :: IPRewriter(pattern 1.0.0.1 1024-65535 - - 0 0); Idle -> rw -> Discard;"),

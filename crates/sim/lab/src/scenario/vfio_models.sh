@@ -27,13 +27,13 @@ family() {
     su user -c "vfio_guest $4 $(echo $(of $3))" 2>&1
     check "$4: program of an ordinary user ends well" test $? = 0
     # The first host resets its own under the driver, which begins anew.
-    su user -c "vfio_guest $4-reset $(echo $(of $3))" >/tmp/reset 2>&1 &
+    su user -c "vfio_guest $4-reset $(echo $(of $3))" >/tmp/reset-$4 2>&1 &
     program=$!
-    check "$4: they work" await 60 grep -q READY /tmp/reset
+    check "$4: they work" await 60 grep -q READY /tmp/reset-$4
     kill -USR1 $(echo $hosts | cut -d" " -f1)
     wait $program
     check "$4: likewise behind a reset" test $? = 0
-    cat /tmp/reset
+    cat /tmp/reset-$4
     for host in $hosts; do
         kill -INT $host
         check "a host ends well" wait $host
