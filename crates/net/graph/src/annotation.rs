@@ -35,7 +35,7 @@ pub const FIRST_TIMESTAMP: usize = 32;
 
 /// How much comes from a packet's address, and how much goes to it, in a second; four bytes each.
 pub const FWD_RATE: usize = 20;
-/// See [`FWD_RATE`].
+/// The rates of the other direction, as [`FWD_RATE`]; four bytes each.
 pub const REV_RATE: usize = 24;
 /// A packet's number; four bytes.
 pub const PACKET_NUMBER: usize = 32;
