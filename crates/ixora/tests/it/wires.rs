@@ -22,7 +22,7 @@ fn a_capture_has_exactly_what_the_port_received() {
     let place = tempfile::tempdir().expect("a directory");
     let (model, port) = model(place.path(), "--wire gen:rate=5k,count=1000,size=64");
     let file = place.path().join("out.pcapng");
-    let done = run(place.path(), &format!("pcap {port} {} --duration 600ms --json", file.display()));
+    let done = run(place.path(), &format!("pcap {port} {} --duration 3s --json", file.display()));
     assert_eq!(done.code(), Some(0), "{done:#?}");
     let packets = captured(&file);
     assert!(!packets.is_empty(), "{done:#?}");
