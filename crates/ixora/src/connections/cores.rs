@@ -68,8 +68,10 @@ type Asked = (Option<usize>, Say);
 
 /// The flow groups of a server's hosts.
 pub struct Spreading {
+    /// None where the port does not tell which flow comes to which queue.
+    groups: Option<Mutex<Groups>>,
     /// Why connections stay where they are, if they do.
-    groups: Result<Mutex<Groups>, String>,
+    fixed: Option<String>,
     most: usize,
     asked: Mutex<Option<Asked>>,
     /// Who waits for what was begun.
@@ -81,27 +83,30 @@ impl Spreading {
     /// many packets. No more hosts take part than the port can spread flows over.
     pub fn new(port: &dyn Port, hosts: usize, ring: usize) -> Result<Spreading, Failure> {
         let most = hosts.min(port.capabilities().limits.rss_queues);
-        let table = port.flows().filter(|_| port.capabilities().has(Feature::RssTable));
-        let groups = match table {
-            _ if hosts == 1 => Err("it has one pair of queues: start it with --queues".to_owned()),
-            None => Err(format!(
+        let failed = |error| Failure::new(format!("cannot make mailboxes: {error}"));
+        let groups = match port.flows().filter(|_| hosts > 1) {
+            Some(table) => Some(Mutex::new(Groups::new(table, most, ring).map_err(failed)?)),
+            None => None,
+        };
+        let fixed = match port.capabilities().has(Feature::RssTable) && groups.is_some() {
+            _ if hosts == 1 => Some("it has one pair of queues: start it with --queues".to_owned()),
+            true => None,
+            false => Some(format!(
                 "{} cannot change which queue a flow comes to (`rss-table` of `ixora info`)",
                 port.name()
             )),
-            Some(table) => {
-                let groups = Groups::new(table, most, ring);
-                let failed = |error| Failure::new(format!("cannot make mailboxes: {error}"));
-                Ok(Mutex::new(groups.map_err(failed)?))
-            }
         };
-        Ok(Spreading { groups, most, asked: Mutex::default(), waits: Mutex::default() })
+        Ok(Spreading { groups, fixed, most, asked: Mutex::default(), waits: Mutex::default() })
     }
 
     /// Has the host on a queue take part.
     pub fn share(&mut self, host: &mut Host, queue: usize) {
-        let Ok(groups) = &self.groups else { return };
-        if queue < self.most && !host.share(held(groups).core(queue)) {
-            self.groups = Err("connections of this service stay on their core".to_owned());
+        let Some(groups) = self.groups.as_ref().filter(|_| queue < self.most) else { return };
+        let core = held(groups).core(queue);
+        if self.fixed.is_some() {
+            host.tell_others(core);
+        } else if !host.share(core) {
+            self.fixed = Some("connections of this service stay on their core".to_owned());
         }
     }
 
@@ -117,11 +122,12 @@ impl Spreading {
     /// Whether cores are awaited.
     fn go_on(&self, port: &mut dyn Port) -> bool {
         let mut waits = held(&self.waits);
-        let mut groups = match &self.groups {
-            Ok(groups) => held(groups),
-            Err(why) => {
+        let mut groups = match (&self.groups, &self.fixed) {
+            (Some(groups), None) => held(groups),
+            (_, why) => {
+                let why = why.clone().unwrap_or_default();
                 if let Some((_, say)) = held(&self.asked).take() {
-                    answer(&say, Err(why.clone()));
+                    answer(&say, Err(why));
                 }
                 return false;
             }

@@ -6,6 +6,7 @@ use crate::congestion::RateReduction;
 use crate::connection::{Connection, Deadline, Io, NEVER, Recovery, StackShared};
 use crate::event::Event;
 use crate::queue::{NONE, Node, Sent};
+use crate::search::Search;
 use crate::segment::{Blocks, Segment};
 use crate::sequence::{Sequence, is_earlier};
 
@@ -59,6 +60,9 @@ impl Connection {
         if self.is.has_sack && !segment.sack.as_slice().is_empty() {
             self.take_blocks(segment, &mut told, shared, io.now_ns);
         }
+        if self.is.search == Search::Probes {
+            self.look_for_path_probe(shared);
+        }
         self.take_round_trip(&told, shared, io.now_ns);
         if told.is_advance {
             // Each duplicate told of a segment that had arrived.
@@ -68,12 +72,12 @@ impl Connection {
         }
         let is_probe_lost = self.end_probe(segment, &told);
         self.widen_tolerance(segment, &told);
-        let mut is_lost = if told.is_news || self.recovery != Recovery::Open {
-            self.find_lost(shared, io.now_ns)
-        } else {
+        // What tells nothing new does not put off what is looked at later.
+        let is_looked_at = told.is_news || self.recovery != Recovery::Open;
+        let mut is_lost = is_looked_at && self.find_lost(shared, io.now_ns);
+        if self.in_flight == 0 {
             self.set(Deadline::Reorder, NEVER);
-            false
-        };
+        }
         if !self.is.has_sack {
             is_lost |= self.count_duplicate(segment, &mut told, has_window_changed, shared);
         }
@@ -427,7 +431,10 @@ impl Connection {
                 self.rack.multiplier = 1;
             }
         }
-        if self.recovery == Recovery::Open && is_lost {
+        if self.recovery == Recovery::Open
+            && is_lost
+            && !(self.is.search == Search::Probes && self.is_path_probe_lost(shared))
+        {
             self.begin_recovery(shared);
         }
         match self.recovery {

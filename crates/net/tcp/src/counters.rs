@@ -67,6 +67,8 @@ counters! {
     moved_here "connections came from another core";
     moved_away "connections went to another core";
     path_mtu_reduced "times segments became shorter because the path takes no longer ones";
+    path_mtu_raised "times segments became longer because the path took a longer one";
+    path_mtu_probes "longer segments were sent to find out whether the path takes them (RFC 4821)";
     buffers_full "packets of applications were refused because connections keep as many as they may";
     no_buffer "segments could not be sent yet because the pool was empty";
 }

@@ -272,10 +272,7 @@ impl Host {
     #[cold]
     fn take_other(&mut self, mut packet: Packet, now_ns: i64, pool: &mut Pool) {
         if let Some(told) = self.too_big(&packet) {
-            let mut io = Io { now_ns, pool, out: &mut self.segments };
-            if !self.stack.too_big(&told.key, told.sequence, told.mtu, &mut io) {
-                self.lost.errors += 1;
-            }
+            self.take_too_big(told, now_ns, pool);
             return pool.free(packet);
         }
         if self.hear_of_addresses(&packet, now_ns) {
@@ -407,7 +404,7 @@ impl Poller for Host {
         // What the port cuts waits for it in as many buffers as there are segments.
         let copies = if options.offload.buffers > 1 { options.packets / 2 } else { 0 };
         // Neighbours are shared by all cores, and what waits for them may be all of this one.
-        let moving = if self.core.is_some() { Core::BUFFERS } else { 0 };
+        let moving = if self.moves() { Core::BUFFERS } else { 0 };
         (options.packets + copies) as usize + FRAMES + SEGMENTS + 2 * WAITING + moving
     }
 
@@ -427,7 +424,8 @@ impl Poller for Host {
     }
 
     fn wakeup(&self) -> Option<Arc<Wakeup>> {
-        self.core.as_ref().map(|core| core.wakeup()).or_else(|| self.service.wakeup())
+        let core = self.core.as_ref().filter(|_| self.moves());
+        core.map(|core| core.wakeup()).or_else(|| self.service.wakeup())
     }
 
     /// Its core has no flow groups, and nothing is left of them.

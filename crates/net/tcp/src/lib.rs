@@ -15,8 +15,7 @@
 //! 2018, 2883) with RACK and tail loss probes (RFC 8985), New Reno without them (RFC 6582),
 //! Reno and CUBIC (RFC 5681, 9438) with HyStart, proportional rate reduction (RFC 6937, 9937), timeouts (RFC
 //! 6298), initial numbers (RFC 6528), the checks of RFC 5961, SYN cookies (RFC 4987),
-//! congestion notification (RFC 3168), fast open (RFC 7413), path MTU discovery (RFC 1191, 8201, and what RFC 4821
-//! has against black holes), Nagle's algorithm and keep-alive. There are no urgent data, which are
+//! congestion notification (RFC 3168), fast open (RFC 7413), path MTU discovery (RFC 1191, 8201 and 4821), Nagle's algorithm and keep-alive. There are no urgent data, which are
 //! bytes like others here, and no fragments. Checksums, but
 //! those of short segments, and segmentation are left to the port where it has them ([`Offload`]).
 //!
@@ -71,6 +70,7 @@ mod rack;
 mod rate;
 mod reset;
 mod rtt;
+mod search;
 mod segment;
 mod sequence;
 mod slab;

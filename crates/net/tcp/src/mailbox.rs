@@ -1,6 +1,6 @@
 //! What the cores of a host tell each other: each has a mailbox, into which the others put and
 //! from which it takes, in order. Nothing is put there but while connections move, and for
-//! segments that came to another core than their connection's.
+//! segments and words of routers that came to another core than their connection's.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,9 +10,10 @@ use runtime::Wakeup;
 
 use crate::ahead::Arrival;
 use crate::event::Kept;
+use crate::icmp::TooBig;
 use crate::moved::Moved;
 
-/// Segments that a mailbox holds.
+/// Segments and words of routers that a mailbox holds.
 pub const SEGMENTS: usize = 1024;
 
 /// What one core tells another.
@@ -20,6 +21,8 @@ pub const SEGMENTS: usize = 1024;
 pub enum Mail {
     /// A segment that came to the sender, of a group that is the receiver's.
     Segment(Arrival),
+    /// What a router told of a segment of the receiver's.
+    TooBig(TooBig),
     /// A connection, and what its service keeps of it.
     Connection(Moved, Option<Kept>),
     /// Groups are the receiver's from now on; who had them.
@@ -78,7 +81,7 @@ impl Mailbox {
         if held.is_closed {
             return;
         }
-        held.segments += usize::from(matches!(mail, Mail::Segment(_)));
+        held.segments += usize::from(matches!(mail, Mail::Segment(_) | Mail::TooBig(_)));
         held.mail.push_back(mail);
         // Whoever takes it clears the flag while it holds the lock.
         let was_filled = self.is_filled.swap(true, Ordering::AcqRel);
@@ -95,6 +98,15 @@ impl Mailbox {
         }
         self.put(Mail::Segment(arrival));
         None
+    }
+
+    /// Puts what a router told there, unless there is too much; whether it did.
+    pub fn put_too_big(&self, told: TooBig) -> bool {
+        let has_room = self.lock().segments < SEGMENTS;
+        if has_room {
+            self.put(Mail::TooBig(told));
+        }
+        has_room
     }
 
     /// Takes all that is there, in place of an empty list.

@@ -6,6 +6,7 @@ use wire::tcp::Flags;
 use crate::connection::{Connection, Deadline, Io, NEVER, Recovery, StackShared, State};
 use crate::kept::append;
 use crate::queue::{NONE, Node, Sent};
+use crate::search::Search;
 use crate::sequence::Sequence;
 
 /// Why a connection stops sending.
@@ -53,7 +54,8 @@ impl Connection {
         }
         self.raise_segment(io.now_ns);
         let sent = self.nxt;
-        while self.unsent != NONE {
+        let is_held = self.is.search != Search::Rests && self.search_path(shared, io);
+        while self.unsent != NONE && !is_held {
             let at = self.unsent;
             if shared.nodes.get(at).is_some_and(|node| node.next != NONE) {
                 self.join(at, self.room(), shared, io);

@@ -1,14 +1,15 @@
 //! How long the packets may be that the path to the other side takes: routers tell it (RFC
 //! 1191 and 8201), and where they do not, segments that do not arrive while shorter ones might
-//! are made shorter (RFC 4821, section 7.7). Segments never become longer than the two sides
-//! agreed on. What a router told, or was found, is forgotten after ten minutes (RFC 1191,
-//! section 6.3; RFC 4821, section 7.7).
+//! are made shorter (RFC 4821, section 7.7), and [`search`](crate::search) finds how long they may
+//! be. Segments never become longer than the two sides agreed on. What a router told is forgotten
+//! after ten minutes (RFC 1191, section 6.3), and what was found is searched for again.
 
 use crate::connection::{Connection, Io, NEVER, Next, StackShared, State};
 use crate::emit;
 use crate::key::Key;
 use crate::options::SECOND_NS;
 use crate::queue::Sent;
+use crate::search::Search;
 use crate::sequence::Sequence;
 use crate::stack::Stack;
 
@@ -21,7 +22,7 @@ const LEAST_V6: u32 = 1280;
 const TIMEOUTS: u8 = 2;
 /// Lengths of packets that are tried then, one after the other.
 const STEPS: [u32; 4] = [1400, 1280, 1024, 576];
-/// After which time longer segments are tried again.
+/// After which time longer segments are sent or tried again.
 const AGE_NS: i64 = 600 * SECOND_NS;
 
 /// What is known of a connection's path.
@@ -29,24 +30,33 @@ const AGE_NS: i64 = 600 * SECOND_NS;
 pub struct Path {
     /// The largest segment that the two sides agreed on, options included.
     pub agreed: u16,
-    /// When it may be tried again.
+    /// The largest that may arrive on a path that drops longer ones without a word; 0 on one
+    /// whose routers tell.
+    pub ceiling: u16,
+    /// The number behind the segment that [tries](crate::search) a length, while it is on its way.
+    pub probe_end: Sequence,
+    /// When longer segments may be sent or tried again.
     raise_ns: i64,
 }
 
 impl Path {
     /// Nothing is known of it yet.
     pub fn new(agreed: u16) -> Path {
-        Path { agreed, raise_ns: NEVER }
+        Path { agreed, raise_ns: NEVER, ..Path::default() }
     }
 }
 
 impl Connection {
-    /// Takes the longest packet for `mtu` bytes if that is less than before; whether it is.
-    fn shorten(&mut self, mtu: u32, shared: &mut StackShared) -> bool {
-        let Some(addresses) = self.key.addresses() else { return false };
+    /// The largest segment in packets of so many bytes, within the limits.
+    pub fn segment_for(&self, mtu: u32, shared: &StackShared) -> Option<u16> {
         let least = if self.key.remote.is_ipv4() { LEAST_V4 } else { LEAST_V6 };
         let mtu = mtu.max(least).min(shared.options.mtu.into());
-        let segment = emit::max_segment(&addresses, mtu as u16);
+        Some(emit::max_segment(&self.key.addresses()?, mtu as u16))
+    }
+
+    /// Takes the longest packet for `mtu` bytes if that is less than before; whether it is.
+    fn shorten(&mut self, mtu: u32, shared: &mut StackShared) -> bool {
+        let Some(segment) = self.segment_for(mtu, shared) else { return false };
         let is_less = segment < self.segment;
         if is_less {
             self.segment = segment;
@@ -62,10 +72,15 @@ impl Connection {
             return self.shorten_syn(mtu, shared, io.now_ns);
         }
         let is_sent = !sequence.is_before(self.una) && sequence.is_before(self.nxt);
-        if !is_sent || !self.state.is_synchronized() || !self.shorten(mtu, shared) {
+        if !is_sent || !self.state.is_synchronized() {
             return false;
         }
-        self.path.raise_ns = io.now_ns + AGE_NS;
+        if self.shorten(mtu, shared) {
+            self.is.search = Search::Rests;
+            (self.path.ceiling, self.path.raise_ns) = (0, io.now_ns + AGE_NS);
+        } else if !self.is_path_probe_told(sequence, mtu, shared) {
+            return false;
+        }
         // All that was too long is sent again at once, which says nothing of congestion.
         let size = self.payload_size();
         let mut at = self.queue.head;
@@ -93,8 +108,10 @@ impl Connection {
     }
 
     /// A timer expired: segments become shorter if the first one may be too long.
-    pub fn suspect_path(&mut self, shared: &mut StackShared, now_ns: i64) {
-        let longest = u32::from(self.segment) + self.header_len();
+    pub fn suspect_path(&mut self, shared: &mut StackShared) {
+        self.give_path_probe_up();
+        let before = self.segment;
+        let longest = u32::from(before) + self.header_len();
         let len = shared.nodes.get(self.queue.head).map_or(0, |node| node.len());
         let is_full = len >= self.payload_size().min(STEPS[STEPS.len() - 1]);
         if self.attempts < TIMEOUTS || !is_full || !self.state.is_synchronized() || self.send_window == 0 {
@@ -103,22 +120,36 @@ impl Connection {
         if let Some(step) = STEPS.into_iter().find(|step| *step < longest)
             && self.shorten(step, shared)
         {
-            self.path.raise_ns = now_ns + AGE_NS; // the path may become another one
+            self.is.search = Search::Waits;
+            (self.path.ceiling, self.path.raise_ns) = (before - 1, NEVER);
         }
     }
 
     /// Bytes of a packet in front of a segment and its options.
-    fn header_len(&self) -> u32 {
+    pub fn header_len(&self) -> u32 {
         let most = self.key.addresses().map_or(0, |addresses| emit::max_segment(&addresses, u16::MAX));
         u32::from(u16::MAX - most)
     }
 
-    /// Longer segments are tried again when what is known of the path is old.
+    /// Longer segments are sent again when what a router told is old, and tried again when what was
+    /// found is, for the path may have become another one.
     #[inline]
     pub fn raise_segment(&mut self, now_ns: i64) {
-        if now_ns >= self.path.raise_ns {
-            (self.segment, self.path.raise_ns) = (self.path.agreed, NEVER);
+        if now_ns < self.path.raise_ns {
+            return;
         }
+        self.path.raise_ns = NEVER;
+        if self.path.ceiling == 0 {
+            self.segment = self.path.agreed;
+        } else {
+            (self.path.ceiling, self.is.search) = (self.path.agreed, Search::Waits);
+        }
+    }
+
+    /// No longer segments are tried for ten minutes (RFC 4821, section 7.7).
+    pub fn rest_search(&mut self, now_ns: i64) {
+        self.is.search = Search::Rests;
+        self.path.raise_ns = if self.segment < self.path.agreed { now_ns + AGE_NS } else { NEVER };
     }
 }
 

@@ -9,6 +9,7 @@ use wire::tcp::Flags;
 use crate::acknowledge::Told;
 use crate::connection::{Connection, Deadline, Io, MaybePacket, NEVER, Recovery, StackShared, State};
 use crate::queue::Sent;
+use crate::search::Search;
 use crate::segment::Segment;
 use crate::sequence::is_earlier;
 use crate::stack::Stack;
@@ -64,6 +65,7 @@ impl Connection {
         let is_open = self.state == State::Established && self.recovery == Recovery::Open;
         let is_odd = self.is.is_released
             | self.is.is_reducing
+            | (self.is.search == Search::Probes)
             | self.peer_end.is_some()
             | self.probe_end.is_some()
             | self.rack.duplicate_round.is_some();
@@ -97,7 +99,6 @@ impl Connection {
                     self.waits_since_ns = NEVER;
                 }
             }
-            self.set(Deadline::Reorder, NEVER);
         }
         if !segment.payload.is_empty() {
             self.take_expected_data(index, segment, packet, shared, io);
@@ -121,10 +122,10 @@ impl Connection {
         self.take_round_trip(&told, shared, io.now_ns);
         self.count_acknowledged(index, &told, shared);
         let mut is_lost = false;
-        if self.in_flight > 0 && told.is_news {
-            is_lost = self.find_lost(shared, io.now_ns);
-        } else {
+        if self.in_flight == 0 {
             self.set(Deadline::Reorder, NEVER);
+        } else if told.is_news {
+            is_lost = self.find_lost(shared, io.now_ns);
         }
         if is_lost || was_full {
             self.set_congestion(&told, was_full, is_lost, false, shared, io.now_ns);

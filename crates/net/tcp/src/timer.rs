@@ -9,6 +9,7 @@ use crate::event::{Event, Reason as End};
 use crate::hystart::Hystart;
 use crate::options::MAX_RTO_NS;
 use crate::queue::{NONE, Sent};
+use crate::search::Search;
 
 impl Connection {
     /// Does what is due.
@@ -22,6 +23,7 @@ impl Connection {
         if self.is_due(Deadline::Reorder, io)
             && self.find_lost(shared, io.now_ns)
             && self.recovery == Recovery::Open
+            && !(self.is.search == Search::Probes && self.is_path_probe_lost(shared))
         {
             self.begin_recovery(shared);
             // As if an acknowledgement of a segment had told of the loss.
@@ -90,7 +92,7 @@ impl Connection {
         if self.recovery != Recovery::Timeout || self.attempts == 1 {
             self.congestion.reduce(self.nxt.since(self.una), self.payload_size());
         }
-        self.suspect_path(shared, io.now_ns);
+        self.suspect_path(shared);
         self.congestion.collapse(self.payload_size());
         self.hystart = Hystart::new(self.nxt);
         self.recovery = Recovery::Timeout;

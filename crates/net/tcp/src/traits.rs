@@ -1,6 +1,8 @@
 //! What is so of a connection, or is not: what its ends agreed on, what the application chose,
 //! and what is owed.
 
+use crate::search::Search;
+
 /// What the two ends agreed on, and what is so of this one.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Traits {
@@ -56,6 +58,8 @@ pub struct Traits {
     pub is_fast_client: bool,
     /// Data went or came with the SYN, and were acknowledged.
     pub has_syn_data: bool,
+    /// Whether longer segments are tried.
+    pub search: Search,
     /// A deadline was set that is earlier than what the wheel of timers is set to.
     pub to_arm: bool,
 }

@@ -9,16 +9,61 @@ mod rig;
 
 use std::task::Poll;
 
-use rig::{CLIENT, LIMIT, ROUNDS, Rig, Stream};
+use rig::{CLIENT, LIMIT, ROUNDS, Rig, SERVER, Stream};
 use runtime::Poller;
 use tcp::{NotSpread, Options};
-use wire::MacAddress;
 use wire::ethernet::{self, EtherType};
+use wire::ip::Protocol;
+use wire::{MacAddress, icmpv4, ipv4};
 
 /// A frame for nobody.
 fn nobodys() -> Vec<u8> {
     let header = ethernet::Header::between(MacAddress([2, 0, 0, 0, 0, 1]), CLIENT.0, EtherType::IPV4);
     [&header.into_inner()[..], &[0; 46]].concat()
+}
+
+/// What a router with so many bytes before it says of a server's segment (RFC 1191, section 4).
+fn too_big(segment: &[u8], mtu: u16) -> Vec<u8> {
+    let (mac, router) = (MacAddress([2, 0, 0, 0, 0, 1]), [10, 0, 0, 1].into());
+    let mut message = [&[0; icmpv4::HEADER_LEN][..], &segment[ethernet::HEADER_LEN..][..28]].concat();
+    let mut icmp = icmpv4::Header::of_mut(&mut message).unwrap();
+    icmp.set_message_type(icmpv4::UNREACHABLE);
+    icmp.set_code(icmpv4::NEEDS_FRAGMENTS);
+    icmp.set_mtu(mtu);
+    icmpv4::Packet::new_unchecked(&mut message[..]).fill_checksum();
+    let mut ip = [0; ipv4::HEADER_LEN];
+    let header = ipv4::Repr::between(router, SERVER.1, Protocol::ICMP, message.len());
+    header.emit(&mut ipv4::Packet::new_unchecked(&mut ip[..]));
+    let ethernet = ethernet::Header::between(SERVER.0, mac, EtherType::IPV4);
+    [&ethernet.into_inner()[..], &ip, &message].concat()
+}
+
+/// A port leads what a router says by the router's address: each core has it reach the connection.
+#[test]
+fn a_segment_that_was_too_long_is_told_to_the_core_that_sent_it() {
+    for mut rig in [Rig::new(3, 12), Rig::fixed(3, 12)] {
+        for (owner, other) in [(0, 1), (1, 2), (2, 0)] {
+            let before = rig.count("tcp_path_mtu_reduced");
+            let frame = too_big(&rig.answers[owner], 600);
+            rig.rings[other].put(frame);
+            rig.is_client_stuck = true;
+            (0..3).for_each(|_| rig.round());
+            rig.is_client_stuck = false;
+            rig.goes_on();
+            assert_eq!(rig.count("tcp_path_mtu_reduced"), before + 1, "from core {other} to {owner}");
+        }
+        // Nobody has the connection: it is passed on once, and counted.
+        let mut frame = too_big(&rig.answers[0], 600);
+        let port = frame.len() - 5;
+        frame[port] ^= 0x40;
+        let at = ethernet::HEADER_LEN + ipv4::HEADER_LEN;
+        icmpv4::Packet::new_unchecked(&mut frame[at..]).fill_checksum();
+        let before = rig.count("rx_icmp_error");
+        (0..3).for_each(|core| rig.rings[core].put(frame.clone()));
+        rig.goes_on();
+        assert_eq!(rig.count("rx_icmp_error"), before + 3);
+        rig.is_untouched();
+    }
 }
 
 #[test]

@@ -43,6 +43,7 @@ fn faults(random: &mut Random) -> Faults {
         mark: some(200),
         delay_ns: some(100) as i64 * MS + 10_000,
         jitter_ns: some(20) as i64 * MS,
+        longest: [0, 0, 0, 1300, 1410, 1440, 1490, 1700][random.below(8) as usize],
         ..Faults::default()
     }
 }

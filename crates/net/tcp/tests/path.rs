@@ -3,6 +3,8 @@
 
 mod common;
 
+use std::collections::BTreeMap;
+
 use common::rig::{OURS, Rig, Sent, THEIRS, ends};
 use common::{MS, SECOND};
 use tcp::{Id, Key, Options};
@@ -112,9 +114,107 @@ fn a_black_hole_for_long_packets_is_found() {
     }
     assert_eq!(size(&rig, id), 1240);
     assert!(rig.stack.counters().timeouts <= 4, "{} timeouts", rig.stack.counters().timeouts);
-    // The path may be another one after ten minutes.
-    rig.pass(601 * SECOND);
-    assert_eq!(lengths(&rig.write(id, 1460)), [1460]);
+}
+
+/// A path that drops packets of more than some length without a word, and who receives behind it.
+struct Path {
+    most: usize,
+    /// What came ahead of what stands in front of it.
+    ahead: BTreeMap<u32, u32>,
+    /// Segments that are dropped, by their numbers among those that the path takes.
+    drops: Vec<usize>,
+    taken: usize,
+}
+
+impl Path {
+    fn new(most: usize) -> Path {
+        Path { most, ahead: BTreeMap::new(), drops: vec![], taken: 0 }
+    }
+
+    /// Carries what is sent and what is sent because of it, until all is acknowledged.
+    fn carry(&mut self, rig: &mut Rig, id: Id, mut sent: Vec<Sent>) {
+        let begin = rig.now;
+        while rig.stack.info(id).unwrap().queued > 0 {
+            if sent.is_empty() {
+                sent = rig.pass(50 * MS);
+            }
+            rig.now += MS;
+            for segment in std::mem::take(&mut sent) {
+                self.taken += usize::from(segment.payload.len() <= self.most);
+                if segment.payload.len() <= self.most && !self.drops.contains(&self.taken) {
+                    sent.extend(self.take(rig, &segment));
+                }
+            }
+            assert!(rig.now - begin < 60 * SECOND, "{:?}", rig.stack.info(id));
+        }
+    }
+
+    /// Acknowledges a segment, with what else has come.
+    fn take(&mut self, rig: &mut Rig, segment: &Sent) -> Vec<Sent> {
+        self.ahead.insert(segment.header.sequence, ends(segment));
+        while let Some(end) = self.ahead.remove(&rig.acknowledgement) {
+            rig.acknowledgement = end;
+        }
+        self.ahead.retain(|start, _| start.wrapping_sub(rig.acknowledgement) < 1 << 31);
+        let mut blocks: Vec<(u32, u32)> = vec![];
+        for (start, end) in &self.ahead {
+            match blocks.last_mut() {
+                Some(last) if last.1 == *start => last.1 = *end,
+                _ => blocks.push((*start, *end)),
+            }
+        }
+        blocks.truncate(3);
+        if let Some(clock) = &mut rig.clock {
+            *clock += 1;
+        }
+        let header = rig.segment(Flags::ACK);
+        rig.exchange(header, &blocks, &[])
+    }
+}
+
+/// Probes, longer segments because of them, timeouts and recoveries.
+fn counts(rig: &Rig) -> [u64; 4] {
+    let all = rig.stack.counters();
+    [all.path_mtu_probes, all.path_mtu_raised, all.timeouts, all.recoveries]
+}
+
+fn write_all(rig: &mut Rig, id: Id, path: &mut Path, bytes: usize) {
+    for _ in 0..bytes / 20_000 {
+        let sent = rig.write(id, 20_000);
+        path.carry(rig, id, sent);
+    }
+}
+
+/// RFC 4821, section 7.3: from what arrives on each common length is tried, by one segment.
+#[test]
+fn behind_a_black_hole_the_longest_segments_are_searched_for() {
+    for clock in [None, Some(7)] {
+        let options = if clock.is_some() { 12 } else { 0 };
+        let (mut rig, id) = Rig::open_as(Options::default(), |syn| {
+            syn.timestamps = clock.map(|clock| (clock, 0));
+        });
+        rig.clock = clock;
+        // A tunnel's packets of 1,450 bytes.
+        let mut path = Path::new(1410 - options);
+        write_all(&mut rig, id, &mut path, 200_000);
+        assert_eq!(size(&rig, id) as usize, 1410 - options);
+        let [probes, raised, timeouts, recoveries] = counts(&rig);
+        assert_eq!((probes, raised, recoveries), (4, 3, 0), "1,480 bytes did not arrive");
+        assert_eq!(timeouts, 2, "none because of a probe");
+        let reduced = rig.stack.counters().path_mtu_reduced;
+        // No more is tried, until the path may be another one.
+        write_all(&mut rig, id, &mut path, 200_000);
+        assert_eq!(counts(&rig), [probes, raised, timeouts, recoveries]);
+        rig.pass(601 * SECOND);
+        write_all(&mut rig, id, &mut path, 100_000);
+        assert_eq!(counts(&rig), [probes + 1, raised, timeouts, recoveries]);
+        rig.pass(601 * SECOND);
+        path.most = 1460 - options;
+        write_all(&mut rig, id, &mut path, 200_000);
+        assert_eq!(size(&rig, id) as usize, 1460 - options);
+        assert_eq!(counts(&rig), [probes + 4, raised + 3, timeouts, recoveries]);
+        assert_eq!(rig.stack.counters().path_mtu_reduced, reduced);
+    }
 }
 
 /// A timeout or two of short segments say nothing of the path.
@@ -128,4 +228,59 @@ fn short_segments_are_no_sign_of_a_black_hole() {
     rig.pass(20 * SECOND);
     assert!(rig.stack.counters().timeouts >= 3);
     assert_eq!((size(&rig, id), rig.stack.counters().path_mtu_reduced), (1460, 0));
+}
+
+/// Where others are lost too, the path is not to blame: the length is tried again.
+#[test]
+fn a_length_that_was_lost_with_others_is_tried_again() {
+    let (mut rig, id) = Rig::open(Options::default());
+    let mut path = Path::new(1410);
+    write_all(&mut rig, id, &mut path, 100_000);
+    let before = counts(&rig);
+    rig.pass(601 * SECOND);
+    path.most = 1460;
+    // The first of the path's longer ones, and a segment behind it.
+    path.drops = vec![path.taken + 1, path.taken + 2];
+    write_all(&mut rig, id, &mut path, 200_000);
+    let [probes, raised, timeouts, recoveries] = counts(&rig);
+    assert_eq!((size(&rig, id), raised), (1460, before[1] + 3));
+    assert_eq!((probes, timeouts, recoveries), (before[0] + 4, before[2], before[3] + 1));
+}
+
+/// A router may tell of the segment that tries a length: its bytes go again at once.
+#[test]
+fn what_a_router_tells_of_a_longer_segment_ends_the_search() {
+    let (mut rig, id) = Rig::open(Options::default());
+    let mut path = Path::new(1240);
+    write_all(&mut rig, id, &mut path, 100_000);
+    assert_eq!(size(&rig, id), 1240);
+    let before = counts(&rig);
+    rig.pass(601 * SECOND);
+    let sent = rig.write(id, 20_000);
+    let window = rig.stack.info(id).unwrap().congestion_window;
+    assert_eq!(lengths(&sent)[0], 1360, "1,400 bytes are tried");
+    rig.now += 5 * MS;
+    let again = tell(&mut rig, sent[0].header.sequence, 1300);
+    assert_eq!(again.iter().map(|it| it.payload.len()).sum::<usize>(), 1360);
+    assert!(again.iter().all(|it| it.payload.len() <= 1240));
+    assert_eq!(rig.stack.info(id).unwrap().congestion_window, window);
+    path.carry(&mut rig, id, [&sent[1..], &again[..]].concat());
+    write_all(&mut rig, id, &mut path, 100_000);
+    assert_eq!(counts(&rig), [before[0] + 1, before[1], before[2], before[3]], "no other is tried");
+    rig.check();
+}
+
+/// Little data, after which nothing would tell of a loss, are not put at risk.
+#[test]
+fn nothing_is_tried_with_the_last_segments() {
+    let (mut rig, id) = Rig::open(Options::default());
+    let mut path = Path::new(1240);
+    write_all(&mut rig, id, &mut path, 100_000);
+    let before = counts(&rig);
+    rig.pass(601 * SECOND);
+    for _ in 0..20 {
+        let sent = rig.write(id, 1360 + 3 * 1240 - 1);
+        path.carry(&mut rig, id, sent);
+    }
+    assert_eq!(counts(&rig), before);
 }

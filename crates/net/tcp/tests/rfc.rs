@@ -229,6 +229,24 @@ fn a_loss_is_repaired_by_three_segments_behind_it() {
     }
 }
 
+/// RFC 8985, section 6.2, step 5: a segment that may only be late is taken for lost when its time is
+/// over, whatever comes meanwhile that tells nothing new: data, as from a peer that sends as well.
+#[test]
+fn what_tells_nothing_new_does_not_put_a_loss_off() {
+    let (mut rig, id) = Rig::open(Options { min_rto_ns: SECOND, ..Options::default() });
+    let sent = rig.write(id, 2 * 1460);
+    rig.now += 20 * MS;
+    let blocks = [(sent[1].header.sequence, ends(&sent[1]))];
+    let header = rig.segment(Flags::ACK);
+    assert!(rig.exchange(header, &blocks, &[]).is_empty(), "it may be late");
+    rig.now += MS;
+    let header = rig.segment(Flags::ACK | Flags::PSH);
+    rig.exchange(header, &blocks, &[7; 100]);
+    let again = rig.pass(10 * MS);
+    assert!(again.iter().any(|segment| segment.header.sequence == sent[0].header.sequence), "{again:?}");
+    assert_eq!(rig.stack.counters().timeouts, 0);
+}
+
 /// Blocks stand in the order in which something came last, which says nothing of the order in
 /// which segments came when acknowledgements were lost: nothing was late, and the loss is
 /// repaired at once (RFC 8985, section 6.2). Blocks that tell the same twice count once.

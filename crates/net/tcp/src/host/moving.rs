@@ -16,6 +16,7 @@ use crate::connection::Io;
 use crate::elsewhere::Elsewhere;
 use crate::event::Kept;
 use crate::groups::HostShared;
+use crate::icmp::TooBig;
 use crate::mailbox::{Mail, Mailbox, SEGMENTS};
 use crate::moved::Moved;
 
@@ -119,6 +120,11 @@ impl Core {
         ]
     }
 
+    /// Which core has which flow group: the stack knows it where connections move.
+    fn table<'a>(&'a self, stack: &'a crate::Stack) -> Option<&'a Elsewhere> {
+        stack.elsewhere.as_deref().or(self.elsewhere.as_deref())
+    }
+
     /// Tells another core something.
     fn tell(&self, core: u16, mail: Mail) {
         self.shared.mailboxes[usize::from(core)].put(mail);
@@ -181,14 +187,42 @@ impl Drop for Core {
 impl Host {
     /// Lets its connections move between this core and others; false when those of its
     /// application cannot ([`Service::can_move`](crate::Service::can_move)), or it has a wake-up.
+    /// Then they stay, as with [`tell_others`](Host::tell_others).
     pub fn share(&mut self, mut core: Core) -> bool {
         // The thread is woken by the mailbox from now on, and by nothing else.
         let can = self.service.can_move() && self.service.wakeup().is_none();
         if can {
             self.stack.elsewhere = core.elsewhere.take();
-            self.core = Some(Box::new(core));
         }
+        self.tell_others(core);
         can
+    }
+
+    /// Has it tell other cores what routers say of connections that are theirs, and hear of its
+    /// own. Its thread is not woken for that: whatever it sends next is sent by what it knows then.
+    pub fn tell_others(&mut self, core: Core) {
+        self.core = Some(Box::new(core));
+    }
+
+    /// Whether its connections move.
+    pub(super) fn moves(&self) -> bool {
+        self.stack.elsewhere.is_some()
+    }
+
+    /// Takes what a router told of a segment that was too long. The port leads it by the router's
+    /// address, so that the connection may be another core's, which is told.
+    pub(super) fn take_too_big(&mut self, told: TooBig, now_ns: i64, pool: &mut Pool) {
+        let is_here = self.stack.find(&told.key).is_some();
+        let core = self.core.as_ref().filter(|_| !is_here);
+        let is_passed_on = core.is_some_and(|core| {
+            let owner = core.table(&self.stack).and_then(|table| table.owner(&told.key));
+            owner.is_some_and(|owner| core.shared.mailboxes[usize::from(owner)].put_too_big(told))
+        });
+        if !is_passed_on {
+            let mut io = Io { now_ns, pool, out: &mut self.segments };
+            let is_news = self.stack.too_big(&told.key, told.sequence, told.mtu, &mut io);
+            self.lost.errors += u64::from(!is_news);
+        }
     }
 
     /// Takes what other cores told, in order, as long as there is room for the reset of a
@@ -210,6 +244,10 @@ impl Host {
                     break;
                 }
                 Mail::Segment(arrival) => self.stack.receive_arrival(arrival, &mut io),
+                Mail::TooBig(told) => {
+                    let is_news = self.stack.too_big(&told.key, told.sequence, told.mtu, &mut io);
+                    self.lost.errors += u64::from(!is_news);
+                }
                 Mail::Connection(moved, kept) => {
                     core.refused +=
                         u64::from(!put(moved, kept, &mut self.stack, &mut *self.service, &mut io));

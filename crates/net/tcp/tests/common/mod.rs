@@ -57,6 +57,8 @@ pub struct Faults {
     /// Bytes a second, and how many may wait; zero for no limit.
     pub rate: u64,
     pub queue: u64,
+    /// The longest packets that are carried, without a word about others; zero for all.
+    pub longest: usize,
 }
 
 /// A host: its stack, and its applications by their connections.
@@ -199,7 +201,8 @@ impl Net {
     /// A packet goes on the wire, or what the wire makes of it.
     fn put(&mut self, host: usize, mut bytes: Vec<u8>) {
         let faults = self.faults;
-        if self.random.in_thousand(faults.loss) {
+        let is_too_long = faults.longest > 0 && bytes.len() > faults.longest;
+        if is_too_long || self.random.in_thousand(faults.loss) {
             return;
         }
         let mut start = self.now;

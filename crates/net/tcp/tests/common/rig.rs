@@ -7,7 +7,7 @@ use memory::{Batch, Packet, Pool, TxOffload};
 use tcp::{Event, Id, Io, Options, Reason, Stack, State};
 use wire::ip::{Addresses, Protocol};
 use wire::tcp::{Flags, HEADER_LEN, Repr, Segment};
-use wire::tcp_option::{TcpOption, sack_blocks, set_sack_blocks};
+use wire::tcp_option::{TcpOption, kind, sack_blocks, set_sack_blocks};
 use wire::{Flow, ipv4};
 
 use super::{MS, SECOND, dma, frame};
@@ -206,6 +206,9 @@ pub fn packet(header: &Repr, blocks: &[(u32, u32)], payload: &[u8]) -> Vec<u8> {
     segment.set_header_len(header_len);
     if sack > 0 {
         let at = header.header_len() - HEADER_LEN;
+        if header.timestamps.is_some() && at == 12 {
+            segment.options_mut()[10..at].fill(kind::NO_OPERATION); // where the list would end
+        }
         TcpOption::Sack(&data[..len]).emit(&mut segment.options_mut()[at..]);
     }
     let (src, dst) = (THEIRS, OURS);

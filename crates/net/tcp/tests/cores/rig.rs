@@ -17,7 +17,7 @@ use wire::{Flow, MacAddress};
 use crate::common::ring::{FrameRing, RING};
 use crate::common::{byte, dma, rig};
 
-const SERVER: (MacAddress, Ipv4Addr) = (MacAddress([2, 0, 0, 0, 0, 9]), Ipv4Addr::new(10, 0, 0, 9));
+pub const SERVER: (MacAddress, Ipv4Addr) = (MacAddress([2, 0, 0, 0, 0, 9]), Ipv4Addr::new(10, 0, 0, 9));
 pub const CLIENT: (MacAddress, Ipv4Addr) = (MacAddress([2, 0, 0, 0, 0, 7]), Ipv4Addr::new(10, 0, 0, 7));
 const PORT: u16 = 7;
 /// How long a round takes, in which each host has a turn.
@@ -107,6 +107,7 @@ pub struct Rig {
     pub cores: Vec<(Host, Pool)>,
     /// Cores that have no turns.
     pub stuck: Vec<usize>,
+    pub is_client_stuck: bool,
     pub rings: Vec<FrameRing>,
     /// What the client and the server send, and what the client receives.
     sent: [FrameRing; 2],
@@ -122,6 +123,8 @@ pub struct Rig {
     pub overtaken: usize,
     /// The last segment for each core.
     pub last: Vec<Vec<u8>>,
+    /// The last segment with data from each core's connections.
+    pub answers: Vec<Vec<u8>>,
 }
 
 impl Rig {
@@ -131,6 +134,15 @@ impl Rig {
 
     /// Each core with options of its own.
     pub fn with(cores: usize, connections: u64, options: impl Fn(usize) -> Options) -> Rig {
+        Rig::build((cores, true), connections, options)
+    }
+
+    /// Cores whose connections stay.
+    pub fn fixed(cores: usize, connections: u64) -> Rig {
+        Rig::build((cores, false), connections, |_| Options::default())
+    }
+
+    fn build((cores, moves): (usize, bool), connections: u64, options: impl Fn(usize) -> Options) -> Rig {
         let rss = Rss { key: Rss::KEY, table: None, ports: true, report: false };
         let table = FlowTable::new(&rss, 128, cores, true);
         let groups = Groups::new(table.clone(), cores, RING).unwrap();
@@ -148,7 +160,10 @@ impl Rig {
             let service = Box::new(Echo::default());
             let mut core = host(&rings[n], &sent[1], SERVER, &neighbors, options(n), service);
             core.stack().listen(PORT);
-            assert!(core.share(groups.core(n)), "echoes can move");
+            match moves {
+                true => assert!(core.share(groups.core(n)), "echoes can move"),
+                false => core.tell_others(groups.core(n)),
+            }
             let pool = pool(&core);
             (core, pool)
         });
@@ -162,6 +177,7 @@ impl Rig {
             client: (client, client_pool),
             cores: hosts,
             stuck: vec![],
+            is_client_stuck: false,
             rings,
             sent,
             to_client,
@@ -173,6 +189,7 @@ impl Rig {
             asked: 0,
             overtaken: 0,
             last: vec![vec![]; cores],
+            answers: vec![vec![]; cores],
         };
         rig.until("all connections to be open", |rig| rig.least() > 2 * AHEAD);
         rig
@@ -183,7 +200,9 @@ impl Rig {
         self.now = self.now + ROUND;
         let mut batch = Batch::with_limit(32);
         let (host, pool) = &mut self.client;
-        host.turn(self.now, pool, &mut batch);
+        if !self.is_client_stuck {
+            host.turn(self.now, pool, &mut batch);
+        }
         self.deliver();
         for (n, (host, pool)) in self.cores.iter_mut().enumerate() {
             if !self.stuck.contains(&n) {
@@ -205,6 +224,14 @@ impl Rig {
             if let Some(flow) = Flow::of(&frame).ok().filter(|flow| flow.protocol == Protocol::TCP) {
                 let segment = rig::parse(&frame[flow.l3_offset()..flow.end]);
                 // One below the acknowledgement tells of what came twice (RFC 2883).
+                if !segment.payload.is_empty() {
+                    let queue = self.table.hash(
+                        &CLIENT.1.octets(),
+                        &SERVER.1.octets(),
+                        flow.ports.map(|(src, dst)| [dst, src].map(u16::to_be_bytes)),
+                    );
+                    self.answers[self.table.queue(queue)].clone_from(&frame);
+                }
                 let ahead = |start: u32| start.wrapping_sub(segment.header.acknowledgement).cast_signed() > 0;
                 self.overtaken += segment.blocks.iter().filter(|(start, _)| ahead(*start)).count();
             }
