@@ -4,8 +4,8 @@
 //!
 //! The first byte chooses the options and how far the connection has come. Each step takes a
 //! byte for what is done and some for how: a segment with numbers near those expected, a call
-//! of the application, or time that passes. The port takes data from SYNs (RFC 7413), and the
-//! application sends them.
+//! of the application, a router's word that a segment was too long, or time that passes. The port
+//! takes data from SYNs (RFC 7413), and the application sends them.
 #![no_main]
 
 use std::cell::RefCell;
@@ -13,7 +13,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use libfuzzer_sys::fuzz_target;
 use memory::{Batch, Dma, Pool};
-use tcp::{Event, FastOpenListener, Id, Io, KeepAlive, Listener, Options, Stack};
+use tcp::{Event, FastOpenListener, Id, Io, KeepAlive, Key, Listener, Options, Stack};
 use wire::ethernet::{self, EtherType};
 use wire::ip::{Addresses, Protocol};
 use wire::tcp::{Flags, HEADER_LEN, Segment};
@@ -216,6 +216,14 @@ impl Rig<'_> {
             209..=212 => {
                 let at = self.now + i64::from(bytes.u8()) * MS;
                 let _ = self.with(|stack, io| stack.set_timer(id, Some(at), io));
+            }
+            216..=223 => {
+                let remote = (IpAddr::V4(THEIRS), self.ports.1);
+                let (local, local_port) = (IpAddr::V4(OURS), self.ports.0);
+                let key = Key { local, remote: remote.0, local_port, remote_port: remote.1 };
+                let sequence = self.ours.wrapping_sub(bytes.offset());
+                let mtu = u32::from(bytes.u16() % 2000);
+                self.with(|stack, io| stack.too_big(&key, sequence, mtu, io));
             }
             _ => {
                 self.now += MS << (bytes.u8() % 18);

@@ -3,6 +3,7 @@
 
 use crate::connection::{Connection, StackShared, State};
 use crate::queue::{NONE, Sent};
+use crate::search::Search;
 use crate::stack::Stack;
 
 impl Stack {
@@ -68,6 +69,9 @@ impl Connection {
         assert_eq!((count, unsent), (self.queue.len, self.unsent), "{self:?}");
         assert_eq!((in_flight, lost, sacked), (self.in_flight, self.lost, self.sacked), "{self:?}");
         assert!(self.congestion.window > 0, "{self:?}");
+        assert!(self.segment.max(self.path.ceiling) <= self.path.agreed, "{self:?}");
+        let is_behind = self.una.is_before(self.path.probe_end);
+        assert!(self.is.search != Search::Probes || is_behind, "{self:?}");
         assert!(self.is.to_arm || self.armed_ns <= self.next_deadline_ns(), "{self:?}");
     }
 

@@ -165,6 +165,7 @@ impl crate::connection::Connection {
         self.advertised = self.advertised.min(size);
         self.segment = self.segment.min(size);
         self.path = crate::path::Path::new(self.segment);
+        self.is.search = crate::search::Search::Rests;
     }
 
     /// From now on the other side is asked when it is silent, or not any more.

@@ -99,9 +99,12 @@ impl Connection {
     pub fn look_for_path_probe(&mut self, shared: &mut StackShared) {
         let has_come = !self.una.is_before(self.path.probe_end)
             || self.path_probe(shared).is_some_and(|node| node.sent == Sent::Sacked);
-        if let (true, Some(segment)) = (has_come, self.next_length()) {
+        if !has_come {
+            return;
+        }
+        self.is.search = Search::Waits;
+        if let Some(segment) = self.next_length() {
             self.segment = segment;
-            self.is.search = Search::Waits;
             shared.counters.path_mtu_raised += 1;
         }
     }
