@@ -24,7 +24,7 @@ pub struct Told {
     pub acknowledged: u32,
     /// Whether the first number that is not acknowledged is another.
     pub is_advance: bool,
-    /// The round trip of what was sent last and once.
+    /// The round trip of what was sent last.
     pub rtt_ns: Option<i64>,
     /// Whether something came twice there (RFC 2883).
     pub is_duplicate: bool,
@@ -253,7 +253,7 @@ impl Connection {
     }
 
     /// A segment has arrived: RACK's steps 1 to 3 (RFC 8985, section 6.2), and a round trip
-    /// by Karn's rule (RFC 6298, section 3).
+    /// by Karn's rule, or by timestamps (RFC 6298, section 3).
     #[inline]
     pub fn measure(
         &mut self,
@@ -265,15 +265,21 @@ impl Connection {
         now_ns: i64,
     ) {
         let rtt_ns = now_ns - sent_ns;
-        if !is_resent {
-            let least = told.rtt_ns.unwrap_or(i64::MAX);
-            told.rtt_ns = Some(least.min(rtt_ns));
-        } else {
+        let mut is_measured = !is_resent;
+        if is_resent {
             // What is acknowledged may be the first one, which was only late.
             let echo = segment.timestamps.filter(|_| self.is.has_timestamps).map(|(_, echo)| echo);
-            if echo.is_some_and(|echo| is_earlier(echo, self.clock(sent_ns))) || rtt_ns < self.rtt.least_ns {
+            let is_first = echo.is_some_and(|echo| is_earlier(echo, self.clock(sent_ns)));
+            // The clock of the last one comes back (RFC 7323, section 4.1).
+            is_measured = !is_first && echo.is_some_and(|echo| !is_earlier(self.clock(now_ns), echo));
+            let is_any = self.rtt.smoothed_ns > 0 || !is_measured;
+            if is_first || is_any && rtt_ns < self.rtt.least_ns {
                 return;
             }
+        }
+        if is_measured {
+            let least = told.rtt_ns.unwrap_or(i64::MAX);
+            told.rtt_ns = Some(least.min(rtt_ns));
         }
         told.is_news = true;
         if is_sent_after((sent_ns, end), (self.rack.sent_ns, self.rack.end)) {

@@ -408,7 +408,9 @@ impl Connection {
         }
         self.attempts = 0;
         if self.is.is_syn_resent {
-            self.rtt.distrust();
+            if self.rtt.smoothed_ns == 0 {
+                self.rtt.distrust();
+            }
             // RFC 5681, section 3.1: the SYN was lost, and the window begins with one segment.
             self.congestion.window = self.payload_size();
         }

@@ -229,6 +229,29 @@ fn a_loss_is_repaired_by_three_segments_behind_it() {
     }
 }
 
+/// RFC 6298, sections 3 and 5.7, and RFC 7323, section 4.1: the clock that comes back tells which SYN
+/// was answered, so that the round trip is known though one was lost; otherwise it is not.
+#[test]
+fn the_answer_to_a_syn_that_was_sent_again_tells_the_round_trip_by_its_clock() {
+    for (echoed, timeout_ns) in [(Some(1), 220 * MS), (Some(0), 3 * SECOND), (None, 3 * SECOND)] {
+        let mut rig = Rig::new(Options::default());
+        let mut id = None;
+        let mut syns = rig.with(|stack, io| {
+            id = stack.connect(IpAddr::V4(OURS), (IpAddr::V4(THEIRS), 9), io).ok();
+        });
+        syns.extend(rig.pass(1100 * MS));
+        assert_eq!(syns.len(), 2);
+        rig.now += 20 * MS;
+        rig.port = 9;
+        rig.acknowledgement = syns[0].header.sequence.wrapping_add(1);
+        let clock = echoed.map(|n: usize| (1, syns[n].header.timestamps.unwrap().0));
+        let answer = Repr { dst_port: syns[0].header.src_port, timestamps: clock, ..rig.segment(SYN_ACK) };
+        assert_eq!(rig.exchange(answer, &[], &[])[0].header.flags, Flags::ACK);
+        let info = rig.stack.info(id.unwrap()).unwrap();
+        assert_eq!((info.state, info.rto_ns), (State::Established, timeout_ns), "{echoed:?}");
+    }
+}
+
 /// RFC 8985, section 6.2, step 5: a segment that may only be late is taken for lost when its time is
 /// over, whatever comes meanwhile that tells nothing new: data, as from a peer that sends as well.
 #[test]
