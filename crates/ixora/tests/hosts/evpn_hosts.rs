@@ -37,7 +37,8 @@ struct Fabric {
     spines: Vec<(Host, Option<Router>)>,
 }
 
-fn run(host: &Host, program: &'static str, arguments: String) {
+/// Runs a program in a namespace, which must succeed.
+pub fn run(host: &Host, program: &'static str, arguments: String) {
     let done = host.run(move || output(Command::new(program).args(arguments.split(' '))));
     assert!(done.status.success(), "{program}: {done:#?}");
 }
@@ -57,7 +58,13 @@ fn ends(leaf: usize, spine: usize) -> [String; 2] {
 }
 
 /// The text of a BGP daemon's configuration: peers, and what is announced.
-fn bgp(name: &str, (system, id): (u32, &str), peers: &[(String, u32)], networks: &str, evpn: &str) -> String {
+pub fn bgp(
+    name: &str,
+    (system, id): (u32, &str),
+    peers: &[(String, u32)],
+    networks: &str,
+    evpn: &str,
+) -> String {
     let mut text = format!(
         "hostname {name}\nrouter bgp {system}\n bgp router-id {id}\n no bgp default ipv4-unicast\n \
          no bgp ebgp-requires-policy\n timers bgp 3 30\n"
@@ -163,7 +170,7 @@ impl Fabric {
 }
 
 /// FRR's daemons in the namespace of this thread.
-fn started(tree: Tree, directory: PathBuf, bgpd: &str) -> Router {
+pub fn started(tree: Tree, directory: PathBuf, bgpd: &str) -> Router {
     std::fs::create_dir_all(&directory).expect("a directory");
     Router::start(tree, directory, "hostname router\nfpm address 127.0.0.1\n", bgpd).expect("FRR")
 }
@@ -267,7 +274,7 @@ impl Leaf {
 }
 
 /// The far end of the tunnel that something shown leads to.
-fn remote(shown: &Value) -> Option<String> {
+pub fn remote(shown: &Value) -> Option<String> {
     let (_, remote) = shown["tunnel"].as_str()?.split_once("> ")?;
     Some(remote.split(',').next().unwrap_or_default().to_owned())
 }

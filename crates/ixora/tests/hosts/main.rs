@@ -6,6 +6,7 @@ mod common;
 
 mod evpn_guide;
 mod evpn_hosts;
+mod evpn_topotests;
 mod host;
 mod interfaces;
 mod iperf3_hosts;

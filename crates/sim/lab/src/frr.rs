@@ -15,6 +15,9 @@ use crate::{Error, Result};
 
 /// The package, with zebra, bgpd and their modules.
 pub const PACKAGES: &[&str] = &["frr"];
+const ZEBRA: &str = "zebra";
+/// In the order in which they start.
+const DAEMONS: [&str; 2] = [ZEBRA, "bgpd"];
 /// For a daemon to listen.
 const START: Duration = Duration::from_secs(20);
 
@@ -23,7 +26,8 @@ const START: Duration = Duration::from_secs(20);
 pub struct Router {
     tree: Tree,
     directory: PathBuf,
-    processes: Vec<Child>,
+    vrfs: Vec<(String, i32)>,
+    processes: Vec<(&'static str, Child)>,
 }
 
 impl Router {
@@ -34,7 +38,21 @@ impl Router {
     /// # Errors
     /// When a program is missing in the tree or does not listen.
     pub fn start(tree: Tree, directory: PathBuf, zebra: &str, bgpd: &str) -> Result<Router> {
-        let mut router = Router { tree, directory, processes: Vec::new() };
+        Router::with_vrfs(tree, directory, (zebra, bgpd), Vec::new())
+    }
+
+    /// As [`Router::start`], with a network namespace for each VRF (`zebra -n`): its name, and a
+    /// thread that is in it.
+    ///
+    /// # Errors
+    /// As [`Router::start`].
+    pub fn with_vrfs(
+        tree: Tree,
+        directory: PathBuf,
+        (zebra, bgpd): (&str, &str),
+        vrfs: Vec<(String, i32)>,
+    ) -> Result<Router> {
+        let mut router = Router { tree, directory, vrfs, processes: Vec::new() };
         // The daemons want a user and groups of their own, which they find in files that stand in
         // the place of the system's for them alone. Ours stand first: where FRR is installed, the
         // system has a group of that name to which root does not belong.
@@ -46,46 +64,86 @@ impl Router {
         }
         router.write("zebra.conf", zebra)?;
         router.write("bgpd.conf", bgpd)?;
-        router.run()?;
+        router.restart()?;
         Ok(router)
     }
 
     /// Ends all daemons at once, as a host that fails does: they tell nobody.
     pub fn kill(&mut self) {
-        for mut process in self.processes.drain(..).rev() {
+        while let Some((daemon, _)) = self.processes.last() {
+            self.kill_daemon(daemon);
+        }
+    }
+
+    /// Ends a daemon, which tells nobody.
+    pub fn kill_daemon(&mut self, daemon: &str) {
+        while let Some(place) = self.processes.iter().position(|(name, _)| *name == daemon) {
+            let (_, mut process) = self.processes.remove(place);
             let _ = process.kill(); // it may have ended
             let _ = process.wait();
         }
     }
 
-    /// Starts them again, in the namespace of the thread that calls this.
+    /// Starts what does not run, in the namespace of the thread that calls this.
     ///
     /// # Errors
     /// As [`Router::start`].
     pub fn restart(&mut self) -> Result<()> {
-        self.kill();
-        for socket in ["zebra.vty", "bgpd.vty", "zserv.api"] {
-            let _ = fs::remove_file(self.directory.join(socket)); // it may never have been made
-        }
-        self.run()
-    }
-
-    fn run(&mut self) -> Result<()> {
-        for daemon in ["zebra", "bgpd"] {
-            let log = self.directory.join(format!("{daemon}.log"));
-            let process = self.command(daemon, &log)?.spawn().map_err(Error::at("unshare"))?;
-            self.processes.push(process);
-            let (socket, start) = (self.directory.join(format!("{daemon}.vty")), Instant::now());
-            while !socket.exists() {
-                if start.elapsed() > START {
-                    let said = fs::read_to_string(&log).unwrap_or_default();
-                    let reason = format!("{daemon} does not listen: {}", said.trim());
-                    return Err(Error::Malformed { path: log, reason });
-                }
-                sleep(Duration::from_millis(20));
+        for daemon in DAEMONS {
+            if !self.processes.iter().any(|(name, _)| *name == daemon) {
+                self.run(daemon)?;
             }
         }
         Ok(())
+    }
+
+    /// Numbers of the daemons' processes, with their names.
+    pub fn processes(&self) -> impl Iterator<Item = (&'static str, u32)> {
+        self.processes.iter().map(|(daemon, process)| (*daemon, process.id()))
+    }
+
+    /// Has the daemons do these commands, as a person at FRR's shell (`vtysh`); what it prints.
+    ///
+    /// # Errors
+    /// When the shell is missing in the tree, or refuses a command.
+    pub fn tell(&self, commands: &[&str]) -> Result<String> {
+        let mut shell = self.tree.command("usr/bin/vtysh")?;
+        shell.arg("--vty_socket").arg(&self.directory);
+        commands.iter().for_each(|command| _ = shell.args(["-c", command]));
+        let done = shell.stdin(Stdio::null()).output().map_err(Error::at("vtysh"))?;
+        let said = String::from_utf8_lossy(&done.stdout).into_owned();
+        if done.status.success() {
+            return Ok(said);
+        }
+        let reason = format!("vtysh: {said} {}", String::from_utf8_lossy(&done.stderr));
+        Err(Error::Malformed { path: self.directory.clone(), reason })
+    }
+
+    fn run(&mut self, daemon: &'static str) -> Result<()> {
+        let (log, socket) = (self.file(daemon, "log"), self.file(daemon, "vty"));
+        let mut left = vec![socket.clone()];
+        if daemon == ZEBRA {
+            left.push(self.directory.join("zserv.api"));
+        }
+        for socket in left {
+            let _ = fs::remove_file(socket); // it may never have been made
+        }
+        let process = self.command(daemon, &log)?.spawn().map_err(Error::at("unshare"))?;
+        self.processes.push((daemon, process));
+        let start = Instant::now();
+        while !socket.exists() {
+            if start.elapsed() > START {
+                let said = fs::read_to_string(&log).unwrap_or_default();
+                let reason = format!("{daemon} does not listen: {}", said.trim());
+                return Err(Error::Malformed { path: log, reason });
+            }
+            sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    fn file(&self, daemon: &str, extension: &str) -> PathBuf {
+        self.directory.join(daemon).with_extension(extension)
     }
 
     fn command(&self, daemon: &str, log: &Path) -> Result<Command> {
@@ -93,16 +151,32 @@ impl Router {
         let libraries = self.tree.libraries().into_iter().flat_map(|library| [library.join("frr"), library]);
         let libraries = std::env::join_paths(libraries).unwrap_or_default();
         let at = self.directory.display();
+        // What FRR logs at the last moment is below /var/tmp and stays there; here it goes with the
+        // daemon's mounts.
+        let mut mounts = format!(
+            "mount --bind {at}/passwd /etc/passwd && mount --bind {at}/group /etc/group && \
+             mount -t tmpfs none /var/tmp"
+        );
+        if !self.vrfs.is_empty() {
+            mounts += " && mkdir -p /run/netns && mount -t tmpfs none /run/netns";
+        }
+        for (name, thread) in &self.vrfs {
+            mounts += &format!(
+                " && touch /run/netns/{name} && mount --bind /proc/{thread}/ns/net /run/netns/{name}"
+            );
+        }
         let script = format!(
-            "mount --bind {at}/passwd /etc/passwd && mount --bind {at}/group /etc/group && exec \"$@\" -f \
-             {at}/{daemon}.conf -i {at}/{daemon}.pid -z {at}/zserv.api --vty_socket {at} -u root -g root -A \
-             127.0.0.1"
+            "{mounts} && exec \"$@\" -f {at}/{daemon}.conf -i {at}/{daemon}.pid -z {at}/zserv.api \
+             --vty_socket {at} -u root -g root -A 127.0.0.1"
         );
         let mut command = Command::new("unshare");
         command.args(["--mount", "sh", "-c", &script, "sh"]);
         command.arg(self.tree.loader()?).arg("--library-path").arg(libraries);
         command.arg(self.tree.file(&format!("usr/lib/frr/{daemon}"))?).stdin(Stdio::null());
-        if daemon == "zebra" {
+        if daemon == ZEBRA {
+            if !self.vrfs.is_empty() {
+                command.arg("-n");
+            }
             let modules = format!("usr/lib/{}/frr/modules", triplet());
             command.arg("--moduledir").arg(self.tree.root().join(modules)).args(["-M", "dplane_fpm_nl"]);
         }
