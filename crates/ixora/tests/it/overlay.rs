@@ -144,6 +144,31 @@ fn capture(place: &std::path::Path, stations: &[u8]) -> std::path::PathBuf {
     path
 }
 
+/// A capture with a rate begins when the endpoint takes packets, and not one of it is lost.
+#[test]
+fn no_packet_of_a_capture_comes_before_an_endpoint_is_there() {
+    const PACKETS: usize = 2000;
+    let place = tempfile::tempdir().expect("a directory");
+    let (file, capture) = (place.path().join("overlay.toml"), capture(place.path(), &[0x0B; PACKETS]));
+    let text = format!(
+        "[[underlay]]\nname = \"up\"\nport = \"model:82599,wire=sink\"\naddresses = [\"192.0.2.1/24\"]\n\
+         neighbors = {{ \"192.0.2.2\" = \"02:00:00:00:00:02\" }}\n\
+         [[network]]\nnumber = 100\nprotocol = \"vxlan\"\ninner = \"model:82599,wire=pcap:{},rate=10k\"\n\
+         [[network.entry]]\nkey = \"02:00:00:00:0b:01\"\nremote = \"192.0.2.2\"\n",
+        capture.display()
+    );
+    std::fs::write(&file, text).expect("a file");
+    let socket = place.path().join("control");
+    let command = format!("overlay run {} --control {} --json", file.display(), socket.display());
+    let endpoint = crate::common::start(place.path(), &command);
+    crate::common::until("the whole capture", || {
+        let done = run(place.path(), &format!("overlay show {} --json", socket.display()));
+        done.code() == Some(0) && done.json()["accounts"]["networks"][0]["forwarded"] == PACKETS
+    });
+    endpoint.signal(rustix::process::Signal::TERM);
+    assert_eq!(endpoint.wait(10).code(), Some(0));
+}
+
 #[test]
 fn a_configuration_alone_explains_a_capture() {
     let place = tempfile::tempdir().expect("a directory");

@@ -14,6 +14,19 @@ use super::{NotRecorded, Rate, SpecError};
 const MAX_BYTES: usize = 512 << 20;
 const MAX_PACKETS: usize = 1 << 24;
 
+/// How far the beginning of a file with a rate is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    /// Nobody has taken a packet.
+    Waits,
+    /// The first one was taken in this turn.
+    Taken,
+    /// It was taken in a turn before.
+    Passed,
+    /// Whoever took it asked again, and the rate is kept.
+    Begun,
+}
+
 /// Sends the packets of a file, which is read at once.
 #[derive(Debug)]
 pub(super) struct Capture {
@@ -25,6 +38,7 @@ pub(super) struct Capture {
     done: bool,
     /// It has not been told to start.
     held: bool,
+    start: Start,
     pacer: Pacer,
 }
 
@@ -51,11 +65,13 @@ impl Capture {
             }
         }
         let done = ends.is_empty();
-        Ok(Capture { bytes, ends, at: 0, repeat, done, held, pacer: Pacer::new(rate) })
+        let start = if rate == Rate::Max { Start::Begun } else { Start::Waits };
+        Ok(Capture { bytes, ends, at: 0, repeat, done, held, start, pacer: Pacer::new(rate) })
     }
 
+    /// Until it has begun, too: a file's first packets are not to be lost before a queue is there.
     pub(super) fn has_backpressure(&self) -> bool {
-        self.pacer.has_backpressure()
+        self.start != Start::Begun || self.pacer.has_backpressure()
     }
 
     pub(super) fn skipped(&self) -> u64 {
@@ -63,8 +79,10 @@ impl Capture {
     }
 
     pub(super) fn advance(&mut self, now_ns: u64) {
-        if !self.done && !self.held {
-            self.pacer.advance(now_ns);
+        match self.start {
+            Start::Taken => self.start = Start::Passed,
+            Start::Begun if !self.done && !self.held => self.pacer.advance(now_ns),
+            _ => {}
         }
     }
 
@@ -82,19 +100,37 @@ impl Capture {
 
     /// Gives up to `max` packets to `take`; how many.
     pub(super) fn burst(&mut self, max: usize, mut take: impl FnMut(&[u8])) -> usize {
-        let mut given = 0;
-        while given < max && !self.done && !self.held && self.pacer.due() > 0 {
-            let start = self.at.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
-            take(&self.bytes[start..self.ends[self.at] as usize]);
-            self.pacer.take(1);
-            given += 1;
-            self.at += 1;
-            if self.at == self.ends.len() {
-                self.at = 0;
-                self.done = !self.repeat;
+        if max == 0 || self.done || self.held {
+            return 0;
+        }
+        match self.start {
+            Start::Waits => {
+                self.start = Start::Taken;
+                self.give(&mut take);
+                return 1;
             }
+            Start::Taken => return 0,
+            // Who has backpressure and asks in another turn has room for the next one.
+            Start::Passed => self.start = Start::Begun,
+            Start::Begun => {}
+        }
+        let mut given = 0;
+        while given < max && !self.done && self.pacer.due() > 0 {
+            self.pacer.take(1);
+            self.give(&mut take);
+            given += 1;
         }
         given
+    }
+
+    fn give(&mut self, take: &mut impl FnMut(&[u8])) {
+        let start = self.at.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
+        take(&self.bytes[start..self.ends[self.at] as usize]);
+        self.at += 1;
+        if self.at == self.ends.len() {
+            self.at = 0;
+            self.done = !self.repeat;
+        }
     }
 }
 

@@ -11,8 +11,9 @@
 //!           | "fault:" FAULTS
 //! ```
 //! `sink:check` verifies tags and checksums, `check=tag` tags only, at a few
-//! nanoseconds a frame. `gen` and `pcap` are sources, `sink` takes what the host sends; `loop`,
-//! `pair`, `tap` and `unix` are both. `record` and `fault` go with any.
+//! nanoseconds a frame. A capture with a rate begins when the NIC has taken its first packet. `gen` and
+//! `pcap` are sources, `sink` takes what the host sends; `loop`, `pair`, `tap` and `unix` are both.
+//! `record` and `fault` go with any.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

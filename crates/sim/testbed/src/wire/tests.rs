@@ -230,6 +230,33 @@ fn what_is_recorded_can_be_sent_again() {
 }
 
 #[test]
+fn a_capture_with_a_rate_begins_when_its_first_packet_is_taken() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("in.pcapng");
+    let mut wire = cable(&format!("gen:count=30+record:{}", file.display()));
+    let frames = burst(&mut wire, 64);
+    wire.flush();
+    let mut paced = cable(&format!("pcap:{},rate=1M", file.display()));
+    for second in 1..=3 {
+        paced.advance(second * 1_000_000_000);
+        assert!(paced.has_backpressure() && burst(&mut paced, 0).is_empty(), "nobody has taken one");
+    }
+    let mut got = burst(&mut paced, 64);
+    assert_eq!(got.len(), 1);
+    assert!(burst(&mut paced, 64).is_empty() && paced.has_backpressure(), "in the same turn");
+    paced.advance(4_000_000_000);
+    assert!(paced.has_backpressure(), "it may wait still");
+    assert!(burst(&mut paced, 64).is_empty() && !paced.has_backpressure());
+    for (at_us, more) in [(0, 0), (10, 10), (19, 9), (1_000, 10)] {
+        paced.advance(5_000_000_000 + at_us * 1_000);
+        let some = burst(&mut paced, 64);
+        assert_eq!(some.len(), more, "{at_us}");
+        got.extend(some);
+    }
+    assert!(got == frames && paced.is_source_done());
+}
+
+#[test]
 fn a_recorder_stops_at_its_limit_and_says_so() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("out.pcapng");
