@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use overlay::{NicCounts, NicTable, Overlay};
 use port::{EncapOffload, Result};
 
-/// How long the place of a network that went is no other's at least, ns: a packet that is marked with it
-/// waits in a ring no longer.
+/// How long the place of a network that went is no other's at least, ns. It is a limit of time and no
+/// more: a packet that is marked with it and waits in a ring for longer leaves in the next network's
+/// tunnel (decision 30).
 const REST_NS: i64 = 1_000_000_000;
 
 /// Which networks the NIC has, as lanes look at it.

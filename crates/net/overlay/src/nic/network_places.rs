@@ -1,5 +1,5 @@
 //! Places of networks in a NIC. Packets are marked with them, so that one which had a place has it
-//! again, and no other network has it before the last packet that is marked with it is gone.
+//! again, and no other network has it for a time, in which packets that are marked with it leave.
 
 use std::collections::BTreeMap;
 
