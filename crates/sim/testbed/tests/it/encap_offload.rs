@@ -170,12 +170,18 @@ impl Rig {
     /// The device gives a packet back as it was, for this reason.
     #[track_caller]
     pub fn comes_back(&mut self, bytes: &[u8], reason: u8) {
-        assert_eq!(self.leave(bytes), Vec::<Vec<u8>>::new());
+        self.comes_back_of(self.nic.place(NETWORK).unwrap(), bytes, reason);
+    }
+
+    /// Likewise, as a packet of the network in a place.
+    #[track_caller]
+    pub fn comes_back_of(&mut self, place: u16, bytes: &[u8], reason: u8) {
+        assert_eq!(self.leave_at(place, bytes), Vec::<Vec<u8>>::new());
         let mut back = self.came(0);
         let [packet] = &mut back[..] else { panic!("{} came back", back.len()) };
         assert_eq!(encap_tag::split(packet).unwrap().0.reason(), reason);
         let layer = self.layer();
-        assert_eq!(given_back(packet, |_| Some(layer)), self.nic.place(NETWORK));
+        assert_eq!(given_back(packet, |_| Some(layer)), Some(place));
         assert_eq!(contents(packet), bytes);
     }
 
