@@ -35,8 +35,8 @@ pub struct Rate {
     /// between them, since the router started; `None` where that is not known either.
     pub cycles_per_packet: Option<f64>,
     /// The part of one core it took, 0 to 1; of several threads together it may be
-    /// more.
-    pub core: f64,
+    /// more. `None` where it was timed too seldom to tell.
+    pub core: Option<f64>,
     /// Drops, by reason.
     pub drops: Vec<Dropped>,
 }
@@ -118,7 +118,6 @@ pub fn compare(before: &Sample, now: &Sample) -> Rates {
     let rate = |row: &Row| {
         let was = old.get(row.name.as_str()).copied().unwrap_or(&nothing);
         let (packets, batches) = (more(row.packets, was.packets), more(row.batches, was.batches));
-        let cycles = more(row.cycles, was.cycles);
         let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
         Rate {
             name: row.name.clone(),
@@ -127,7 +126,7 @@ pub fn compare(before: &Sample, now: &Sample) -> Rates {
             per_second: packets / seconds,
             per_batch: ratio(packets, batches),
             cycles_per_packet: cycles_per_packet(was, row),
-            core: ratio(cycles, ticks),
+            core: core(was, row, ticks),
             drops: dropped(&row.drops, &was.drops, seconds),
         }
     };
@@ -180,6 +179,18 @@ fn cycles_per_packet(was: &Row, now: &Row) -> Option<f64> {
     };
     let idle = now.packets == was.packets;
     if idle { None } else { since(was).or_else(|| since(&nothing)) }
+}
+
+/// The part of a core between the looks: as timed between them or, where that was too seldom, of
+/// what a packet took since the router started.
+fn core(was: &Row, now: &Row, ticks: f64) -> Option<f64> {
+    let (packets, timings) = (more(now.packets, was.packets), more(now.timings, was.timings));
+    let cycles = match () {
+        () if timings >= TIMINGS as f64 => Some(more(now.cycles, was.cycles)),
+        () if packets + timings == 0.0 => Some(0.0),
+        () => cycles_per_packet(was, now).map(|each| each * packets),
+    };
+    cycles.map(|cycles| if ticks > 0.0 { cycles / ticks } else { 0.0 })
 }
 
 fn port_rate(row: &PortRow, before: &Sample, seconds: f64) -> PortRate {
@@ -236,7 +247,7 @@ mod tests {
         let rates = compare(&before, &now);
         let q = &rates.elements[0];
         assert_eq!((q.per_second, q.per_batch, q.cycles_per_packet), (100.0, 20.0, Some(50.0)));
-        assert_eq!((q.core, q.drops_per_second(), q.drops[0].total), (0.5, 2.0, 7));
+        assert_eq!((q.core, q.drops_per_second(), q.drops[0].total), (Some(0.5), 2.0, 7));
         assert_eq!(rates.tsc_hz, 10_000.0);
         let p = &rates.ports[0];
         assert_eq!(
@@ -278,6 +289,25 @@ mod tests {
         assert_eq!(cycles_per_packet(&was, &now), Some((64_000.0 + 3_059_996.0) / 1001.0), "since the start");
         assert_eq!(cycles_per_packet(&was, &was), None, "nothing came");
         assert_eq!(cycles_per_packet(&was, &row(2000, 164_000, 20)), Some(100.0), "between the looks");
+    }
+
+    #[test]
+    fn a_core_s_part_of_few_turns_is_not_told() {
+        let row = |packets, cycles, timings| Row { packets, cycles, timings, ..Row::default() };
+        let nothing = Row::default();
+        // One turn in which the thread was put aside stands for 64: more than there were ticks.
+        assert_eq!(core(&nothing, &row(1, 3_059_996, 1), 1e6), None);
+        assert_eq!(
+            core(&row(1000, 64_000, 10), &row(1500, 3_064_000, 11), 1e6),
+            Some(3_064_000.0 / 1500.0 * 500.0 / 1e6)
+        );
+        assert_eq!(
+            core(&row(1000, 64_000, 10), &row(2000, 164_000, 20), 1e6),
+            Some(0.1),
+            "between the looks"
+        );
+        assert_eq!(core(&nothing, &row(0, 100_000, 20), 1e6), Some(0.1), "without packets");
+        assert_eq!(core(&nothing, &nothing, 1e6), Some(0.0), "nothing was to do");
     }
 
     #[test]

@@ -208,13 +208,16 @@ fn summary(rates: &Rates, order: Order) -> String {
         };
         return format!("{far_ends}   {} entries   {} drops/s", rates.entries, short(drops));
     }
-    let cores: f64 = rates.elements.iter().map(|e| e.core).sum();
+    let cores: f64 = rates.elements.iter().filter_map(|e| e.core).sum();
+    let is_timed = rates.elements.iter().any(|e| e.core.is_some_and(|core| core > 0.0));
+    let is_told = is_timed || rates.elements.iter().all(|e| e.core.is_some());
     let drops: f64 = rates.elements.iter().map(Rate::drops_per_second).sum();
     let threads =
         if rates.threads == 1 { "1 thread".to_string() } else { format!("{} threads", rates.threads) };
     let sort = format!("{order:?}").to_lowercase();
     let measured = match rates.measured {
-        true => format!("{:.0} % of a core in elements", cores * 100.0),
+        true if is_told => format!("{:.0} % of a core in elements", cores * 100.0),
+        true => "too few turns were timed to tell cycles".to_string(),
         false => "packets and cycles are not counted".to_string(),
     };
     format!("{threads}   {measured}   {} drops/s   by {sort}", short(drops))
@@ -226,7 +229,7 @@ fn sorted(rates: &Rates, order: Order) -> Vec<&Rate> {
     let key = |rate: &Rate| match order {
         Order::Graph => 0.0,
         Order::Packets => rate.per_second,
-        Order::Cycles => rate.core,
+        Order::Cycles => rate.core.unwrap_or(0.0),
         Order::Drops => rate.drops_per_second(),
     };
     list.sort_by(|a, b| key(b).total_cmp(&key(a)));
@@ -261,7 +264,7 @@ fn cells(rate: &Rate, rates: &Rates) -> Vec<String> {
         counted(short(rate.per_second)),
         counted(if rate.per_batch > 0.0 { format!("{:.1}", rate.per_batch) } else { "-".to_string() }),
         counted(rate.cycles_per_packet.map_or("-".to_string(), |cycles| format!("{cycles:.1}"))),
-        counted(format!("{:.1} %", rate.core * 100.0)),
+        counted(rate.core.map_or("-".to_string(), |core| format!("{:.1} %", core * 100.0))),
         short(rate.drops_per_second()),
         reasons(&rate.drops),
     ]
@@ -270,7 +273,7 @@ fn cells(rate: &Rate, rates: &Rates) -> Vec<String> {
 fn style(rate: &Rate, measured: bool) -> Style {
     match () {
         () if rate.drops_per_second() > 0.0 => Style::Red,
-        () if rate.core >= BUSY => Style::Yellow,
+        () if rate.core.is_some_and(|core| core >= BUSY) => Style::Yellow,
         () if measured && rate.per_second == 0.0 => Style::Grey,
         () => Style::Plain,
     }
@@ -306,7 +309,7 @@ mod tests {
             per_second,
             per_batch: 32.0,
             cycles_per_packet,
-            core,
+            core: Some(core),
             drops,
         }
     }
