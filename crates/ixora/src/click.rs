@@ -188,7 +188,10 @@ fn serve(click: &Click) -> Result<u8, Stop> {
         (None, Some(handler)) => report::exit_status(handler, &mut router),
         _ => u8::from(!handlers || unwritten),
     };
+    // The process ends behind this: to take the plan of a million elements apart would take it longer.
+    let plan = router.shared().plan.clone();
     drop((router, resources));
+    std::mem::forget(plan);
     drop(janitor);
     match click.json {
         true => report::json(start.0, &answers, counted.as_ref(), &linters.findings(), lost.as_ref()),

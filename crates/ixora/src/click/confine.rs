@@ -43,6 +43,11 @@ pub fn uses(click: &Click, elements: &[Planned]) -> Vec<Use> {
     let mut last: Option<(&Class, Rc<[SystemNeed]>)> = None;
     for planned in elements {
         let kind = planned.kind;
+        let is_same =
+            |(class, needs): &(&Class, Rc<[SystemNeed]>)| std::ptr::eq(*class, kind) && needs.is_empty();
+        if planned.needs.is_empty() && last.as_ref().is_some_and(is_same) {
+            continue;
+        }
         let of_handlers = match &last {
             Some((class, needs)) if std::ptr::eq(*class, kind) => needs.clone(),
             _ => by_class.entry(kind.name).or_insert_with(|| handlers_need(click, kind, elements)).clone(),

@@ -76,7 +76,7 @@ fn packets_are_dropped_by_name() {
         rig("InfiniteSource(LENGTH 5, LIMIT 10, STOP true) -> s :: CheckLength(4) -> d :: Discard;");
     rig.run();
     assert_eq!(rig.read("d.count"), "0");
-    assert_eq!(rig.router.lanes()[0].counters(1).drops, [10]);
+    assert_eq!(rig.router.lanes()[0].counters(1).drops[..], [10]);
 }
 
 #[test]

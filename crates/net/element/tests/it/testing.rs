@@ -162,7 +162,7 @@ fn a_stream_is_cut_into_its_packets() {
         rig.run();
         let lines = rig.printed();
         let bytes = lines.lines().map(|line| line.split('|').nth(1).unwrap_or("").replace(' ', ""));
-        (bytes.collect::<Vec<_>>(), rig.router.lanes()[0].counters(1).drops.clone())
+        (bytes.collect::<Vec<_>>(), rig.router.lanes()[0].counters(1).drops.to_vec())
     };
     assert_eq!(
         frames("45000005ff 45000004 4500", ""),

@@ -246,7 +246,7 @@ impl<'a> Parser<'a> {
         let class = self.class_use();
         let config = (self.peek().kind == TokenKind::Char('(')).then(|| {
             self.take();
-            self.config()
+            Box::new(self.config())
         });
         let outputs = self.ports();
         Some(Item { inputs, what, class, config, outputs, place })
@@ -259,7 +259,7 @@ impl<'a> Parser<'a> {
         within: Within,
         first: bool,
         alone: bool,
-        ports: Option<Ports>,
+        ports: Option<Box<Ports>>,
         token: Token<'a>,
     ) -> Option<Item<'a>> {
         let nested = within != Within::File;

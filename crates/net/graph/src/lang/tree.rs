@@ -53,19 +53,20 @@ pub enum Arrow {
     Many,
 }
 
-/// An element: mentioned, declared, or made on the spot.
+/// An element: mentioned, declared, or made on the spot. What most have not is behind a pointer:
+/// a chain of a million elements is a million of these.
 #[derive(Clone, Debug)]
 pub struct Item<'a> {
     /// The ports before it, `[1] x`; none for none.
-    pub inputs: Option<Ports>,
+    pub inputs: Option<Box<Ports>>,
     /// The element that is declared or used.
     pub what: What<'a>,
     /// Its class, where `:: Class` follows.
     pub class: Option<ClassUse<'a>>,
     /// The configuration string in parentheses, if there is one.
-    pub config: Option<Config<'a>>,
+    pub config: Option<Box<Config<'a>>>,
     /// The ports after it, `x [1]`.
-    pub outputs: Option<Ports>,
+    pub outputs: Option<Box<Ports>>,
     /// Where its name begins.
     pub place: SourceLocation,
 }

@@ -12,6 +12,7 @@ mod reach;
 pub mod schedule_info;
 pub mod setup;
 pub mod single;
+mod sorted;
 pub mod svg;
 pub(crate) mod wiring;
 
@@ -25,6 +26,7 @@ use crate::element::Element;
 use crate::element::class::{Class, SystemNeed};
 use crate::lang::{Flat, SourceLocation};
 use crate::plan::chain::Found;
+use crate::plan::sorted::Sorted;
 
 /// The most threads a router has: masks of threads have a bit for each.
 pub const MAX_THREADS: usize = 64;
@@ -119,8 +121,8 @@ pub struct Plan {
     pub source: String,
     by_name: FxHashMap<Arc<str>, usize>,
     /// Numbers of wires, by where they come from, and by where they lead.
-    by_from: Vec<usize>,
-    by_to: Vec<usize>,
+    by_from: Sorted,
+    by_to: Sorted,
     /// Elements that packets go through as one program.
     pub(crate) chains: Vec<Found>,
 }
@@ -128,9 +130,8 @@ pub struct Plan {
 impl Plan {
     pub(crate) fn new(elements: Vec<Planned>, wires: Vec<Wire>, flat: Flat, source: String) -> Plan {
         let by_name = elements.iter().enumerate().map(|(i, e)| (e.name.clone(), i)).collect();
-        let (mut by_from, mut by_to): (Vec<usize>, Vec<usize>) = (0..wires.len()).map(|w| (w, w)).unzip();
-        by_from.sort_by_key(|&w| wires[w].from);
-        by_to.sort_by_key(|&w| wires[w].to);
+        let by_from = Sorted::new(elements.len(), &wires, |wire| wire.from);
+        let by_to = Sorted::new(elements.len(), &wires, |wire| wire.to);
         Plan { elements, wires, flat, source, by_name, by_from, by_to, chains: vec![] }
     }
 
@@ -147,16 +148,12 @@ impl Plan {
 
     /// Where the wires lead that come from an output.
     pub fn beyond(&self, output: Port) -> impl Iterator<Item = Port> {
-        let first = self.by_from.partition_point(|&w| self.wires[w].from < output);
-        let wires = self.by_from[first..].iter().map(|&w| self.wires[w]);
-        wires.take_while(move |wire| wire.from == output).map(|wire| wire.to)
+        self.by_from.at(output, &self.wires, |wire| wire.from).map(|wire| wire.to)
     }
 
     /// Where the wires come from that lead to an input.
     pub fn before(&self, input: Port) -> impl Iterator<Item = Port> {
-        let first = self.by_to.partition_point(|&w| self.wires[w].to < input);
-        let wires = self.by_to[first..].iter().map(|&w| self.wires[w]);
-        wires.take_while(move |wire| wire.to == input).map(|wire| wire.from)
+        self.by_to.at(input, &self.wires, |wire| wire.to).map(|wire| wire.from)
     }
 
     /// An element by name, as seen from another one: in its compound first, then

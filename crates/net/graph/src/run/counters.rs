@@ -8,6 +8,8 @@
 
 use std::sync::OnceLock;
 
+use smallvec::SmallVec;
+
 /// One of so many turns is timed, on average.
 pub const PERIOD: u64 = 64;
 
@@ -27,8 +29,8 @@ pub struct Counters {
     pub made: u64,
     /// Packets that did what they were for and ended at the element, without a reason.
     pub ended: u64,
-    /// Packets dropped, for each of the class's reasons.
-    pub drops: Vec<u64>,
+    /// Packets dropped, for each of the class's reasons, of which most have two at the most.
+    pub drops: SmallVec<[u64; 2]>,
 }
 
 /// What a lane measures with.

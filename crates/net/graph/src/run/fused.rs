@@ -27,6 +27,7 @@ use crate::plan::{Plan, Planned};
 use crate::run::counters::Counters;
 use crate::run::cx::Cx;
 use crate::run::lane::{Ports, Slot};
+use crate::run::locked::Copies;
 use crate::run::output_batches::OutputBatches;
 
 pub(crate) use apart::dissolve_all;
@@ -378,11 +379,7 @@ fn is_free(region: &Region, elements: &[Planned]) -> bool {
 
 /// Gives lanes that reach some of a region's elements the others as well. Of each
 /// element there are copies with their lanes, the last lane first.
-pub(crate) fn complete(
-    regions: &[Region],
-    elements: &[Planned],
-    copies: &mut [Vec<(usize, Box<dyn Element>)>],
-) {
+pub(crate) fn complete(regions: &[Region], elements: &[Planned], copies: &mut [Copies]) {
     for region in regions.iter().filter(|region| is_free(region, elements)) {
         let reach = |n: &(usize, &str)| elements[n.0].lanes;
         let lanes = region.members.iter().map(reach).fold(0, |all, lanes| all | lanes);

@@ -8,6 +8,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use memory::Batch;
+use smallvec::{SmallVec, smallvec};
 
 use crate::element::{Element, Next, Ran};
 use crate::plan::{Instances, MAX_THREADS, Planned};
@@ -17,18 +18,19 @@ use crate::run::task::TaskId;
 use crate::run::timer::TimerId;
 use crate::run::watch::WatchId;
 
-/// An element's copies, each with its lane, the last lane first.
-pub(crate) type Copies = Vec<(usize, Box<dyn Element>)>;
+/// An element's copies, each with its lane, the last lane first. Most elements are there once: no
+/// memory of its own is taken for those.
+pub(crate) type Copies = SmallVec<[(usize, Box<dyn Element>); 1]>;
 
 /// One element for each lane that can reach it: copies where it can be there more
 /// than once, else stand-ins for one behind a lock.
 pub(crate) fn replicate(elements: &mut [Planned], made: Instances) -> Vec<Copies> {
     let one = |(planned, element): (&mut Planned, Option<Box<dyn Element>>)| {
-        let Some(mut element) = element else { return vec![] };
+        let Some(mut element) = element else { return smallvec![] };
         planned.further_handlers = planned.kind.further_handlers(&mut *element);
         planned.each = element.per_packet().is_some();
         if planned.lanes.is_power_of_two() {
-            return vec![(planned.lanes.trailing_zeros() as usize, element)];
+            return smallvec![(planned.lanes.trailing_zeros() as usize, element)];
         }
         let places: Vec<usize> = (0..MAX_THREADS).filter(|lane| planned.lanes >> lane & 1 == 1).collect();
         let mut copies: Vec<Box<dyn Element>> = vec![];

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use runtime::{OnPanic, cores};
+use smallvec::smallvec;
 
 use crate::element::class::Registry;
 use crate::element::{Account, Element, Refused, port_code};
@@ -403,7 +404,7 @@ fn slot(plan: &Plan, index: usize, element: Option<Box<dyn Element>>) -> Slot {
         ins: (0..inputs).map(comes).collect(),
         emitted: None,
         single: planned.single,
-        counters: Counters { drops: vec![0; planned.kind.drops.len()], ..Counters::default() },
+        counters: Counters { drops: smallvec![0; planned.kind.drops.len()], ..Counters::default() },
         late: vec![],
     }
 }

@@ -45,7 +45,7 @@ pub(crate) struct Parts {
 /// What all lanes share.
 pub struct RouterShared {
     /// What is known of the router.
-    pub plan: Plan,
+    pub plan: Arc<Plan>,
     pub(crate) clock: Arc<Clock>,
     pub(crate) mailboxes: Vec<Arc<Mailbox>>,
     /// Which lanes rest, where time is simulated.
@@ -119,7 +119,7 @@ impl RouterShared {
             thorough,
         } = options;
         RouterShared {
-            plan,
+            plan: Arc::new(plan),
             clock,
             simulation: Simulation::new(mailboxes.len()),
             mailboxes,

@@ -9,6 +9,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use smallvec::smallvec;
+
 use crate::element::Refused;
 use crate::plan::configure::in_phases;
 use crate::run::counters::Counters;
@@ -59,7 +61,7 @@ impl Router {
             lane.deliver(index);
             // What is counted in the old one from now on is its own.
             let counters = &mut old.lanes[from].slots[before].counters;
-            let none = Counters { drops: vec![0; counters.drops.len()], ..Counters::default() };
+            let none = Counters { drops: smallvec![0; counters.drops.len()], ..Counters::default() };
             lane.slots[index].counters.add(&std::mem::replace(counters, none));
             old.lanes[from].slots[before].element = Some(kept);
         }

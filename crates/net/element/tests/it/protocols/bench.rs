@@ -158,7 +158,7 @@ impl Bench {
 
     /// How many packets an element dropped for each reason.
     pub fn drops(&self, element: usize) -> Vec<u64> {
-        self.router.lanes()[0].counters(element).drops.clone()
+        self.router.lanes()[0].counters(element).drops.to_vec()
     }
 }
 

@@ -10,6 +10,7 @@ use super::class::ClassId;
 use super::elaborate::{add_tunnels, body, check_pseudo, class_named, compound, explain_class, statement};
 use super::reader::Reader;
 use super::wire::{self, End};
+use crate::lang::lexer::Config;
 use crate::lang::place::SourceLocation;
 use crate::lang::problem::Problem;
 use crate::lang::tree::*;
@@ -31,7 +32,7 @@ struct Pending<'a> {
     config: String,
     config_place: Option<SourceLocation>,
     place: SourceLocation,
-    ports: [Option<Ports>; 2],
+    ports: [Option<Box<Ports>>; 2],
     /// The element, where there is one of the name, or a group was made.
     element: Option<u32>,
 }
@@ -110,7 +111,8 @@ fn step(
     let mut pending: SmallVec<[Pending<'_>; 1]> =
         items.into_iter().map(|item| prepare(reader, item, first)).collect();
     spread(&mut pending, first && !goes_on);
-    pending.into_iter().filter_map(|p| finish(reader, p)).collect()
+    let is_alone = pending.len() == 1;
+    pending.into_iter().filter_map(|p| finish(reader, p, is_alone)).collect()
 }
 
 fn prepare<'a>(reader: &mut Reader<'_>, item: Item<'a>, first: bool) -> Pending<'a> {
@@ -150,8 +152,8 @@ fn prepare<'a>(reader: &mut Reader<'_>, item: Item<'a>, first: bool) -> Pending<
         ClassUse::Missing => ClassId::ERROR,
     });
     if let Some(config) = item.config {
-        pending.config = config.text.into_owned();
-        pending.config_place = Some(config.place);
+        let Config { text, place, .. } = *config;
+        (pending.config, pending.config_place) = (text.into_owned(), Some(place));
     }
     pending
 }
@@ -187,18 +189,23 @@ fn group(reader: &mut Reader<'_>, group: Group<'_>, pending: &mut Pending<'_>) {
         let count = check_pseudo(reader, &here, inner, side, "<anonymous group>", first, &group.end);
         here.rename(SIDES[side], outer[side]);
         if count > 0 && pending.ports[side].is_none() {
-            pending.ports[side] = Some(Ports { ranges: vec![(0, count - 1)], open: false });
+            pending.ports[side] = Some(Box::new(Ports { ranges: vec![(0, count - 1)], open: false }));
         }
     }
     reader.bodies.push(here);
     (pending.name, pending.element) = (Cow::Owned(name.to_string()), Some(whole));
 }
 
-/// The element of an item: found, or added to the scope.
-fn finish(reader: &mut Reader<'_>, mut item: Pending<'_>) -> Option<End> {
+/// The element of an item: found, or added to the scope, perhaps by an item before it of the same
+/// step, which it is not where it `is_alone`.
+fn finish(reader: &mut Reader<'_>, mut item: Pending<'_>, is_alone: bool) -> Option<End> {
     let ports = std::mem::take(&mut item.ports);
-    let found =
-        if item.class.is_some() { None } else { item.element.or_else(|| body(reader).find(&item.name)) };
+    let was_looked_up = is_alone && !item.implicit;
+    let found = match item.class {
+        Some(_) => None,
+        None if was_looked_up => item.element,
+        None => item.element.or_else(|| body(reader).find(&item.name)),
+    };
     let element = match found {
         Some(index) => mention(reader, item, index),
         None => declare(reader, item)?,

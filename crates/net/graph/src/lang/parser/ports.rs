@@ -7,7 +7,7 @@ use crate::lang::tree::Ports;
 
 impl<'a> Parser<'a> {
     /// `[...]`, if it follows.
-    pub(super) fn ports(&mut self) -> Option<Ports> {
+    pub(super) fn ports(&mut self) -> Option<Box<Ports>> {
         if self.peek().kind != TokenKind::Char('[') {
             return None;
         }
@@ -43,7 +43,7 @@ impl<'a> Parser<'a> {
         if ports.ranges.is_empty() {
             ports.ranges.push((0, 0));
         }
-        Some(ports)
+        Some(Box::new(ports))
     }
 
     /// One port number; in a range the ports after the last one, up to it.
