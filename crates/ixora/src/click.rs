@@ -188,7 +188,7 @@ fn serve(click: &Click) -> Result<u8, Stop> {
         (None, Some(handler)) => report::exit_status(handler, &mut router),
         _ => u8::from(!handlers || unwritten),
     };
-    // The process ends behind this: to take the plan of a million elements apart would take it longer.
+    // The process ends soon: to free the plan of a million elements would only delay that.
     let plan = router.shared().plan.clone();
     drop((router, resources));
     std::mem::forget(plan);

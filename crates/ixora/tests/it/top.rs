@@ -103,9 +103,12 @@ fn top_tells_rates_and_drops_and_leaves_no_trace() {
     let number = |name: &str, what: &str| element(&all, name)[what].as_f64().unwrap_or(-1.0);
     for name in ["c", "t", "s"] {
         assert!((1.0..=256.0).contains(&number(name, "packets_per_batch")), "{name}: {all}");
-        assert!((0.0..1.5).contains(&number(name, "core")), "{name}: {all}");
     }
-    let cores: f64 = ["c", "t", "s", "d"].iter().map(|name| number(name, "core")).sum();
+    // Where a busy machine gave it too few turns, nothing is told.
+    let core = |name: &&str| element(&all, name)["core"].as_f64();
+    let cores: Vec<f64> = ["c", "t", "s", "d"].iter().filter_map(core).collect();
+    assert!(cores.iter().all(|core| (0.0..1.5).contains(core)), "{all}");
+    let cores: f64 = cores.iter().sum();
     assert!(cores > 0.0 && cores < 2.0, "{all}");
     assert!(number("t", "cycles_per_packet") > 1.0, "a copy takes some: {all}");
     assert_eq!(router.read("measure"), "false", "as it was before");

@@ -61,7 +61,7 @@ impl Connection {
             self.take_blocks(segment, &mut told, shared, io.now_ns);
         }
         if self.is.search == Search::Probes {
-            self.look_for_path_probe(shared);
+            self.look_for_path_probe(shared, io.now_ns);
         }
         self.take_round_trip(&told, shared, io.now_ns);
         if told.is_advance {
@@ -272,8 +272,8 @@ impl Connection {
             let is_first = echo.is_some_and(|echo| is_earlier(echo, self.clock(sent_ns)));
             // The clock of the last one comes back (RFC 7323, section 4.1).
             is_measured = !is_first && echo.is_some_and(|echo| !is_earlier(self.clock(now_ns), echo));
-            let is_any = self.rtt.smoothed_ns > 0 || !is_measured;
-            if is_first || is_any && rtt_ns < self.rtt.least_ns {
+            let has_least = self.rtt.smoothed_ns > 0 || !is_measured;
+            if is_first || has_least && rtt_ns < self.rtt.least_ns {
                 return;
             }
         }

@@ -408,9 +408,8 @@ impl Connection {
         }
         self.attempts = 0;
         if self.is.is_syn_resent {
-            if self.rtt.smoothed_ns == 0 {
-                self.rtt.distrust();
-            }
+            // Until the answer's clock has told the round trip (RFC 7323, section 4.1; as in Linux).
+            self.rtt.distrust();
             // RFC 5681, section 3.1: the SYN was lost, and the window begins with one segment.
             self.congestion.window = self.payload_size();
         }

@@ -299,7 +299,8 @@ impl Host {
         let to = ethernet::Header::of(packet)?.dst();
         let is_ours = to == self.addresses.mac && self.responder.addresses.contains(&flow.addresses.dst());
         let (is_sound, _) = check_header(packet.get(flow.l3_offset()..flow.l4_offset())?, packet);
-        TooBig::of(&flow, packet).filter(|_| is_ours && is_sound)
+        let told = TooBig::of(&flow, packet).filter(|_| is_ours && is_sound)?;
+        self.responder.addresses.contains(&told.key.local).then_some(told)
     }
 
     /// Gives the applications what came and happened; one is called too when it is time that it

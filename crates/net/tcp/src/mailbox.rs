@@ -13,8 +13,10 @@ use crate::event::Kept;
 use crate::icmp::TooBig;
 use crate::moved::Moved;
 
-/// Segments and words of routers that a mailbox holds.
+/// Segments that a mailbox holds.
 pub const SEGMENTS: usize = 1024;
+/// Words of routers that it holds, which anybody can forge.
+const WORDS: usize = 64;
 
 /// What one core tells another.
 #[derive(Debug)]
@@ -39,6 +41,7 @@ pub enum Mail {
 struct Held {
     mail: VecDeque<Mail>,
     segments: usize,
+    words: usize,
     /// The core is no more: what comes is dropped.
     is_closed: bool,
 }
@@ -81,7 +84,8 @@ impl Mailbox {
         if held.is_closed {
             return;
         }
-        held.segments += usize::from(matches!(mail, Mail::Segment(_) | Mail::TooBig(_)));
+        held.segments += usize::from(matches!(mail, Mail::Segment(_)));
+        held.words += usize::from(matches!(mail, Mail::TooBig(_)));
         held.mail.push_back(mail);
         // Whoever takes it clears the flag while it holds the lock.
         let was_filled = self.is_filled.swap(true, Ordering::AcqRel);
@@ -102,7 +106,9 @@ impl Mailbox {
 
     /// Puts what a router told there, unless there is too much; whether it did.
     pub fn put_too_big(&self, told: TooBig) -> bool {
-        let has_room = self.lock().segments < SEGMENTS;
+        let held = self.lock();
+        let has_room = !held.is_closed && held.words < WORDS;
+        drop(held);
         if has_room {
             self.put(Mail::TooBig(told));
         }
@@ -113,7 +119,7 @@ impl Mailbox {
     pub fn take(&self, mail: &mut VecDeque<Mail>) {
         let mut held = self.lock();
         self.is_filled.store(false, Ordering::Release);
-        held.segments = 0;
+        (held.segments, held.words) = (0, 0);
         std::mem::swap(&mut held.mail, mail);
     }
 

@@ -154,9 +154,11 @@ impl Connection {
                 if !self.may_split(shared) {
                     break; // what is on its way makes room, or a timer goes on
                 }
+                let end = node.end();
                 if !self.split(here, self.payload_size(), shared, io) {
                     return Stop::NoRoom;
                 }
+                self.resend_path_probe(end);
             }
             let Some(node) = shared.nodes.get_mut(here) else { break };
             at = node.next;
@@ -328,7 +330,7 @@ impl Connection {
 
     /// After silence for longer than a retransmission timeout the window is that of a new
     /// connection (RFC 5681, section 4.1).
-    fn restart_after_idle(&mut self, now_ns: i64) {
+    pub fn restart_after_idle(&mut self, now_ns: i64) {
         let is_idle = self.in_flight == 0 && now_ns - self.sent_ns > self.rtt.timeout_ns();
         if is_idle && self.sent_ns != 0 && self.recovery == Recovery::Open {
             self.congestion.restart(self.payload_size());

@@ -30,8 +30,8 @@ const AGE_NS: i64 = 600 * SECOND_NS;
 pub struct Path {
     /// The largest segment that the two sides agreed on, options included.
     pub agreed: u16,
-    /// The largest that may arrive on a path that drops longer ones without a word; 0 on one
-    /// whose routers tell.
+    /// The largest that may arrive on a path that drops longer ones without a word; 0 as long as no
+    /// path of the connection did, and where a length cannot be tried.
     pub ceiling: u16,
     /// The number behind the segment that [tries](crate::search) a length, while it is on its way.
     pub probe_end: Sequence,
@@ -77,7 +77,7 @@ impl Connection {
         }
         if self.shorten(mtu, shared) {
             self.is.search = Search::Rests;
-            (self.path.ceiling, self.path.raise_ns) = (0, io.now_ns + AGE_NS);
+            self.path.raise_ns = io.now_ns + AGE_NS;
         } else if !self.is_path_probe_told(sequence, mtu, shared) {
             return false;
         }
@@ -108,7 +108,7 @@ impl Connection {
     }
 
     /// A timer expired: segments become shorter if the first one may be too long.
-    pub fn suspect_path(&mut self, shared: &mut StackShared) {
+    pub fn suspect_path(&mut self, shared: &mut StackShared, now_ns: i64) {
         self.give_path_probe_up();
         let before = self.segment;
         let longest = u32::from(before) + self.header_len();
@@ -120,8 +120,10 @@ impl Connection {
         if let Some(step) = STEPS.into_iter().find(|step| *step < longest)
             && self.shorten(step, shared)
         {
-            self.is.search = Search::Waits;
-            (self.path.ceiling, self.path.raise_ns) = (before - 1, NEVER);
+            // Of several in a row the path may only have been silent, whatever the length.
+            let ceiling = if self.attempts > TIMEOUTS { self.path.ceiling } else { 0 };
+            self.path.ceiling = if self.is.has_sack { ceiling.max(before - 1) } else { 0 };
+            self.wait_search(now_ns);
         }
     }
 
@@ -135,15 +137,26 @@ impl Connection {
     /// found is, for the path may have become another one.
     #[inline]
     pub fn raise_segment(&mut self, now_ns: i64) {
-        if now_ns < self.path.raise_ns {
-            return;
+        if now_ns >= self.path.raise_ns {
+            self.raise(now_ns);
         }
-        self.path.raise_ns = NEVER;
-        if self.path.ceiling == 0 {
-            self.segment = self.path.agreed;
+    }
+
+    #[cold]
+    fn raise(&mut self, now_ns: i64) {
+        if self.path.ceiling == 0 || self.is.search == Search::Waits {
+            // No length was tried, for what is sent is too little or the windows are.
+            (self.segment, self.path.raise_ns, self.is.search) = (self.path.agreed, NEVER, Search::Rests);
         } else {
-            (self.path.ceiling, self.is.search) = (self.path.agreed, Search::Waits);
+            self.path.ceiling = self.path.agreed;
+            self.wait_search(now_ns);
         }
+    }
+
+    /// Longer segments are tried from now on, where their loss would be noticed.
+    pub fn wait_search(&mut self, now_ns: i64) {
+        self.is.search = if self.path.ceiling > 0 { Search::Waits } else { Search::Rests };
+        self.path.raise_ns = now_ns + AGE_NS;
     }
 
     /// No longer segments are tried for ten minutes (RFC 4821, section 7.7).

@@ -9,7 +9,7 @@ use crate::sequence::Sequence;
 
 /// Lengths of packets that links and tunnels take, which are tried from the first on that is more
 /// than what is known to arrive.
-const LENGTHS: [u32; 13] = [576, 1024, 1280, 1400, 1420, 1440, 1450, 1480, 1492, 1500, 2002, 4352, 8166];
+const LENGTHS: [u32; 11] = [576, 1024, 1280, 1400, 1420, 1440, 1450, 1480, 1492, 1500, 2002];
 /// Full segments that follow one that tries a length, each of which may tell of its loss.
 const FOLLOWING: u32 = 3;
 
@@ -27,7 +27,7 @@ pub enum Search {
 
 impl Connection {
     /// Tries the next length, if one is left and the time is right for it. Whether new data wait
-    /// until the congestion window has room for it.
+    /// until the windows have room for it.
     #[cold]
     pub fn search_path(&mut self, shared: &mut StackShared, io: &mut Io) -> bool {
         if self.is.search == Search::Probes {
@@ -41,11 +41,19 @@ impl Connection {
         if !self.may_probe(len, shared) {
             return false;
         }
-        if self.in_flight + len > self.congestion.window {
-            return true;
+        let all = len + FOLLOWING * self.payload_size();
+        let edge = self.una.plus(self.send_window);
+        if self.in_flight + len > self.congestion.window || edge.is_before(self.nxt.plus(all)) {
+            return self.in_flight > 0;
         }
         let at = self.unsent;
-        if self.gather(at, len, shared, io) && self.transmit_new(at, shared, io) {
+        if !self.gather(at, len, shared, io) {
+            return false;
+        }
+        if shared.options.restart_after_idle {
+            self.restart_after_idle(io.now_ns);
+        }
+        if self.transmit_new(at, shared, io) {
             self.is.search = Search::Probes;
             self.path.probe_end = self.nxt;
             shared.counters.path_mtu_probes += 1;
@@ -66,8 +74,7 @@ impl Connection {
         let all = len + FOLLOWING * self.payload_size();
         let is_calm = self.recovery == Recovery::Open && self.lost == 0 && self.sacked == 0;
         let is_much = self.unsent != NONE && self.end.since(self.nxt) >= all;
-        let fits =
-            !self.una.plus(self.send_window).is_before(self.nxt.plus(all)) && self.congestion.window >= all;
+        let fits = self.send_window.min(self.congestion.window) >= all;
         self.is.has_sack
             && self.state.is_synchronized()
             && is_calm
@@ -81,6 +88,9 @@ impl Connection {
         self.join(at, len, shared, io);
         let Some(node) = shared.nodes.get(at).filter(|node| !node.is_control) else { return false };
         let (has, next) = (node.len(), node.next);
+        if has < len && node.is_record_end {
+            return false;
+        }
         if has < len {
             let is_longer =
                 |node: &Node| !node.is_control && node.sent == Sent::Not && node.len() > len - has;
@@ -96,7 +106,7 @@ impl Connection {
 
     /// Looks whether the segment that tries a length has arrived.
     #[cold]
-    pub fn look_for_path_probe(&mut self, shared: &mut StackShared) {
+    pub fn look_for_path_probe(&mut self, shared: &mut StackShared, now_ns: i64) {
         let has_come = !self.una.is_before(self.path.probe_end)
             || self.path_probe(shared).is_some_and(|node| node.sent == Sent::Sacked);
         if !has_come {
@@ -105,6 +115,7 @@ impl Connection {
         self.is.search = Search::Waits;
         if let Some(segment) = self.next_length() {
             self.segment = segment;
+            self.wait_search(now_ns);
             shared.counters.path_mtu_raised += 1;
         }
     }
@@ -129,6 +140,14 @@ impl Connection {
         // With others it may have been lost by congestion: it is tried again.
         self.is.search = Search::Waits;
         is_alone
+    }
+
+    /// Bytes up to a number go again, in segments that arrive: those of one that tries a length tell
+    /// nothing of it any more.
+    pub fn resend_path_probe(&mut self, end: Sequence) {
+        if self.is.search == Search::Probes && end == self.path.probe_end {
+            self.is.search = Search::Waits;
+        }
     }
 
     /// A timer expired: the length that was tried is not tried again soon.

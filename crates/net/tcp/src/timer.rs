@@ -92,7 +92,7 @@ impl Connection {
         if self.recovery != Recovery::Timeout || self.attempts == 1 {
             self.congestion.reduce(self.nxt.since(self.una), self.payload_size());
         }
-        self.suspect_path(shared);
+        self.suspect_path(shared, io.now_ns);
         self.congestion.collapse(self.payload_size());
         self.hystart = Hystart::new(self.nxt);
         self.recovery = Recovery::Timeout;

@@ -151,6 +151,7 @@ impl Path {
 
     /// Acknowledges a segment, with what else has come.
     fn take(&mut self, rig: &mut Rig, segment: &Sent) -> Vec<Sent> {
+        rig.now += 1000; // nothing happens at the same time
         self.ahead.insert(segment.header.sequence, ends(segment));
         while let Some(end) = self.ahead.remove(&rig.acknowledgement) {
             rig.acknowledgement = end;
@@ -283,4 +284,87 @@ fn nothing_is_tried_with_the_last_segments() {
         path.carry(&mut rig, id, sent);
     }
     assert_eq!(counts(&rig), before);
+}
+
+/// A loss in front of the segment that tries a length, which begins recovery before the other is seen:
+/// its bytes arrive in shorter ones, and say nothing of the length.
+#[test]
+fn a_length_whose_bytes_went_again_in_shorter_segments_has_not_arrived() {
+    let (mut rig, id) = Rig::open(Options::default());
+    let mut path = Path::new(1240);
+    write_all(&mut rig, id, &mut path, 100_000);
+    let before = counts(&rig);
+    rig.pass(601 * SECOND);
+    let mut sent = rig.write(id, 4 * 1240);
+    assert_eq!(lengths(&sent), [1240; 4]);
+    rig.now += MS;
+    sent.extend(rig.write(id, 20_000));
+    assert!(lengths(&sent).contains(&1360), "1,400 bytes are tried");
+    path.drops = vec![path.taken + 1];
+    path.carry(&mut rig, id, sent);
+    let [probes, raised, timeouts, recoveries] = counts(&rig);
+    assert_eq!((size(&rig, id), raised), (1240, before[1]));
+    assert_eq!((probes, timeouts, recoveries), (before[0] + 1, before[2], before[3] + 1));
+}
+
+/// Each acknowledgement makes room for little in the windows: new data wait for that of a longer one.
+#[test]
+fn a_steady_stream_finds_the_length_of_its_path() {
+    let (mut rig, id) = Rig::open(Options::default());
+    rig.window = 8_000;
+    rig.send(Flags::ACK, &[]);
+    let mut path = Path::new(1410);
+    let sent = rig.write(id, 250_000);
+    path.carry(&mut rig, id, sent);
+    assert_eq!((size(&rig, id), counts(&rig)[..3].to_vec()), (1410, vec![4, 3, 2]));
+}
+
+/// A path that was silent for seconds takes what it took before.
+#[test]
+fn an_outage_makes_segments_short_for_no_longer_than_it_lasts() {
+    let (mut rig, id) = Rig::open(Options::default());
+    let sent = rig.write(id, 20_000);
+    assert!(!sent.is_empty());
+    let mut again = vec![];
+    for _ in 0..100 {
+        again = rig.pass(100 * MS);
+    }
+    assert!(size(&rig, id) < 1240 && rig.stack.counters().timeouts > 4, "{}", size(&rig, id));
+    let mut path = Path::new(1460);
+    path.carry(&mut rig, id, again);
+    write_all(&mut rig, id, &mut path, 200_000);
+    assert_eq!(size(&rig, id), 1452, "1,500 bytes were the first to be lost");
+}
+
+/// Without selective acknowledgements, or with little to send, longer segments are sent after ten
+/// minutes, or twenty, as if nothing had been lost.
+#[test]
+fn where_no_length_can_be_tried_long_segments_come_back() {
+    for has_sack in [true, false] {
+        let (mut rig, id) = Rig::open_as(Options::default(), |syn| syn.sack_permitted = has_sack);
+        let mut path = Path::new(1240);
+        write_all(&mut rig, id, &mut path, 40_000);
+        let before = counts(&rig)[0];
+        assert_eq!(size(&rig, id), 1240);
+        path.most = 1460;
+        for _ in 0..2 {
+            rig.pass(601 * SECOND);
+            let sent = rig.write(id, 1500);
+            path.carry(&mut rig, id, sent);
+        }
+        assert_eq!((size(&rig, id), counts(&rig)[0]), (1460, before), "sack {has_sack}");
+    }
+}
+
+/// RFC 5681, section 4.1: the window after silence is that of a new connection for a longer segment too.
+#[test]
+fn a_length_that_is_tried_after_silence_brings_no_burst() {
+    let (mut rig, id) = Rig::open(Options::default());
+    let mut path = Path::new(1240);
+    write_all(&mut rig, id, &mut path, 400_000);
+    assert!(rig.stack.info(id).unwrap().congestion_window > 20_000);
+    rig.pass(601 * SECOND);
+    let sent = rig.write(id, 40_000);
+    assert_eq!(lengths(&sent)[0], 1360);
+    assert!(lengths(&sent).iter().sum::<usize>() < 14_600, "{:?}", lengths(&sent));
 }

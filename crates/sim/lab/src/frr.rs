@@ -18,6 +18,8 @@ pub const PACKAGES: &[&str] = &["frr"];
 const ZEBRA: &str = "zebra";
 /// In the order in which they start.
 const DAEMONS: [&str; 2] = [ZEBRA, "bgpd"];
+/// Where FRR keeps what it logs at the last moment.
+const LAST_LOGS: &str = "/var/tmp/frr";
 /// For a daemon to listen.
 const START: Duration = Duration::from_secs(20);
 
@@ -76,7 +78,11 @@ impl Router {
     }
 
     /// Ends a daemon, which tells nobody.
+    ///
+    /// # Panics
+    /// When there is none of that name.
     pub fn kill_daemon(&mut self, daemon: &str) {
+        assert!(DAEMONS.contains(&daemon), "{daemon} is none of {DAEMONS:?}");
         while let Some(place) = self.processes.iter().position(|(name, _)| *name == daemon) {
             let (_, mut process) = self.processes.remove(place);
             let _ = process.kill(); // it may have ended
@@ -89,6 +95,7 @@ impl Router {
     /// # Errors
     /// As [`Router::start`].
     pub fn restart(&mut self) -> Result<()> {
+        self.processes.retain_mut(|(_, process)| matches!(process.try_wait(), Ok(None)));
         for daemon in DAEMONS {
             if !self.processes.iter().any(|(name, _)| *name == daemon) {
                 self.run(daemon)?;
@@ -105,9 +112,11 @@ impl Router {
     /// Has the daemons do these commands, as a person at FRR's shell (`vtysh`); what it prints.
     ///
     /// # Errors
-    /// When the shell is missing in the tree, or refuses a command.
+    /// When the shell is missing in the tree, or fails; some commands only warn.
     pub fn tell(&self, commands: &[&str]) -> Result<String> {
         let mut shell = self.tree.command("usr/bin/vtysh")?;
+        // Neither the machine's settings nor its user's history are touched.
+        shell.arg("--config_dir").arg(&self.directory).env("HOME", &self.directory);
         shell.arg("--vty_socket").arg(&self.directory);
         commands.iter().for_each(|command| _ = shell.args(["-c", command]));
         let done = shell.stdin(Stdio::null()).output().map_err(Error::at("vtysh"))?;
@@ -151,11 +160,11 @@ impl Router {
         let libraries = self.tree.libraries().into_iter().flat_map(|library| [library.join("frr"), library]);
         let libraries = std::env::join_paths(libraries).unwrap_or_default();
         let at = self.directory.display();
-        // What FRR logs at the last moment is below /var/tmp and stays there; here it goes with the
-        // daemon's mounts.
+        // What FRR logs at the last moment stays in a directory of its own; here it goes with the
+        // daemon's mounts, and the directory stays, empty.
         let mut mounts = format!(
             "mount --bind {at}/passwd /etc/passwd && mount --bind {at}/group /etc/group && \
-             mount -t tmpfs none /var/tmp"
+             mkdir -p {LAST_LOGS} && mount -t tmpfs none {LAST_LOGS}"
         );
         if !self.vrfs.is_empty() {
             mounts += " && mkdir -p /run/netns && mount -t tmpfs none /run/netns";

@@ -174,7 +174,7 @@ pub trait Wire {
     }
 
     /// Whether frames wait at the other end while the NIC has no room: a source
-    /// without a rate of its own. Frames of other wires are lost (and counted) when
+    /// without a rate of its own, and a capture that has not begun. Frames of other wires are lost (and counted) when
     /// the packet buffer is full.
     fn has_backpressure(&self) -> bool {
         false

@@ -31,15 +31,18 @@ impl Sorted {
         Sorted { numbers, first }
     }
 
-    /// The wires at a port, where `port` and `wires` are those it was made of.
+    /// The wires at a port, none of an element that is not there, where `port` and `wires` are those it was made of.
     pub(crate) fn at<'a>(
         &'a self,
         at: Port,
         wires: &'a [Wire],
         port: impl Fn(&Wire) -> Port + Copy + 'a,
     ) -> impl Iterator<Item = &'a Wire> {
-        let range = self.first[at.element] as usize..self.first[at.element + 1] as usize;
-        let of_element = &self.numbers[range];
+        let ends = self.first.get(at.element..).and_then(|ends| ends.first_chunk());
+        let of_element = match ends {
+            Some([first, end]) => &self.numbers[*first as usize..*end as usize],
+            None => &[],
+        };
         let first = of_element.partition_point(|&number| port(&wires[number as usize]).port < at.port);
         let from_there = of_element[first..].iter().map(|&number| &wires[number as usize]);
         from_there.take_while(move |wire| port(wire).port == at.port)

@@ -199,7 +199,8 @@ impl Host {
     }
 
     /// Has it tell other cores what routers say of connections that are theirs, and hear of its
-    /// own. Its thread is not woken for that: whatever it sends next is sent by what it knows then.
+    /// own. Its thread is not woken for that: it hears of it in its next turn, which may be that of a
+    /// retransmission timer.
     pub fn tell_others(&mut self, core: Core) {
         self.core = Some(Box::new(core));
     }

@@ -215,7 +215,7 @@ impl<W: Window> Rx<W> {
             }
             room = room.min(queue.ring.given() as usize / MOST_RX_BUFFERS);
         }
-        // A source without a rate of its own waits for descriptors; other frames are lost.
+        // Sources with backpressure wait for descriptors; other frames are lost.
         let wanted = match wire.has_backpressure() {
             true if enabled == 0 || !up => 0,
             true => BURST.min(room),

@@ -14,7 +14,8 @@ use super::{NotRecorded, Rate, SpecError};
 const MAX_BYTES: usize = 512 << 20;
 const MAX_PACKETS: usize = 1 << 24;
 
-/// How far the beginning of a file with a rate is.
+/// How far the beginning of a file with a rate is. A NIC takes a packet when it has room for it, though
+/// its filters may drop it then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
     /// Nobody has taken a packet.
@@ -71,7 +72,7 @@ impl Capture {
 
     /// Until it has begun, too: a file's first packets are not to be lost before a queue is there.
     pub(super) fn has_backpressure(&self) -> bool {
-        self.start != Start::Begun || self.pacer.has_backpressure()
+        !self.done && self.start != Start::Begun || self.pacer.has_backpressure()
     }
 
     pub(super) fn skipped(&self) -> u64 {

@@ -11,7 +11,7 @@ pub enum Rate {
     /// As fast as the NIC takes them: the source waits, nothing is lost.
     #[default]
     Max,
-    /// So many per second, whether the NIC has room or not.
+    /// So many per second, whether the NIC has room or not; a capture's begin with the first that it takes.
     PerSecond(u64),
 }
 
