@@ -6,7 +6,7 @@ use app::services::Application;
 use serde_json::{Value, json};
 use service::iperf3::{Client, Outcome, Server, StreamResult, Wanted};
 use service::load::Live;
-use tcp::{Host, Neighbors, Offload, Report};
+use tcp::{Host, Neighbors, Report};
 use wire::MacAddress;
 use wire::ip::port;
 
@@ -56,7 +56,7 @@ pub fn load(it: &Iperf3) -> Result<(), Failure> {
     let (shown, report) = (Arc::new(Mutex::new(Outcome::default())), Report::default());
     let client = Box::new(Client::new(wanted, &shown, &stop));
     let queues = (ports.rx(0, 0)?, ports.tx(0, 0)?);
-    let tcp = host_options(&options, Offload::from(&ports.list[0].capabilities()));
+    let tcp = host_options(&*ports.list[0]);
     let mut host = Host::new(queues, addresses, &Neighbors::default(), tcp, client, BUFFERS);
     host.report_to(&report);
     let pollers: Vec<Box<dyn runtime::Poller>> = vec![Box::new(host)];

@@ -12,7 +12,7 @@ use app::services::{Workload, echo_load, http_load, memcached_load};
 use runtime::Poller;
 use serde_json::{Value, json};
 use service::load::{Group, Live, Mix, Results, Settings, Steering, Step};
-use tcp::{Host, Neighbors, Offload, Report};
+use tcp::{Host, Neighbors, Report};
 use wire::MacAddress;
 use wire::ip::port;
 
@@ -123,8 +123,7 @@ fn run_load<W: clap::Args>(it: &LoadOptions<W>, listen: u16, workload: Workload)
     let step = it.options.duration.unwrap_or(DURATION);
     let report = Report::default();
     let shares = shares(&settings(&it.course, own, remote, step), queues, flows(&ports, queues)?);
-    let (neighbors, offload) = (Neighbors::default(), Offload::from(&ports.list[0].capabilities()));
-    let tcp = host_options(&options, offload);
+    let (neighbors, tcp) = (Neighbors::default(), host_options(&*ports.list[0]));
     let (mut lives, mut pollers): (Vec<_>, Vec<Box<dyn Poller>>) = Default::default();
     for (n, settings) in shares.into_iter().enumerate() {
         let live = Arc::new(Live::default());

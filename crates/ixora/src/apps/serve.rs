@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use ::port::Counter;
+use ::port::{Counter, Port};
 use app::services::{Application, http_server, memcached_servers, unix_time_s};
 use runtime::Poller;
 use runtime::confine::Needs;
@@ -114,7 +114,7 @@ pub fn serve(
     let mut ports = open::ports(&[&arguments.port], options, stop)?;
     let (addresses, configuration) = configured(&arguments.addr, MacAddress(ports.mac(0)))?;
     let neighbors = Neighbors::default();
-    let tcp = host_options(options, Offload::from(&ports.list[0].capabilities()));
+    let tcp = host_options(&*ports.list[0]);
     let mut pollers: Vec<Box<dyn Poller>> = Vec::new();
     let mut watches = Vec::new();
     let mut spreading = Spreading::new(&*ports.list[0], options.open.rx_queues, options.open.rx_ring)?;
@@ -203,16 +203,17 @@ pub fn origin(origin: Origin) -> String {
     }
 }
 
-/// What the stack of a host is told, on a port that does as much for it.
-pub fn host_options(options: &PortOptions, offload: Offload) -> Options {
-    let mtu = options.open.max_frame.saturating_sub(wire::ethernet::HEADER_LEN).min(memory::DATA_ROOM);
+/// What the stack of a host on a port is told.
+pub fn host_options(port: &dyn Port) -> Options {
+    let can = port.capabilities();
+    let mtu = can.max_frame.saturating_sub(wire::ethernet::HEADER_LEN).min(memory::DATA_ROOM);
     Options {
         key: random_key(),
         mtu: mtu.min(1500) as u16,
         keep_alive: Some(KeepAlive::default()),
         // Services answer all that came in one turn, and clients wait for each answer.
         nagle: false,
-        offload,
+        offload: Offload::from(&can),
         ..Options::default()
     }
 }

@@ -10,7 +10,7 @@ use runtime::Poller;
 use serde_json::json;
 use service::load::{Live, Results};
 use service::memcached::Limits;
-use tcp::{Addresses, Host, Neighbors, Offload, Report, Service};
+use tcp::{Addresses, Host, Neighbors, Report, Service};
 use testbed::Model;
 use wire::MacAddress;
 
@@ -42,7 +42,7 @@ pub fn run(arguments: &Demo) -> Result<(), Failure> {
     let to = (IpAddr::V4(HOSTS[0]), listen);
     let settings = load::settings(&arguments.course, HOSTS[1].into(), to, arguments.duration);
     let services = [server, workload(settings, &live, &interrupted)];
-    let pollers = hosts(&mut ports, services, listen, &options, &report)?;
+    let pollers = hosts(&mut ports, services, listen, &report)?;
     let quiet = arguments.quiet;
     let lives = [live];
     let outcome = load::execute("serve demo", &mut ports, pollers, &options, &lives, &interrupted, quiet)?;
@@ -82,7 +82,6 @@ fn hosts(
     ports: &mut open::Ports,
     services: [Box<dyn Service>; 2],
     listen: u16,
-    options: &PortOptions,
     report: &Report,
 ) -> Result<Vec<Box<dyn Poller>>, Failure> {
     let mut pollers: Vec<Box<dyn Poller>> = vec![];
@@ -90,7 +89,7 @@ fn hosts(
         let mac = MacAddress(ports.mac(n));
         let addresses = Addresses { mac, v4: Some((HOSTS[n], BITS)), v6: None, gateways: (None, None) };
         let queues = (ports.rx(n, 0)?, ports.tx(n, 0)?);
-        let tcp = host_options(options, Offload::from(&ports.list[n].capabilities()));
+        let tcp = host_options(&*ports.list[n]);
         let mut host = Host::new(queues, addresses, &Neighbors::default(), tcp, service, BUFFERS);
         if n == 0 {
             host.stack().listen(listen);

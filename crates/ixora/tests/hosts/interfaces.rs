@@ -13,6 +13,7 @@ use crate::common::host::{Host, accept, connect, ip};
 use crate::common::{Running, may_make_interfaces, start, until};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, ipproto, recv, sendto, socket};
 use rustix::process::Signal;
+use serde_json::json;
 
 const HERE: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 const THERE: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
@@ -222,6 +223,26 @@ fn a_served_echo_talks_tcp_with_the_kernel_beside_it() {
         assert_eq!((&notes["tcp_bytes_received"], &notes["tcp_accepted"]), (&2_000_000.into(), &1.into()));
         assert_eq!(json["losses"]["rx_tcp_no_connection"], 1, "{json:#}");
         assert_eq!(json["missing_buffers"], 0);
+    }
+}
+
+/// The other end's interface takes 1,500 bytes, and cannot know that ours takes less: the SYN's answer
+/// says so, and what we send is no longer either.
+#[test]
+fn a_served_echo_has_segments_that_its_interface_takes() {
+    if !may_make_interfaces() {
+        return;
+    }
+    for port in ["af_packet:v0", "af_xdp:v0"] {
+        let (place, lab) = (tempfile::tempdir().expect("a directory"), Lab::new([true; 2]));
+        lab.middle.run(|| ip("link set v0 mtu 1400"));
+        let echo = lab.ixora(place.path(), format!("serve echo --port {port} --addr {THERE}/24 --json"));
+        lab.ping(5);
+        lab.a.run(|| echo_comes_back(300_000));
+        let json = end(echo);
+        assert_eq!(json["notes"]["tcp_bytes_received"], 300_000, "{json:#}");
+        assert_eq!(json["ports"][0]["losses"], json!({}), "{json:#}");
+        assert!(json["notes"].get("tcp_path_mtu_reduced").is_none(), "{json:#}");
     }
 }
 

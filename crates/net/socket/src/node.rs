@@ -10,7 +10,7 @@ use memory::Dma;
 use port::{Counter, Port};
 use runtime::{Running, Runtime};
 use tcp::{Addresses, Host, KeepAlive, Neighbors, Offload, Report, Service};
-use wire::MacAddress;
+use wire::{MacAddress, ethernet};
 
 /// The longest sleep of the thread: how late it notices a packet whose interrupt was lost.
 const SLEEP: Duration = Duration::from_millis(50);
@@ -110,9 +110,12 @@ impl Node {
         let addresses = Addresses { mac: MacAddress(port.mac()), v4, v6, gateways };
         // The standard library's hasher has a random key.
         let random = RandomState::new();
+        let can = port.capabilities();
+        let longest = can.max_frame.saturating_sub(ethernet::HEADER_LEN);
         let options = tcp::Options {
             key: [random.hash_one(1), random.hash_one(2)],
-            offload: Offload::from(&port.capabilities()),
+            offload: Offload::from(&can),
+            mtu: setup.options.mtu.min(u16::try_from(longest).unwrap_or(u16::MAX)),
             ..setup.options
         };
         let mut host = Host::new((rx, tx), addresses, &Neighbors::default(), options, service, setup.buffers);

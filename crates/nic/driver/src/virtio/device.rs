@@ -178,7 +178,10 @@ impl port::Port for Virtio {
             driver: NAME.to_owned(),
             rx_queues: options.rx_queues,
             tx_queues: options.tx_queues,
-            max_frame: options.max_frame,
+            // The device drops longer packets than its MTU (5.1.4).
+            max_frame: self.shared.mtu.map_or(options.max_frame, |mtu| {
+                options.max_frame.min(wire::ethernet::HEADER_LEN + usize::from(mtu))
+            }),
             limits,
             features,
             firmware: Vec::new(),

@@ -6,7 +6,7 @@ use driver::Error;
 use driver::virtio::{Virtio, VirtioFault};
 use memory::{Dma, TxOffload};
 use model::virtio::Options as ModelOptions;
-use port::Options;
+use port::{Options, Port};
 use regs::virtio::feature;
 use testbed::inprocess::{InProcess, while_stepping};
 
@@ -82,6 +82,7 @@ fn a_frame_may_need_every_buffer_of_a_ring() {
         let options = Options { max_frame: 15_500, ..small_rings() };
         let model = ModelOptions { mtu: 15_400, ..sized(8, offer(ring, 0)) };
         let mut bench = Bench::pair(&model, &options);
+        assert_eq!(bench.sides[0].device.capabilities().max_frame, 15_414, "{name}: as the MTU has it");
         for n in 0..40 {
             for len in [60, 15_400] {
                 assert_eq!(bench.cross_plain(&frame(n, len)), [frame(n, len)], "{name}: {n}");
