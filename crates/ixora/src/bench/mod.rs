@@ -48,7 +48,7 @@ pub enum Bench {
     Overlay(overlay::Arguments),
     /// The figures of a paper.
     Paper(paper::Arguments),
-    /// The 82599 driver beside DPDK's, in turns on the same minimal device; root.
+    /// The drivers of the 82599 and the XL710 beside DPDK's, in turns on the same minimal device; root.
     Peers(peers::Arguments),
     /// Tables that strangers fill: what each packet with a new key costs, and what memory.
     Tables(tables::Arguments),
