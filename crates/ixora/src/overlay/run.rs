@@ -10,7 +10,7 @@ use clap::Args;
 use runtime::confine::{Files, Needs};
 use serde_json::json;
 use signal_hook::consts::SIGHUP;
-use vtep::{Config, Learn, Listen, SourceError, Sources};
+use vtep::{Config, Learn, Listen, SourceError, Sources, UnderlayPort};
 use wire::MacAddress;
 
 use super::accounts::Accounts;
@@ -68,6 +68,8 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
     let names: Vec<&str> = names(&config).collect();
     let mut ports = open::ports_with_segments(&names, &options, &stop)?;
     let (mut host, pollers) = Host::new(config.clone(), &mut ports, 0, options.open.rx_queues)?;
+    let longest = ports.list[config.inner.len()..].iter().map(|port| port.capabilities().max_frame);
+    too_long(&config.underlay, longest).iter().for_each(|sentence| eprintln!("{sentence}"));
     let macs: Vec<MacAddress> = (config.inner.len()..names.len()).map(|n| MacAddress(ports.mac(n))).collect();
     let runtime = run::threads("overlay", &ports, pollers, &options, &stop, &Arc::default())?;
     let mut asking = Asking::new(arguments.control.as_deref(), &mut host)?;
@@ -111,6 +113,21 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
     drop(ports);
     print(&outcome.summary, &Accounts::new(&config, &shown, &outcome.pollers), options.json);
     outcome.failure.or_else(|| outcome.summary.missing()).map_or(Ok(()), Err)
+}
+
+/// What is to be told of ports of the underlay that take shorter frames than the file says.
+fn too_long(underlay: &[UnderlayPort], longest: impl Iterator<Item = usize>) -> Vec<String> {
+    let one = |(it, longest): (&UnderlayPort, usize)| {
+        let takes = longest.saturating_sub(wire::ethernet::HEADER_LEN);
+        (usize::from(it.mtu) > takes).then(|| {
+            format!(
+                "underlay {}: its mtu is {} in the file, and {} takes {takes}: longer packets are dropped\n\
+                 fix: write mtu = {takes}, or give the port's device or interface a larger one",
+                it.name, it.mtu, it.port
+            )
+        })
+    };
+    underlay.iter().zip(longest).filter_map(one).collect()
 }
 
 /// Prints the figures of the ports and of the overlay.
@@ -214,6 +231,19 @@ fn apply(host: &mut Host, path: &Path, macs: &[MacAddress]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ports_that_take_less_than_the_file_says_are_told() {
+        let text = "[[underlay]]\nname = \"up\"\nport = \"model:82599\"\nmtu = 1700\n\
+                    addresses = [\"192.0.2.1/24\"]\n";
+        let config = Config::parse(text).expect("a configuration");
+        assert!(too_long(&config.underlay, [1714].into_iter()).is_empty());
+        let told = too_long(&config.underlay, [1713].into_iter());
+        assert!(
+            told[0].contains("model:82599 takes 1699") && told[0].contains("fix: write mtu = 1699"),
+            "{told:?}"
+        );
+    }
 
     #[test]
     fn a_place_that_is_taken_is_told_with_the_key_to_change() {

@@ -216,7 +216,7 @@ fn summary(rates: &Rates, order: Order) -> String {
         if rates.threads == 1 { "1 thread".to_string() } else { format!("{} threads", rates.threads) };
     let sort = format!("{order:?}").to_lowercase();
     // Of some elements too few turns were timed to tell.
-    let least = if rates.elements.iter().all(|e| e.core.is_some()) { "" } else { "at least " };
+    let least = if rates.elements.iter().all(|e| e.core.is_some()) { "" } else { "≥" };
     let measured = match rates.measured {
         true if is_told => format!("{least}{:.0} % of a core in elements", cores * 100.0),
         true => "too few turns were timed to tell cycles".to_string(),

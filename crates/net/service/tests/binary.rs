@@ -135,6 +135,21 @@ fn lengths_that_no_request_has_end_the_connection() {
     dialogue(&[(request(0x01, &[0; 21], "k", b"", 0), invalid(1))], true);
 }
 
+/// The next request is waited for as behind any other: no rest of this one is due.
+#[test]
+fn nothing_is_awaited_behind_a_request_that_is_not_sound() {
+    let mut server = Memcached::servers(Limits::default(), 1_700_000_000).pop().unwrap();
+    let (mut session, mut output) = (Session::default(), Buffer { room: usize::MAX, ..Buffer::default() });
+    for (bytes, awaits) in [(request(0, &[], "", &[], 0), false), (request(0, &[], "", &[1; 9], 0), true)] {
+        let len = bytes.len().min(24);
+        server.take(&mut session, &bytes[..len], &mut output);
+        assert_eq!(server.awaits(&session), awaits, "{bytes:?}");
+        server.take(&mut session, &bytes[len..], &mut output);
+        assert!(!server.awaits(&session), "{bytes:?}");
+    }
+    assert_eq!(output.bytes.len(), 2 * (24 + "Invalid arguments".len()));
+}
+
 #[test]
 fn statistics_end_with_an_empty_answer() {
     let (bytes, _) = ask(&[request(0x10, b"", "", b"", 0)], usize::MAX, usize::MAX);

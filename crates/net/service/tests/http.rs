@@ -117,10 +117,16 @@ fn files_are_found_by_their_paths_and_nothing_else_is() {
     assert_eq!(index.field("content-type"), Some("text/html; charset=utf-8"));
     assert_eq!(index.field("date"), Some("Sun, 06 Nov 1994 08:49:37 GMT"));
     assert_eq!(get(&files, "/index.html?x=1", ""), index);
-    assert_eq!(get(&files, "http://elsewhere/index.html", ""), index);
+    for absolute in
+        ["http://elsewhere/index.html", "HTTP://elsewhere", "https://elsewhere?next=/a.txt#/a.txt"]
+    {
+        assert_eq!(get(&files, absolute, ""), index, "{absolute}");
+    }
     assert_eq!(get(&files, "/sub%20dir/", "").body, b"below");
     let moved = get(&files, "/sub%20dir", "");
     assert_eq!((moved.status, moved.field("location")), (301, Some("/sub%20dir/")));
+    let moved = get(&files, "/sub%20dir?a=/b#c", "");
+    assert_eq!((moved.status, moved.field("location")), (301, Some("/sub%20dir/?a=/b")));
     assert_eq!((get(&files, "/large.bin", "").body.len(), get(&files, "/empty", "").status), (100_000, 200));
     for nothing in
         ["/nothing", "/../../etc/passwd", "/%2e%2e/etc/passwd", "/link", "/.secret", "//a.txt", "*"]
@@ -152,6 +158,7 @@ fn requests_are_refused_by_their_form() {
         (format!("GET / HTTP/1.1\r\n{HOST}{many}\r\n"), 431),
         (format!("GET / HTTP/1.1\r\n{HOST}Transfer-Encoding: gzip, chunked\r\n\r\n"), 501),
         (format!("GET / HTTP/2.0\r\n{HOST}\r\n"), 505),
+        (format!("GET /a b HTTP/1.1\r\n{HOST}\r\n"), 400),
     ];
     for (request, status) in cases {
         let (answer, has_ended) = Client::once(&files, &request);
@@ -161,6 +168,21 @@ fn requests_are_refused_by_their_form() {
     let (answer, has_ended) = Client::once(&files, &format!("DELETE / HTTP/1.1\r\n{HOST}\r\n"));
     assert_eq!((answer.status, answer.field("allow"), has_ended), (405, Some("GET, HEAD"), false));
     assert_eq!(Client::once(&files, &format!("BREW / HTTP/1.1\r\n{HOST}\r\n")).0.status, 501);
+}
+
+/// RFC 9110, section 5.3: a list may stand in several lines.
+#[test]
+fn tags_of_several_lines_are_one_list() {
+    let files = files();
+    let tag = get(&files, "/a.txt", "").field("etag").unwrap().to_owned();
+    for (name, found, other) in [("If-Match", 200, 412), ("If-None-Match", 304, 200)] {
+        for lines in [[&tag[..], "\"x\""], ["\"x\"", &tag]] {
+            let fields = lines.map(|line| format!("{name}: {line}\r\n")).concat();
+            assert_eq!(get(&files, "/a.txt", &fields).status, found, "{fields}");
+        }
+        let fields = format!("{name}: \"x\"\r\n{name}: \"y\"\r\n");
+        assert_eq!(get(&files, "/a.txt", &fields).status, other, "{fields}");
+    }
 }
 
 #[test]

@@ -128,6 +128,27 @@ fn requests_without_an_answer_count_with_the_time_that_they_waited() {
     assert_eq!(results.failures(), [format!("{} requests were not answered", step.unanswered)]);
 }
 
+/// What a signal ends in the middle of a stall is not the figures of the time before it.
+#[test]
+fn what_waits_when_a_load_is_ended_counts_with_its_time() {
+    let (live, stop) = (Arc::new(Live::default()), Arc::new(AtomicBool::new(false)));
+    let settings =
+        Settings { rates: vec![Some(10_000.0)], step_ns: SECOND, connections: 5, depth: 1, ..settings() };
+    let load = Load::new(load::Echo::new(1), settings, &live, &stop);
+    let mut net = Net::new(load, tcp::Echo::default(), 16_384);
+    let start = net.now;
+    net.stall = start + 300 * MS..start + 8 * SECOND;
+    while net.now < start + 700 * MS && net.step() {}
+    drop(net);
+    let results = live.results();
+    let step = &results.steps[0];
+    assert!((3_500..4_500).contains(&step.unanswered), "{}", step.unanswered);
+    assert_eq!(step.latency.len(), step.answers + step.unanswered);
+    assert!(step.latency.value_at_quantile(0.5) > 10 * MS as u64);
+    assert!(step.elapsed_ns > 600 * MS && !results.is_whole);
+    assert!(results.failures().is_empty(), "some are always under way: {:?}", results.failures());
+}
+
 #[test]
 fn http_is_asked_and_checked() {
     let body: Vec<u8> = (0..5000).map(|n| n as u8).collect();

@@ -115,8 +115,10 @@ impl Engine {
         };
         let connection =
             Arc::new(Connection::new(place, State::opened(id, Some(ends), worth_telling(stack))));
-        backlog.push(Handle(connection.clone()));
-        self.keep(id, connection);
+        // The waker that is called may panic: the connection is ended with the engine then.
+        let backlog = backlog.clone();
+        self.keep(id, connection.clone());
+        backlog.push(Handle(connection));
     }
 
     /// A connection of this side is open.

@@ -106,7 +106,7 @@ fn find<'a>(request: &Request, files: &'a Files) -> Answer<'a> {
         Some(Found::Directory) => {
             // The path is a directory's that is there: it has no control characters but
             // those that escapes brought.
-            let location = Some(escaped(&request.path));
+            let location = Some([&escaped(&request.path), request.query].concat());
             Answer { location, ..Answer::of(Status::MOVED_PERMANENTLY) }
         }
         None => Answer::of(Status::NOT_FOUND),
@@ -135,18 +135,18 @@ fn serve<'a>(number: usize, file: &'a File, request: &Request) -> Answer<'a> {
     let answer = |status, part| Answer { file: Some((number, file)), part, ..Answer::of(status) };
     let whole = answer(Status::OK, (0, len));
     let is_changed_since = |time: &[u8]| date::parse(time).is_some_and(|time_s| file.modified_s > time_s);
-    let fails = match (fields.if_match, fields.if_unmodified_since) {
-        (Some(tags), _) => !has_tag(tags, file, true),
-        (None, Some(time)) => is_changed_since(time),
-        (None, None) => false,
+    let fails = match (&fields.if_match[..], fields.if_unmodified_since) {
+        (tags @ [_, ..], _) => !has_tag(tags, file, true),
+        ([], Some(time)) => is_changed_since(time),
+        ([], None) => false,
     };
     if fails {
         return answer(Status::PRECONDITION_FAILED, (0, 0));
     }
-    let is_known = match (fields.if_none_match, fields.if_modified_since) {
-        (Some(tags), _) => has_tag(tags, file, false),
-        (None, Some(time)) => date::parse(time).is_some_and(|time_s| file.modified_s <= time_s),
-        (None, None) => false,
+    let is_known = match (&fields.if_none_match[..], fields.if_modified_since) {
+        (tags @ [_, ..], _) => has_tag(tags, file, false),
+        ([], Some(time)) => date::parse(time).is_some_and(|time_s| file.modified_s <= time_s),
+        ([], None) => false,
     };
     if is_known {
         return answer(Status::NOT_MODIFIED, (0, 0));
@@ -172,8 +172,8 @@ fn is_same(fields: &Fields, file: &File) -> bool {
 
 /// Whether a list has the file's tag; a weak tag is none where the comparison is strong
 /// (section 8.8.3.2).
-fn has_tag(list: &[u8], file: &File, is_strong: bool) -> bool {
-    let tags = list.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+fn has_tag(lines: &[&[u8]], file: &File, is_strong: bool) -> bool {
+    let tags = lines.iter().flat_map(|line| line.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
     tags.into_iter().any(|tag| {
         let bare = tag.strip_prefix(b"W/");
         tag == b"*" || bare.filter(|_| !is_strong).unwrap_or(tag) == file.etag.as_bytes()

@@ -55,6 +55,8 @@ pub struct Request<'a> {
     pub method: Method,
     /// The path, with its escapes undone.
     pub path: Vec<u8>,
+    /// The query with its question mark, as it stands there.
+    pub query: &'a [u8],
     /// Whether more requests may follow.
     pub keeps_alive: bool,
     /// HTTP/1.0, where that must be said.
@@ -69,8 +71,8 @@ pub struct Request<'a> {
 #[derive(Debug, Default)]
 #[allow(missing_docs, reason = "the names are those of the fields")]
 pub struct Fields<'a> {
-    pub if_match: Option<&'a [u8]>,
-    pub if_none_match: Option<&'a [u8]>,
+    pub if_match: Vec<&'a [u8]>,
+    pub if_none_match: Vec<&'a [u8]>,
     pub if_modified_since: Option<&'a [u8]>,
     pub if_unmodified_since: Option<&'a [u8]>,
     pub if_range: Option<&'a [u8]>,
@@ -120,6 +122,7 @@ pub fn parse(head: &[u8]) -> Result<Request<'_>, Status> {
         true => Content::Chunked,
         false => Content::Length(framing.length.unwrap_or(0)),
     };
+    let (path, query) = split(target).ok_or(Status::BAD_REQUEST)?;
     // An answer comes at once: whether content still follows that was to be asked for is not
     // known (RFC 9110, section 10.1.1).
     let is_unsure = framing.expects && content != Content::Length(0);
@@ -130,7 +133,8 @@ pub fn parse(head: &[u8]) -> Result<Request<'_>, Status> {
             "POST" | "PUT" | "DELETE" | "OPTIONS" | "TRACE" | "CONNECT" | "PATCH" => Method::Other,
             _ => Method::Unknown,
         },
-        path: path(target).ok_or(Status::BAD_REQUEST)?,
+        path: unescaped(path).ok_or(Status::BAD_REQUEST)?,
+        query,
         keeps_alive: !framing.closes && !is_unsure && (!is_old || framing.keeps),
         is_old,
         content,
@@ -141,8 +145,9 @@ pub fn parse(head: &[u8]) -> Result<Request<'_>, Status> {
 /// A version that is no HTTP/1, or nothing like a version.
 fn bad_version(head: &[u8]) -> Status {
     let line = head.split(|byte| *byte == b'\n').find(|line| line.len() > 1).unwrap_or_default();
-    let last = line.trim_ascii().rsplit(|byte| *byte == b' ').next().unwrap_or_default();
-    match last.strip_prefix(b"HTTP/") {
+    let mut words = line.trim_ascii().split(|byte| *byte == b' ');
+    let (last, more) = (words.nth(2).unwrap_or_default(), words.next());
+    match last.strip_prefix(b"HTTP/").filter(|_| more.is_none()) {
         Some([major, b'.', minor]) if major.is_ascii_digit() && minor.is_ascii_digit() => {
             Status::VERSION_NOT_SUPPORTED
         }
@@ -180,8 +185,15 @@ fn take_field<'a>(
             framing.expects = true;
             return Ok(());
         }
-        () if is("if-match") => &mut wanted.if_match,
-        () if is("if-none-match") => &mut wanted.if_none_match,
+        // The lines of a list are one list (RFC 9110, section 5.3).
+        () if is("if-match") => {
+            wanted.if_match.push(value);
+            return Ok(());
+        }
+        () if is("if-none-match") => {
+            wanted.if_none_match.push(value);
+            return Ok(());
+        }
         () if is("if-modified-since") => &mut wanted.if_modified_since,
         () if is("if-unmodified-since") => &mut wanted.if_unmodified_since,
         () if is("if-range") => &mut wanted.if_range,
@@ -203,19 +215,33 @@ fn take_length(value: &[u8], framing: &mut Framing) -> Result<(), Status> {
     Ok(())
 }
 
-/// The path of a target: without scheme, authority and query, and with its escapes undone.
-fn path(target: &str) -> Option<Vec<u8>> {
+/// The path and the query of a target, without scheme, authority and fragment.
+fn split(target: &str) -> Option<(&[u8], &[u8])> {
     let target = target.as_bytes();
-    let target = match target.strip_prefix(b"http://").or_else(|| target.strip_prefix(b"https://")) {
-        Some(rest) => rest.iter().position(|byte| *byte == b'/').map_or(b"/".as_slice(), |at| &rest[at..]),
-        None => target,
+    let scheme = target.windows(3).position(|three| three == b"://").unwrap_or(0);
+    let is_absolute = [&b"http"[..], b"https"].iter().any(|it| target[..scheme].eq_ignore_ascii_case(it));
+    let target = match is_absolute {
+        true => {
+            // The authority ends there (RFC 3986, section 3.2).
+            let rest = &target[scheme + 3..];
+            &rest[rest.iter().position(|byte| b"/?#".contains(byte)).unwrap_or(rest.len())..]
+        }
+        false => target,
     };
-    if target != b"*" && !target.starts_with(b"/") {
-        return None;
+    let end = target.iter().position(|byte| *byte == b'#').unwrap_or(target.len());
+    let path_end = target[..end].iter().position(|byte| *byte == b'?').unwrap_or(end);
+    let (path, query) = target[..end].split_at(path_end);
+    match path {
+        b"" if is_absolute => Some((b"/", query)),
+        b"*" | [b'/', ..] => Some((path, query)),
+        _ => None,
     }
-    let end = target.iter().position(|byte| matches!(byte, b'?' | b'#')).unwrap_or(target.len());
-    let mut bytes = target[..end].iter();
-    let mut path = Vec::with_capacity(end);
+}
+
+/// A path with its escapes undone.
+fn unescaped(path: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = path.iter();
+    let mut path = Vec::with_capacity(path.len());
     while let Some(byte) = bytes.next() {
         let byte = match byte {
             b'%' => hex(*bytes.next()?)? << 4 | hex(*bytes.next()?)?,

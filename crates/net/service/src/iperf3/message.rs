@@ -124,7 +124,10 @@ impl Parameters {
         // This side sends no fragments.
         let sends_datagrams = parameters.reverse && parameters.wide_datagrams.is_some();
         let fits = !sends_datagrams || (MIN_DATAGRAM..=MAX_DATAGRAM).contains(&len);
-        let is_known = fits && !is("sctp") && !is("bidirectional") && text["authtoken"].is_null();
+        // Nor does it pace what it sends by TCP.
+        let is_paced = parameters.reverse && !sends_datagrams && (is("bandwidth") || is("fqrate"));
+        let is_known =
+            fits && !is_paced && !is("sctp") && !is("bidirectional") && text["authtoken"].is_null();
         match is_known && parameters.streams <= MAX_STREAMS {
             true => Ok(parameters),
             false => Err(UNIMPLEMENTED),
@@ -210,6 +213,23 @@ pub fn read_results(text: &Value) -> Vec<StreamResult> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// TCP that this side sends is not paced, which iperf3 would take for what was asked for.
+    #[test]
+    fn what_is_not_done_is_refused() {
+        let asked = |more: Value| {
+            let mut text = json!({ "tcp": true, "time": 1, "parallel": 1, "len": 131_072 });
+            more.as_object().into_iter().flatten().for_each(|(name, value)| text[name] = value.clone());
+            Parameters::of(&text).map(|_| ())
+        };
+        assert_eq!(asked(json!({ "reverse": true })), Ok(()));
+        assert_eq!(asked(json!({ "bandwidth": 10_000_000 })), Ok(()), "the client paces it");
+        for pace in ["bandwidth", "fqrate"] {
+            assert_eq!(asked(json!({ "reverse": true, pace: 10_000_000 })), Err(UNIMPLEMENTED), "{pace}");
+        }
+        let datagrams = json!({ "udp": true, "reverse": true, "len": 1000, "bandwidth": 10_000_000 });
+        assert_eq!(asked(datagrams), Ok(()));
+    }
 
     #[test]
     fn texts_come_in_pieces_and_have_a_longest_length() {

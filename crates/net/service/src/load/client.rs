@@ -72,8 +72,9 @@ pub struct Load<W: Workload> {
     /// The connections' numbers by their places in the stack.
     places: Vec<Option<usize>>,
     phase: Phase,
-    /// When the phase began.
+    /// When the phase began, and when it was called last.
     since_ns: i64,
+    now_ns: i64,
     random: Random,
     /// When the next request arrives in an open loop.
     next_ns: f64,
@@ -108,6 +109,7 @@ impl<W: Workload> Load<W> {
             places: Vec::new(),
             phase: Phase::Connecting,
             since_ns: 0,
+            now_ns: 0,
             random: Random(settings.seed),
             next_ns: 0.0,
             waiting: VecDeque::new(),
@@ -385,6 +387,7 @@ impl<W: Workload> Service for Load<W> {
     }
 
     fn serve(&mut self, events: &mut Vec<Event>, stack: &mut Stack, io: &mut Io) {
+        self.now_ns = io.now_ns;
         for event in events.drain(..) {
             self.event(event, stack, io);
         }
@@ -409,7 +412,13 @@ impl<W: Workload> Service for Load<W> {
 impl<W: Workload> Drop for Load<W> {
     fn drop(&mut self) {
         self.be_ready(self.settings.rates.len());
-        // What was seen until a signal came.
+        // What was seen until a signal came, and how long what has no answer has waited by then.
+        if let Phase::Running(step, _) | Phase::Draining(step) = self.phase {
+            if matches!(self.phase, Phase::Running(..)) {
+                self.results.steps[step].elapsed_ns = self.now_ns - self.since_ns;
+            }
+            self.give_up(step, self.now_ns);
+        }
         if self.phase != Phase::Over {
             self.live.keep(std::mem::take(&mut self.results));
         }

@@ -106,6 +106,11 @@ impl<'a> Request<'a> {
     }
 }
 
+/// What is read behind a request whose value nobody wants.
+fn behind(request: &Request) -> State {
+    if request.value_len > 0 { State::Skip(request.value_len) } else { State::Line }
+}
+
 /// A word of extras by its number; zero where there is none.
 fn word(extras: &[u8], number: usize) -> u32 {
     extras.as_chunks().0.get(number).map_or(0, |word| u32::from_be_bytes(*word))
@@ -207,12 +212,12 @@ impl Memcached {
     fn binary_request(&mut self, session: &mut Session, request: &Request, output: &mut impl Output) {
         if !request.is_sound() {
             self.shared.store.shard(b"").0.stats.bad_requests += 1;
-            session.state = State::Skip(request.value_len);
+            session.state = behind(request);
             return request.fail(status::INVALID_ARGUMENTS, output);
         }
         let now_s = self.now_s(output);
         let Some(update) = request.update(now_s) else {
-            session.state = if request.value_len > 0 { State::Skip(request.value_len) } else { State::Line };
+            session.state = behind(request);
             return self.binary_command(session, request, now_s, output);
         };
         let len = request.value_len;

@@ -72,6 +72,8 @@ impl Frames {
             }
         }
         self.server.end(session);
+        // A value that could not be sent in parts was put there whole.
+        output.bytes.truncate(MOST);
         output.bytes
     }
 }

@@ -61,7 +61,7 @@ impl<W: Workload> Load<W> {
     }
 
     /// Counts what has no answer at the end of a step, with the time that it has waited.
-    fn give_up(&mut self, step: usize, now_ns: i64) {
+    pub(super) fn give_up(&mut self, step: usize, now_ns: i64) {
         let Some(step) = self.results.steps.get_mut(step) else { return };
         let sent = self.connections.iter_mut().flat_map(|connection| &mut connection.expected);
         for sent in sent.filter(|sent| !sent.is_given_up) {
