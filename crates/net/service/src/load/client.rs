@@ -382,6 +382,7 @@ impl<W: Workload> Load<W> {
 
 impl<W: Workload> Service for Load<W> {
     fn begin(&mut self, stack: &mut Stack, io: &mut Io) {
+        self.now_ns = io.now_ns;
         self.enter(Phase::Connecting, io.now_ns);
         self.advance(stack, io);
     }

@@ -217,7 +217,8 @@ impl Host {
         let core = self.core.as_ref().filter(|_| !is_here);
         let is_passed_on = core.is_some_and(|core| {
             let owner = core.table(&self.stack).and_then(|table| table.owner(&told.key));
-            owner.is_some_and(|owner| core.shared.mailboxes[usize::from(owner)].put_too_big(told))
+            let mailbox = owner.and_then(|owner| core.shared.mailboxes.get(usize::from(owner)));
+            mailbox.is_some_and(|mailbox| mailbox.put_too_big(told))
         });
         if !is_passed_on {
             let mut io = Io { now_ns, pool, out: &mut self.segments };
