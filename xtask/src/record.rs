@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -38,6 +38,9 @@ pub struct Arguments {
     /// between its lines `<!-- bench -->` and `<!-- /bench -->`.
     #[arg(long, value_name = "FILE", requires = "record")]
     table: Option<PathBuf>,
+    /// Measure nothing: draw and write what the file has.
+    #[arg(long, requires = "record")]
+    recorded: bool,
 }
 
 /// A benchmark, how it is called, and which parts of a row say what was measured.
@@ -118,8 +121,10 @@ struct Figure {
 /// Measures, appends, draws and writes the table.
 pub fn of(arguments: &Arguments) -> Result<(), Failure> {
     let chosen = chosen(arguments)?;
+    // What is wrong with the page is told before minutes are spent.
+    arguments.table.as_deref().map_or(Ok(()), |page| rewritten_page(page, "").map(drop))?;
     run("release build", &mut programs())?;
-    for bench in &chosen {
+    for bench in chosen.iter().filter(|_| !arguments.recorded) {
         let report = measure(bench, arguments)?;
         let figures = figures(&report, bench.settings);
         if figures.is_empty() {
@@ -307,15 +312,17 @@ const END: &str = "<!-- /bench -->";
 
 /// Puts a table between the marks of a page.
 fn rewrite(page: &Path, table: &str) -> Result<(), Failure> {
-    let failed = |error| format!("{}: {error}", page.display());
-    let text = fs::read_to_string(page).map_err(failed)?;
-    fs::write(
-        page,
-        rewritten(&text, table).ok_or_else(|| {
-            format!("{}: it has no line {} and {END} behind it", page.display(), BEGIN.trim())
-        })?,
-    )
-    .map_err(failed)
+    fs::write(page, rewritten_page(page, table)?).map_err(|error| format!("{}: {error}", page.display()))
+}
+
+/// A page with a table between its marks; where there is no such file, the table and its marks.
+fn rewritten_page(page: &Path, table: &str) -> Result<String, Failure> {
+    let text = match fs::read_to_string(page) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => format!("{BEGIN}{END}\n"),
+        read => read.map_err(|error| format!("{}: {error}", page.display()))?,
+    };
+    let marks = || format!("{}: it has no line {} and {END} behind it", page.display(), BEGIN.trim());
+    rewritten(&text, table).ok_or_else(marks)
 }
 
 fn rewritten(text: &str, table: &str) -> Option<String> {
@@ -365,6 +372,20 @@ mod tests {
         let page = "above\n<!-- bench -->\nold\n<!-- /bench -->\nbelow\n";
         assert_eq!(rewritten(page, "new\n").as_deref(), Some(&*page.replace("old", "new")));
         assert_eq!(rewritten("no marks", "new"), None);
+    }
+
+    #[test]
+    fn a_page_without_marks_is_refused_and_a_new_one_is_written() {
+        let folder = tempfile::tempdir().expect("it works");
+        let page = folder.path().join("page.md");
+        rewrite(&page, "table\n").expect("there is no such file yet");
+        assert_eq!(
+            fs::read_to_string(&page).expect("it is there"),
+            "<!-- bench -->\ntable\n<!-- /bench -->\n"
+        );
+        fs::write(&page, "no marks").expect("it works");
+        let why = rewritten_page(&page, "").expect_err("nothing says where");
+        assert!(why.contains("it has no line <!-- bench -->"), "{why}");
     }
 
     #[test]
