@@ -2,7 +2,6 @@
 
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::Ordering;
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use port::loss::CountedBy;
@@ -56,7 +55,7 @@ pub fn watch(ports: &mut Ports, running: &Running, options: &PortOptions, start:
             open = terminal;
         }
         let left = end.map_or(Duration::MAX, |end| end - now);
-        sleep(left.min(Duration::from_millis(20)));
+        running.wait(left.min(Duration::from_millis(20)));
     }
     if open {
         eprintln!();

@@ -97,11 +97,14 @@ impl Runtime {
         let shares = workers.len();
         let gate = Arc::new(Mutex::new(()));
         let closed = gate.lock();
+        let starter = thread::current();
         for (n, worker) in workers.into_iter().enumerate() {
-            let gate = gate.clone();
+            let (gate, starter) = (gate.clone(), starter.clone());
             let run = move || {
                 drop(gate.lock());
-                worker.run()
+                let ended = worker.run();
+                starter.unpark();
+                ended
             };
             match Builder::new().name(format!("{name}-{n}")).spawn(run) {
                 Ok(thread) => threads.push(thread),
@@ -151,6 +154,12 @@ impl Running {
     pub fn is_running(&self) -> bool {
         let working = self.control.progress.working.load(Ordering::Relaxed);
         working > 0 && !self.control.stop.load(Ordering::Relaxed)
+    }
+
+    /// Waits for so long at most, and not beyond the end of a thread. That wakes the thread
+    /// that started them alone.
+    pub fn wait(&self, time: Duration) {
+        thread::park_timeout(time);
     }
 
     /// What the threads show.

@@ -4,6 +4,7 @@ mod common;
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use common::{Device, Fake, RING, Tx, end, options, runtime, start, until};
 use runtime::{Error, Instant, Options};
@@ -88,6 +89,20 @@ fn a_thread_ends_when_all_its_pollers_are_done() {
     assert!(running.is_running());
     done[1].store(true, SeqCst);
     until("the end of the other", || !running.is_running());
+    end(running);
+}
+
+#[test]
+fn who_waits_is_woken_by_the_end_of_a_thread() {
+    let poller = then(|_| 1);
+    let done = poller.done.clone();
+    let running = start(&options(1), vec![poller]);
+    let (since, most) = (std::time::Instant::now(), Duration::from_secs(60));
+    done.store(true, SeqCst);
+    while running.is_running() {
+        running.wait(most);
+    }
+    assert!(since.elapsed() < most / 2);
     end(running);
 }
 
