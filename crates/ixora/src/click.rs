@@ -226,9 +226,9 @@ fn build(
     successor: &Successor,
     place: ResourcesFrom<'_>,
 ) -> Result<(Router, RouterResources), Stop> {
-    let text = sources.iter().map(|s| String::from_utf8_lossy(&s.text)).collect::<Vec<_>>().join("\n");
     let registry = classes();
     let mut flat = configuration::flatten(click, sources, &registry)?;
+    let text = flat.sources.first().unwrap_or_default();
     let takes_over = matches!(place, ResourcesFrom::Of(..));
     configuration::add_driver(click, &mut flat, takes_over);
     if let ResourcesFrom::Of(_, Some(from)) = place {
@@ -266,7 +266,7 @@ fn build(
         chains: !click.no_chains,
     };
     let wrong = |list| Stop::Problems(Problems { list, sources: texts.clone() });
-    let router = Router::build(&text, flat, &registry, options).map_err(wrong)?;
+    let router = Router::build(text, flat, &registry, options).map_err(wrong)?;
     if !router.warnings().is_empty() && !click.no_warnings {
         print_problems(click, &Problems { list: router.warnings().to_vec(), sources: texts });
     }

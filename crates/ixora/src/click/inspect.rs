@@ -71,7 +71,6 @@ pub fn run(click: &Click, sources: Vec<Source>) -> Result<u8, Failure> {
 /// Reads a configuration and makes its elements.
 fn inspect(click: &Click, sources: Vec<Source>) -> Inspection {
     let registry = super::classes();
-    let text = sources.iter().map(|s| String::from_utf8_lossy(&s.text)).collect::<Vec<_>>().join("\n");
     let (mut flat, mut problems) = configuration::flatten_anyway(click, sources, &registry);
     let readable = problems.errors() == 0;
     if readable {
@@ -92,9 +91,10 @@ fn inspect(click: &Click, sources: Vec<Source>) -> Inspection {
         chains: !click.no_chains,
         ..graph::Options::default()
     };
+    let text = flat.sources.first().unwrap_or_default();
     let unset = if click.compat { vec![] } else { lint::unset(&flat) };
     let (plan, found) = match (readable, click.compat) {
-        (true, _) => Router::plan(&text, flat, &registry, options),
+        (true, _) => Router::plan(text, flat, &registry, options),
         (false, true) => (Err(vec![]), vec![]),
         (false, false) => {
             let (elements, found) = Router::faults(flat, &registry, &options);

@@ -59,9 +59,7 @@ fn is_of_name(c: char) -> bool {
 /// at the configuration as it was read, for of elements that cannot be made there is no plan.
 pub fn unset(flat: &Flat) -> Vec<Problem> {
     let of_element = |declared: &Declared| -> Vec<Problem> {
-        // Most have none, and a configuration may have a million elements.
-        let is_script = || matches!(&*declared.class, "Script" | "DriverManager");
-        if !declared.config.contains('$') || is_script() {
+        if matches!(&*declared.class, "Script" | "DriverManager") {
             return vec![];
         }
         let arguments = args::split(&declared.config);
@@ -74,7 +72,7 @@ pub fn unset(flat: &Flat) -> Vec<Problem> {
         };
         names.map(problem).collect()
     };
-    flat.elements.iter().flat_map(of_element).collect()
+    flat.with_variables().flat_map(of_element).collect()
 }
 
 /// Names of ports that are none; not those that are variables. With `look_for` ports that are not

@@ -123,7 +123,7 @@ impl Ground {
                 (!last).then(|| self.router(&routers[n + 1], threads).unwrap())
             });
             let Some(mut next) = next else { break };
-            assert_eq!(shared.plan.source, *text);
+            assert_eq!(*shared.plan.source, **text);
             next.take_over(&mut router);
             router.cleanup();
             router = next;

@@ -227,7 +227,7 @@ impl Configuration {
             dma: dma.clone(),
             ..Options::default()
         };
-        let router = Router::build(&self.text, self.flat.clone(), &self.registry, options)
+        let router = Router::build(&self.text[..], self.flat.clone(), &self.registry, options)
             .map_err(|problems| problems.iter().map(|p| p.text() + "\n").collect::<String>())?;
         Ok(Trial { router, supply, printed })
     }

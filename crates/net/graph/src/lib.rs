@@ -30,6 +30,7 @@ pub mod clock;
 pub mod element;
 pub mod ip_header;
 pub mod lang;
+mod names;
 pub mod per_thread_counter;
 pub mod plan;
 pub mod random;

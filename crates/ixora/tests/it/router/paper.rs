@@ -72,7 +72,7 @@ fn traffic(port: usize, count: usize) -> Vec<Vec<u8>> {
     // One at a time: tests share the memory in which packets are kept.
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let router = graph::Router::build(&config, flat, &registry, graph::Options::default());
+    let router = graph::Router::build(config.as_str(), flat, &registry, graph::Options::default());
     router.unwrap_or_else(|problems| panic!("{problems:?}")).run();
     let mut frames = std::mem::take(&mut *KEPT.lock().expect("no panic"));
     let mut numbers: HashMap<Flow, u64> = HashMap::new();

@@ -149,7 +149,7 @@ fn what_a_queue_has_no_room_for_goes_one_by_one_too() {
 fn what_goes_one_by_one_is_told() {
     let config = format!("InfiniteSource -> n :: Null -> Queue -> Unqueue -> x :: Null -> Discard; {SPLIT}");
     let flat = element::fixture::flatten(&config, &registry()).unwrap();
-    let (plan, problems) = graph::Router::plan(&config, flat, &registry(), Options::default());
+    let (plan, problems) = graph::Router::plan(config.as_str(), flat, &registry(), Options::default());
     assert!(problems.is_empty(), "{problems:?}");
     let text = graph::plan::explain::text(&plan.unwrap(), None);
     let unit = |name: &str| {

@@ -224,7 +224,7 @@ fn who_names_one_model_twice_is_told_how_two_are_named() {
 fn a_plan_tells_that_a_ports_address_is_not_known() {
     let config = format!("{PORTS} Idle -> e :: EtherEncap(0x0800, p0, e0:eth) -> Discard");
     let flat = element::fixture::flatten(&config, &registry()).unwrap();
-    let (plan, problems) = graph::Router::plan(&config, flat, &registry(), options());
+    let (plan, problems) = graph::Router::plan(config.as_str(), flat, &registry(), options());
     assert!(plan.is_ok(), "{problems:?}");
     let about: Vec<&str> =
         problems.iter().map(|problem| &*problem.message).filter(|m| m.contains("address")).collect();

@@ -88,6 +88,12 @@ impl Flat {
         self.requirements.iter().any(|r| r.kind == "compact_config")
     }
 
+    /// The elements with something like a variable in their configuration strings: most have none,
+    /// and a configuration may have a million elements.
+    pub fn with_variables(&self) -> Box<dyn Iterator<Item = &Declared> + '_> {
+        Box::new(self.elements.iter().filter(|declared| declared.config.contains('$')))
+    }
+
     /// The places through which an element came about, innermost first: the compound
     /// elements it is part of.
     pub fn expansion(&self, element: usize) -> impl Iterator<Item = &Compound> {

@@ -75,6 +75,9 @@ impl<'a> Parser<'a> {
 
     /// What was wrong since the last call, in order.
     pub fn take_problems(&mut self) -> Vec<Problem> {
+        if self.problems.is_empty() && !self.lexer.complained() {
+            return vec![];
+        }
         let mut problems = self.lexer.take_problems();
         problems.append(&mut self.problems);
         problems.sort_by_key(|p| p.place.offset);
@@ -167,7 +170,11 @@ impl<'a> Parser<'a> {
         let mut place = self.peek().place.clone();
         loop {
             let first = steps.is_empty();
-            let Some(items) = self.items(within, first) else { break };
+            let mut items = SmallVec::new();
+            self.items(within, first, &mut items);
+            if items.is_empty() {
+                break;
+            }
             let implicit = items.iter().any(|i| matches!(i.what, What::Implicit));
             let goes_on = matches!(self.peek().kind, TokenKind::Arrow | TokenKind::DoubleArrow);
             let next = self.peek().place.clone();
@@ -218,16 +225,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The elements of one step, separated by commas. `None` when there is none.
-    fn items(&mut self, within: Within, first: bool) -> Option<SmallVec<[Item<'a>; 1]>> {
-        let mut items = SmallVec::new();
-        loop {
-            match self.item(within, first, items.is_empty()) {
-                Some(item) => items.push(item),
-                None => return (!items.is_empty()).then_some(items),
-            }
+    /// The elements of one step, separated by commas; there may be none.
+    fn items(&mut self, within: Within, first: bool, items: &mut SmallVec<[Item<'a>; 1]>) {
+        while let Some(item) = self.item(within, first, items.is_empty()) {
+            items.push(item);
             if self.peek().kind != TokenKind::Char(',') {
-                return Some(items);
+                return;
             }
             self.take();
         }

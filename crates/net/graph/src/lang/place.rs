@@ -130,6 +130,11 @@ impl Sources {
         (self.texts.len() - 1) as u32
     }
 
+    /// The text that was read first: the configuration itself, where libraries are read as well.
+    pub fn first(&self) -> Option<Arc<str>> {
+        self.texts.first().cloned()
+    }
+
     /// The text from a place on.
     pub(crate) fn rest(&self, place: &SourceLocation) -> Option<&str> {
         self.texts.get(place.source as usize)?.get(place.offset as usize..)

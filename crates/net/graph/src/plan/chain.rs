@@ -3,7 +3,10 @@
 
 use std::collections::HashSet;
 
+use rustc_hash::FxHashSet;
+
 use crate::element::chain::Chain;
+use crate::element::class::Class;
 use crate::plan::{Plan, Planned, Port};
 
 /// Elements of a configuration that are a chain.
@@ -86,7 +89,11 @@ impl Plan {
     /// Finds the chains of a configuration. No element is in two.
     pub(crate) fn find_chains(&mut self, chains: &[&'static Chain]) {
         let mut used = HashSet::new();
-        for &chain in chains {
+        let kinds: FxHashSet<*const Class> =
+            self.elements.iter().map(|planned| std::ptr::from_ref(planned.kind)).collect();
+        let is_there =
+            |chain: &&&Chain| chain.classes.iter().any(|class| kinds.contains(&std::ptr::from_ref(*class)));
+        for &chain in chains.iter().filter(is_there) {
             for element in 0..self.elements.len() {
                 let search = Search { chain, plan: self, used: &used };
                 if let Some(one) = search.from(element) {

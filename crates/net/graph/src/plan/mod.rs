@@ -16,15 +16,15 @@ mod sorted;
 pub mod svg;
 pub(crate) mod wiring;
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, OnceLock};
 
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::element::Element;
 use crate::element::class::{Class, SystemNeed};
 use crate::lang::{Flat, SourceLocation};
+use crate::names::NameTable;
 use crate::plan::chain::Found;
 use crate::plan::sorted::Sorted;
 
@@ -118,8 +118,9 @@ pub struct Plan {
     /// The configuration, flattened.
     pub flat: Flat,
     /// The configuration as it was given.
-    pub source: String,
-    by_name: FxHashMap<Arc<str>, usize>,
+    pub source: Arc<str>,
+    /// Elements by their names, once one is looked for.
+    by_name: OnceLock<NameTable>,
     /// Numbers of wires, by where they come from, and by where they lead.
     by_from: Sorted,
     by_to: Sorted,
@@ -128,11 +129,10 @@ pub struct Plan {
 }
 
 impl Plan {
-    pub(crate) fn new(elements: Vec<Planned>, wires: Vec<Wire>, flat: Flat, source: String) -> Plan {
-        let by_name = elements.iter().enumerate().map(|(i, e)| (e.name.clone(), i)).collect();
+    pub(crate) fn new(elements: Vec<Planned>, wires: Vec<Wire>, flat: Flat, source: Arc<str>) -> Plan {
         let by_from = Sorted::new(elements.len(), &wires, |wire| wire.from);
         let by_to = Sorted::new(elements.len(), &wires, |wire| wire.to);
-        Plan { elements, wires, flat, source, by_name, by_from, by_to, chains: vec![] }
+        Plan { elements, wires, flat, source, by_name: OnceLock::new(), by_from, by_to, chains: vec![] }
     }
 
     /// How many packets the elements may hold that a lane reaches.
@@ -160,7 +160,21 @@ impl Plan {
     /// further out.
     pub fn find(&self, name: &str, from: Option<usize>) -> Option<usize> {
         let from = from.map_or("", |index| &*self.elements[index].name);
-        enclosing(from).find_map(|prefix| self.by_name.get(&*format!("{prefix}{name}")).copied())
+        let name_of = |element: u32| &*self.elements[element as usize].name;
+        let found = |full: &str| self.by_name().find(full, name_of).map(|element| element as usize);
+        enclosing(from).find_map(|prefix| found(&format!("{prefix}{name}")))
+    }
+
+    /// The elements by their names. What only looks at a configuration often looks for none; a
+    /// router makes the table before it runs.
+    pub(crate) fn by_name(&self) -> &NameTable {
+        self.by_name.get_or_init(|| {
+            let mut names = NameTable::default();
+            names.reserve_for(self.elements.len());
+            let numbered = self.elements.iter().enumerate();
+            numbered.for_each(|(element, planned)| names.insert(&planned.name, element as u32));
+            names
+        })
     }
 
     /// The lane that an element's handlers are called in.

@@ -1,6 +1,7 @@
 //! From a flat configuration to a plan: ports counted, each push or pull, each
 //! connected as often as it may be.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
@@ -80,10 +81,11 @@ pub(crate) fn of(flat: &Flat, registry: &Registry) -> Wiring {
         return wiring;
     }
     count_ports(elements, problems, miscounted, ranks);
-    resolve(elements, wires, flat, problems);
+    let mut nodes = Nodes::new(&counts);
+    resolve(elements, &mut nodes, wires, flat, problems);
     ranks.resize(problems.len(), 1);
     if problems.is_empty() {
-        connected(elements, wires, flat, problems);
+        connected(elements, &nodes, wires, flat, problems);
     }
     ranks.resize(problems.len(), 2);
     wiring
@@ -157,24 +159,32 @@ fn ports_in_words(class: &Class) -> String {
 /// Ports as one list: all inputs and outputs of an element, one element after the
 /// other.
 struct Nodes {
-    first: Vec<usize>,
-    inputs: Vec<usize>,
+    /// For each element the first of its nodes, and the first of those of its outputs; behind the
+    /// last element's the end of all.
+    first: Vec<[usize; 2]>,
     parents: Vec<usize>,
 }
 
 impl Nodes {
-    fn new(elements: &[Planned]) -> Nodes {
-        let (mut first, mut inputs, mut all) = (vec![], vec![], 0);
-        for element in elements {
-            first.push(all);
-            inputs.push(element.pull_inputs.len());
-            all += element.pull_inputs.len() + element.pull_outputs.len();
+    /// Of elements with so many inputs and outputs.
+    fn new(counts: &[(usize, usize)]) -> Nodes {
+        let (mut first, mut all) = (Vec::with_capacity(counts.len() + 1), 0);
+        for &(inputs, outputs) in counts {
+            first.push([all, all + inputs]);
+            all += inputs + outputs;
         }
-        Nodes { first, inputs, parents: (0..all).collect() }
+        first.push([all, all]);
+        Nodes { first, parents: (0..all).collect() }
     }
 
     fn node(&self, output: bool, port: Port) -> usize {
-        self.first[port.element] + port.port + if output { self.inputs[port.element] } else { 0 }
+        self.first[port.element][usize::from(output)] + port.port
+    }
+
+    /// The nodes of an element's inputs or outputs.
+    fn of(&self, element: usize, output: bool) -> Range<usize> {
+        let [inputs, outputs] = self.first[element];
+        if output { outputs..self.first[element + 1][0] } else { inputs..outputs }
     }
 
     fn root(&mut self, mut node: usize) -> usize {
@@ -193,23 +203,23 @@ impl Nodes {
 
 /// Decides for each port whether packets are pushed or pulled. Agnostic ports are as
 /// those they lead to; push where nothing says otherwise.
-fn resolve(elements: &mut [Planned], wires: &[Wire], flat: &Flat, problems: &mut Vec<Problem>) {
-    let mut nodes = Nodes::new(elements);
+fn resolve(
+    elements: &mut [Planned],
+    nodes: &mut Nodes,
+    wires: &[Wire],
+    flat: &Flat,
+    problems: &mut Vec<Problem>,
+) {
+    // What is fixed, by root: `h` or `l`.
+    let mut fixed: Vec<Option<char>> = vec![None; nodes.parents.len()];
     for (element, planned) in elements.iter().enumerate() {
-        join_agnostic(&mut nodes, element, planned);
-    }
-    // What is fixed, by root: `h` or `l`, and which port said so.
-    let mut fixed: Vec<Option<(char, bool, Port)>> = vec![None; nodes.parents.len()];
-    for (element, planned) in elements.iter().enumerate() {
-        for (output, ports) in [(false, planned.pull_inputs.len()), (true, planned.pull_outputs.len())] {
-            for port in (0..ports).map(|port| Port { element, port }) {
-                let code = port_code::processing(planned.kind.processing, output, port.port);
+        join_agnostic(nodes, element, planned);
+        for output in [false, true] {
+            for (port, node) in nodes.of(element, output).enumerate() {
+                let code = port_code::processing(planned.kind.processing, output, port);
                 if code != 'a' {
-                    let root = {
-                        let node = nodes.node(output, port);
-                        nodes.root(node)
-                    };
-                    fixed[root].get_or_insert((code, output, port));
+                    let root = nodes.root(node);
+                    fixed[root].get_or_insert(code);
                 }
             }
         }
@@ -218,7 +228,7 @@ fn resolve(elements: &mut [Planned], wires: &[Wire], flat: &Flat, problems: &mut
         let (a, b) = (nodes.node(true, wire.from), nodes.node(false, wire.to));
         let (a, b) = (nodes.root(a), nodes.root(b));
         match (fixed[a], fixed[b]) {
-            (Some((x, ..)), Some((y, ..))) if x != y => {
+            (Some(x), Some(y)) if x != y => {
                 problems.push(conflict(elements, *wire, x, flat, index));
             }
             (one, other) => {
@@ -228,13 +238,16 @@ fn resolve(elements: &mut [Planned], wires: &[Wire], flat: &Flat, problems: &mut
             }
         }
     }
+    // Nothing is pulled in the beginning, and of a million elements most stay as they are.
     for (element, planned) in elements.iter_mut().enumerate() {
-        let mut pulled = |output, port| {
-            let node = nodes.node(output, Port { element, port });
-            fixed[nodes.root(node)].is_some_and(|(code, ..)| code == 'l')
-        };
-        (0..planned.pull_inputs.len()).for_each(|port| planned.pull_inputs[port] = pulled(false, port));
-        (0..planned.pull_outputs.len()).for_each(|port| planned.pull_outputs[port] = pulled(true, port));
+        for output in [false, true] {
+            for (port, node) in nodes.of(element, output).enumerate() {
+                if fixed[nodes.root(node)] == Some('l') {
+                    let pulled = if output { &mut planned.pull_outputs } else { &mut planned.pull_inputs };
+                    pulled[port] = true;
+                }
+            }
+        }
     }
 }
 
@@ -299,8 +312,7 @@ fn conflict(elements: &[Planned], wire: Wire, from: char, flat: &Flat, index: us
 const MOST_UNUSED: usize = 16;
 
 /// Push outputs and pull inputs lead to one place each; all ports lead somewhere.
-fn connected(elements: &[Planned], wires: &[Wire], flat: &Flat, problems: &mut Vec<Problem>) {
-    let nodes = Nodes::new(elements);
+fn connected(elements: &[Planned], nodes: &Nodes, wires: &[Wire], flat: &Flat, problems: &mut Vec<Problem>) {
     let mut used = vec![0u32; nodes.parents.len()];
     for (index, wire) in wires.iter().enumerate() {
         for (output, port) in [(true, wire.from), (false, wire.to)] {
@@ -321,6 +333,9 @@ fn connected(elements: &[Planned], wires: &[Wire], flat: &Flat, problems: &mut V
                 problems.push(problem.suggest(Some(hint.to_string())));
             }
         }
+    }
+    if used.iter().all(|&count| count > 0) {
+        return;
     }
     for (element, planned) in elements.iter().enumerate() {
         for (output, pulled) in [(false, &planned.pull_inputs), (true, &planned.pull_outputs)] {

@@ -24,7 +24,7 @@ pub(crate) type Copies = SmallVec<[(usize, Box<dyn Element>); 1]>;
 
 /// One element for each lane that can reach it: copies where it can be there more
 /// than once, else stand-ins for one behind a lock.
-pub(crate) fn replicate(elements: &mut [Planned], made: Instances) -> Vec<Copies> {
+pub(crate) fn replicate(elements: &mut [Planned], made: Instances) -> impl Iterator<Item = Copies> {
     let one = |(planned, element): (&mut Planned, Option<Box<dyn Element>>)| {
         let Some(mut element) = element else { return smallvec![] };
         planned.further_handlers = planned.kind.further_handlers(&mut *element);
@@ -45,7 +45,7 @@ pub(crate) fn replicate(elements: &mut [Planned], made: Instances) -> Vec<Copies
         }
         places.into_iter().zip(copies).rev().collect()
     };
-    elements.iter_mut().zip(made).map(one).collect()
+    elements.iter_mut().zip(made).map(one)
 }
 
 /// A stand-in for an element.

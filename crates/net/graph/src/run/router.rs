@@ -42,7 +42,7 @@ impl Router {
     /// # Errors
     /// All that is wrong with it.
     pub fn build(
-        source: &str,
+        source: impl Into<Arc<str>>,
         flat: Flat,
         registry: &Registry,
         mut options: Options,
@@ -56,10 +56,10 @@ impl Router {
         }
         open(prepare, &elements, &flat, inputs, &mut results)?;
         let warnings = std::mem::take(&mut results.problems);
-        let mut copies = replicate(&mut elements, std::mem::take(&mut results.made));
+        let mut copies: Vec<Copies> = replicate(&mut elements, std::mem::take(&mut results.made)).collect();
         let regions = if options.measure { &[] } else { options.fused };
         fused::complete(regions, &elements, &mut copies);
-        let mut plan = Plan::new(elements, wires, flat, source.to_string());
+        let mut plan = Plan::new(elements, wires, flat, source.into());
         if options.chains && options.fused.is_empty() {
             plan.find_chains(registry.chains());
         }
@@ -77,6 +77,7 @@ impl Router {
             dma: options.dma.clone(),
             thorough: options.thorough,
         };
+        plan.by_name();
         let shared = Arc::new(RouterShared::new(plan, parts));
         let (cores, mut lanes) = (options.cores, vec![]);
         for id in 0..threads {
@@ -286,7 +287,7 @@ impl Router {
     /// files, or taking memory: the plan, and what is wrong; where there is no plan the
     /// elements, by their indices.
     pub fn plan(
-        source: &str,
+        source: impl Into<Arc<str>>,
         flat: Flat,
         registry: &Registry,
         options: Options,
@@ -297,8 +298,8 @@ impl Router {
             return (Err(flat.elements), problems);
         }
         let problems = [problems, awaiting(&elements, &results)].concat();
-        replicate(&mut elements, results.made);
-        let mut plan = Plan::new(elements, wires, flat, source.to_string());
+        replicate(&mut elements, results.made).for_each(drop);
+        let mut plan = Plan::new(elements, wires, flat, source.into());
         if options.chains && !options.measure && !results.measure {
             plan.find_chains(registry.chains());
         }
@@ -330,7 +331,7 @@ impl Router {
     /// # Errors
     /// What is wrong.
     pub fn configure(
-        source: &str,
+        source: impl Into<Arc<str>>,
         flat: Flat,
         registry: &Registry,
         options: Options,
@@ -341,7 +342,7 @@ impl Router {
             return Err(results.problems);
         }
         results.leave_out_awaiting();
-        Ok((Plan::new(elements, wires, flat, source.to_string()), results.made))
+        Ok((Plan::new(elements, wires, flat, source.into()), results.made))
     }
 }
 

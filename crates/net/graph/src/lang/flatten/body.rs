@@ -2,14 +2,12 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::collections::hash_map::Entry;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
 use super::class::ClassId;
 use crate::lang::place::SourceLocation;
+use crate::names::NameTable;
 
 /// A port of an element: its index in the body, and the port's number.
 pub type Port = (u32, u32);
@@ -20,6 +18,11 @@ pub const OUTPUT: usize = 1;
 
 /// The pseudoelements' names, by side.
 pub const SIDES: [&str; 2] = ["input", "output"];
+
+/// The side that a name is the pseudoelement's of.
+fn side_of(name: &str) -> Option<usize> {
+    SIDES.iter().position(|side| *side == name)
+}
 
 /// An element of a body.
 #[derive(Clone, Debug)]
@@ -68,8 +71,11 @@ pub struct Body {
     /// What `define` says here.
     pub defines: BTreeMap<Arc<str>, Arc<str>>,
     pub elements: Vec<Element>,
-    names: FxHashMap<Arc<str>, u32>,
-    /// The element that was found last, while names mean the elements that have them.
+    /// The elements by their names, but for those named as in [`SIDES`].
+    names: NameTable,
+    /// What the names of [`SIDES`] mean: in a group they are other elements' than around it.
+    sides: [Option<u32>; 2],
+    /// The element that was found last, while all that have names are found by them.
     last_found: Cell<Option<u32>>,
     /// Some element's given name is like those of anonymous ones.
     is_numbered: bool,
@@ -94,7 +100,8 @@ impl Body {
             formals: vec![],
             defines: BTreeMap::new(),
             elements: vec![],
-            names: FxHashMap::default(),
+            names: NameTable::default(),
+            sides: [None, None],
             last_found: Cell::new(Some(0)),
             is_numbered: false,
             written: String::new(),
@@ -116,9 +123,13 @@ impl Body {
     /// the order in which it declared them, so the element behind the one that was found last is
     /// looked at first: it is in a cache, and the table of a million names is not.
     pub fn find(&self, name: &str) -> Option<u32> {
+        if let Some(side) = side_of(name) {
+            return self.sides[side];
+        }
         let next = self.last_found.get().map(|last| last + 1);
         let is_next = |&next: &u32| self.elements.get(next as usize).is_some_and(|e| *e.name == *name);
-        let found = next.filter(is_next).or_else(|| self.names.get(name).copied());
+        let name_of = |element: u32| &*self.elements[element as usize].name;
+        let found = next.filter(is_next).or_else(|| self.names.find(name, name_of));
         if next.is_some() && found.is_some() {
             self.last_found.set(found);
         }
@@ -128,10 +139,14 @@ impl Body {
     /// Adds an element; its name is not taken.
     pub fn add(&mut self, element: Element) -> u32 {
         let index = self.elements.len() as u32;
-        // A preliminary name is looked up by nobody.
-        if !element.name.starts_with(';') {
-            self.is_numbered |= element.name.contains('@');
-            self.names.insert(element.name.clone(), index);
+        match side_of(&element.name) {
+            Some(side) => self.sides[side] = Some(index),
+            // A preliminary name is looked up by nobody.
+            None if element.name.starts_with(';') => {}
+            None => {
+                self.is_numbered |= element.name.contains('@');
+                self.names.insert(&element.name, index);
+            }
         }
         self.elements.push(element);
         index
@@ -146,13 +161,9 @@ impl Body {
         free
     }
 
-    /// Makes a name mean another element, or none; what it meant before.
-    pub fn rename(&mut self, name: &str, element: Option<u32>) -> Option<u32> {
-        self.last_found.set(None);
-        match element {
-            Some(index) => self.names.insert(name.into(), index),
-            None => self.names.remove(name),
-        }
+    /// Makes the name of a side mean another element, or none; what it meant before.
+    pub fn rename(&mut self, side: usize, element: Option<u32>) -> Option<u32> {
+        std::mem::replace(&mut self.sides[side], element)
     }
 
     /// A preliminary name for an anonymous element: its class and its number, all
@@ -175,19 +186,16 @@ impl Body {
             return;
         }
         // For all that are still without: a table that grows is hashed anew each time.
-        self.names.reserve(self.elements.len().saturating_sub(self.names.len()));
+        self.names.reserve_for(self.elements.len());
         let (class, number) = wanted.rsplit_once('@').unwrap_or((wanted, ""));
         let digits = number.bytes().take_while(u8::is_ascii_digit).count();
         let mut number: u64 = number[..digits].parse().unwrap_or(0);
         let mut name: Arc<str> = wanted.into();
-        loop {
-            if let Entry::Vacant(free) = self.names.entry(name.clone()) {
-                free.insert(index as u32);
-                break;
-            }
+        while self.find(&name).is_some() {
             number += 1;
             name = format!("{class}@{number}").into();
         }
+        self.names.insert(&name, index as u32);
         self.elements[index].name = name;
     }
 

@@ -104,15 +104,21 @@ fn check_useless(reader: &mut Reader<'_>, ends: &[End], side: usize, places: [&S
 /// parentheses, then the elements in order: so they are numbered.
 fn step(
     reader: &mut Reader<'_>,
-    items: SmallVec<[Item<'_>; 1]>,
+    mut items: SmallVec<[Item<'_>; 1]>,
     first: bool,
     goes_on: bool,
 ) -> SmallVec<[End; 1]> {
+    if items.len() == 1
+        && let Some(item) = items.pop()
+    {
+        // Most of what there is.
+        let pending = prepare(reader, item, first);
+        return finish(reader, pending, true).into_iter().collect();
+    }
     let mut pending: SmallVec<[Pending<'_>; 1]> =
         items.into_iter().map(|item| prepare(reader, item, first)).collect();
     spread(&mut pending, first && !goes_on);
-    let is_alone = pending.len() == 1;
-    pending.into_iter().filter_map(|p| finish(reader, p, is_alone)).collect()
+    pending.into_iter().filter_map(|p| finish(reader, p, false)).collect()
 }
 
 fn prepare<'a>(reader: &mut Reader<'_>, item: Item<'a>, first: bool) -> Pending<'a> {
@@ -177,7 +183,7 @@ fn group(reader: &mut Reader<'_>, group: Group<'_>, pending: &mut Pending<'_>) {
     let mut here = reader.bodies.pop().expect("the scope a group is in is open");
     let name = here.anonymous_name("");
     let [whole, input, output] = add_tunnels(reader, &mut here, &name, &pending.place);
-    let outer = [here.rename(SIDES[INPUT], Some(input)), here.rename(SIDES[OUTPUT], Some(output))];
+    let outer = [here.rename(INPUT, Some(input)), here.rename(OUTPUT, Some(output))];
     let first = here.links.len();
     here.at_output = true;
     reader.bodies.push(here);
@@ -187,7 +193,7 @@ fn group(reader: &mut Reader<'_>, group: Group<'_>, pending: &mut Pending<'_>) {
     let mut here = reader.bodies.pop().expect("pushed above, and statements leave the stack as it was");
     for (side, inner) in [(INPUT, input), (OUTPUT, output)] {
         let count = check_pseudo(reader, &here, inner, side, "<anonymous group>", first, &group.end);
-        here.rename(SIDES[side], outer[side]);
+        here.rename(side, outer[side]);
         if count > 0 && pending.ports[side].is_none() {
             pending.ports[side] = Some(Box::new(Ports { ranges: vec![(0, count - 1)], open: false }));
         }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-use super::body::{Link, Port, SIDES};
+use super::body::{Element, Link, Port, SIDES};
 use super::class::{Class, ClassId};
 use super::expand::{Expanded, Tunnel};
 use super::reader::Reader;
@@ -21,20 +21,26 @@ pub fn splice(reader: &mut Reader<'_>, mut expanded: Expanded) -> Flat {
     let Some(mut links) = without_edges(reader, &mut expanded) else { return Flat::default() };
     links.sort_by_key(|l| (l.to, l.from));
     links.dedup_by_key(|l| (l.to, l.from));
-    let mut indices = vec![usize::MAX; expanded.body.elements.len()];
-    let mut elements = Vec::with_capacity(indices.len());
-    for (i, element) in expanded.body.elements.into_iter().enumerate() {
-        let Class::Plain(class) = reader.classes.class(element.class) else { continue };
-        indices[i] = elements.len();
-        elements.push(Declared {
+    let mut indices = Vec::with_capacity(expanded.body.elements.len());
+    let mut count = 0;
+    let declared = |element: Element| {
+        let Class::Plain(class) = reader.classes.class(element.class) else {
+            indices.push(usize::MAX);
+            return None;
+        };
+        indices.push(count);
+        count += 1;
+        Some(Declared {
             name: element.name,
             class: class.clone(),
             config: element.config,
             place: element.place,
             config_place: element.config_place,
             within: element.within,
-        });
-    }
+        })
+    };
+    // Each takes the memory that it was in before.
+    let elements = expanded.body.elements.into_iter().filter_map(declared).collect();
     let port = |(element, port): Port| (indices[element as usize], port as usize);
     let connections =
         links.into_iter().map(|l| Connection { from: port(l.from), to: port(l.to), place: l.place });

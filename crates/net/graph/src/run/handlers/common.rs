@@ -109,7 +109,7 @@ pub(super) const OF_ROUTER: &[RouterRow] = &[
     read("config", "the configuration as it was given", |lane| {
         match lane.shared.plan.flat.compact_config() {
             true => lane.shared.plan.flat.unparse(),
-            false => lane.shared.plan.source.clone(),
+            false => lane.shared.plan.source.to_string(),
         }
     }),
     read("flatconfig", "the configuration, flattened, as it is now", |lane| {
