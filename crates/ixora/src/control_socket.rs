@@ -62,6 +62,7 @@ impl Server {
     /// Listens at a path, for the user who started the program and for root; also where requests
     /// come out.
     pub fn new(path: &Path) -> Result<(Server, Receiver<Asked>), Failure> {
+        bus::Error::check_socket_path(path, bus::LONGEST_SOCKET_PATH)?;
         let listener = own_listener(path).map_err(|error| {
             let failure = Failure::new(format!("cannot listen at {}: {error}", path.display()));
             match error {
@@ -172,6 +173,7 @@ pub fn ask(path: &Path, request: &str, start: &str) -> Result<String, Failure> {
         Failure::new(format!("cannot ask {path}: {error}"))
             .fix(format!("run one that listens there: {start} --control {path}"))
     };
+    bus::Error::check_socket_path(path, bus::LONGEST_SOCKET_PATH)?;
     let mut stream = Bounded::new(UnixStream::connect(path).map_err(failed)?, ANSWER);
     stream.ask(format!("{request}\n").as_bytes()).map_err(failed)?;
     let answer = stream.rest().map_err(failed)?;

@@ -175,6 +175,7 @@ impl From<SpecError> for Failure {
     fn from(error: SpecError) -> Failure {
         match error {
             SpecError::Open { .. } => Failure::new(error.to_string()),
+            SpecError::SocketPath(error) => error.into(),
             _ => Failure::usage(error.to_string()),
         }
     }

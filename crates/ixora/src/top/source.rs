@@ -112,7 +112,10 @@ impl Control {
             Err(_) if place.contains(':') && !place.contains('/') => {
                 tcp(place).map(|stream| Box::new(stream) as _)
             }
-            Err(_) => UnixStream::connect(place).map(|stream| Box::new(stream) as _),
+            Err(_) => {
+                bus::Error::check_socket_path(place.as_ref(), bus::LONGEST_SOCKET_PATH)?;
+                UnixStream::connect(place).map(|stream| Box::new(stream) as _)
+            }
         };
         let stream = stream.map_err(|error| {
             Failure::new(format!("{place}: {error}"))

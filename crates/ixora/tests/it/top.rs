@@ -223,6 +223,10 @@ fn top_says_what_it_does_not_find() {
     let out = top(&["/nowhere/socket", "--once"]);
     let said = String::from_utf8_lossy(&out.stderr).into_owned();
     assert!(out.status.code() == Some(1) && said.contains("ixora click -p 7777"), "{said}");
+    let long = format!("/tmp/{}", "x".repeat(116));
+    let out = top(&[&long, "--once"]);
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(said.contains("at most 107 bytes, this one has 121") && !said.contains("ixora click"), "{said}");
 }
 
 #[test]

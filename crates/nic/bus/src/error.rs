@@ -166,7 +166,10 @@ impl Error {
     }
 
     /// Whether a socket can have a path, of at most so many bytes.
-    pub(crate) fn check_socket_path(path: &Path, most: usize) -> Result<()> {
+    ///
+    /// # Errors
+    /// The path and how long it is.
+    pub fn check_socket_path(path: &Path, most: usize) -> Result<()> {
         let bytes = path.as_os_str().len();
         if bytes <= most {
             return Ok(());

@@ -160,15 +160,30 @@ fn no_interface(port: &str, interface: &str, source: io::Error) -> Error {
         ),
         Some(libc::EBUSY) => ("another process has the interface", "choose another name".to_owned()),
         Some(libc::E2BIG) => ("the interface has no more queues", "ask for fewer with --queues".to_owned()),
-        Some(libc::EINVAL) => (
-            "the interface is of another kind, or was made for one queue",
-            format!("ip link del {interface}, or choose another name; with several queues: {made}"),
-        ),
+        Some(libc::EINVAL) => return another_kind(port, interface, &made),
         _ => {
             return Error::System { port: port.to_owned(), doing: "making the interface", source };
         }
     };
     Error::setup(port, what.to_owned(), fix)
+}
+
+/// What an interface is that the kernel has and does not give us as a TAP. It is somebody's: nobody
+/// is told to remove it.
+fn another_kind(port: &str, interface: &str, made: &str) -> Error {
+    let kind = Interface::open(port, interface).map(|(_, state)| state.kind).unwrap_or_default();
+    let (what, fix) = match kind.as_str() {
+        "tun" => (
+            format!("{interface} is a TUN interface, or a TAP that was made for one queue"),
+            format!("choose another name, or ask for one queue; with several it is made by: {made}"),
+        ),
+        "" => (format!("{interface} is another interface, no TAP"), "choose another name".to_owned()),
+        kind => (
+            format!("{interface} is an interface of another kind, {kind}, no TAP"),
+            "choose another name".to_owned(),
+        ),
+    };
+    Error::setup(port, what, fix)
 }
 
 /// Turns the interface on for frames of our size; where we may not, it has to be

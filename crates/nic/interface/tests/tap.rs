@@ -304,7 +304,15 @@ fn what_cannot_be_opened_says_why() {
         assert!(why("", 1).contains("1 to 15 bytes"));
         assert!(why("a-name-of-16-chr", 1).contains("1 to 15 bytes"));
         ip("link add v0 type veth peer name v1");
-        assert!(why("v0", 1).contains("of another kind"), "{}", why("v0", 1));
+        let (veth, lo) = (why("v0", 1), why("lo", 1));
+        assert!(veth.contains("v0 is an interface of another kind, veth, no TAP"), "{veth}");
+        assert!(lo.contains("lo is another interface, no TAP"), "{lo}");
+        ip("tuntap add mode tun name tun0");
+        let tun = why("tun0", 1);
+        assert!(tun.contains("tun0 is a TUN interface"), "{tun}");
+        for said in [veth, lo, tun] {
+            assert!(said.contains("choose another name") && !said.contains("link del"), "{said}");
+        }
         ip("tuntap add mode tap name one");
         assert!(why("one", 2).contains("made for one queue"), "{}", why("one", 2));
         let _mine = TapPort::open("one", &Options::default()).expect("it opens");

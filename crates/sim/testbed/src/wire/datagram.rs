@@ -63,6 +63,9 @@ impl Datagram {
                 _ => "",
             },
         };
+        for path in [Some(local), remote].into_iter().flatten() {
+            bus::Error::check_socket_path(path, bus::LONGEST_SOCKET_PATH)?;
+        }
         remove_stale(local);
         let socket = UnixDatagram::bind(local).map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;

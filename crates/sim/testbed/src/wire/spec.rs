@@ -81,6 +81,9 @@ pub enum SpecError {
     /// The mark on frames has eight bits for the generator.
     #[error("more than 256 generators in one testbed")]
     TooManyGenerators,
+    /// A path that no socket can have.
+    #[error(transparent)]
+    SocketPath(#[from] bus::Error),
     /// A file, socket or interface that would not open.
     #[error("{what}: {error}{fix}")]
     Open {

@@ -362,6 +362,15 @@ fn a_socket_left_behind_is_replaced_and_a_used_one_is_not() {
     drop(first);
 }
 
+#[test]
+fn a_path_that_no_socket_can_have_is_refused_by_its_length() {
+    let long = format!("/tmp/{}", "x".repeat(116));
+    for spec in [format!("unix:{long}"), format!("unix:/tmp/ixora-short,remote={long}")] {
+        let said = Cable::open(&spec.parse().unwrap()).unwrap_err().to_string();
+        assert!(said.contains("at most 107 bytes, this one has 121: choose a shorter one"), "{said}");
+    }
+}
+
 /// Set inside of a network of our own, where the interface is nobody else's.
 const INSIDE: &str = "IXORA_TEST_NETWORK";
 
