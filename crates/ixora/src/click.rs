@@ -186,15 +186,17 @@ fn serve(click: &Click) -> Result<u8, Stop> {
     }
     let status = match (&lost, &click.exit_handler) {
         (None, Some(handler)) => report::exit_status(handler, &mut router),
-        _ => u8::from(!handlers || unwritten),
+        // Click itself tells what failed, and no more.
+        _ => u8::from(!handlers || unwritten || (router.shared().failure().is_some() && !click.compat)),
     };
     // The process ends soon: to free the plan of a million elements would only delay that.
-    let plan = router.shared().plan.clone();
+    let shared = router.shared();
     drop((router, resources));
-    std::mem::forget(plan);
+    std::mem::forget(shared.plan.clone());
     drop(janitor);
+    let error = lost.as_ref().map(Failure::cause).or(shared.failure());
     match click.json {
-        true => report::json(start.0, &answers, counted.as_ref(), &linters.findings(), lost.as_ref()),
+        true => report::json(start.0, &answers, counted.as_ref(), &linters.findings(), error),
         false if !click.compat => linters.findings().iter().for_each(PortFindings::print),
         false => {}
     }
@@ -378,6 +380,7 @@ fn run_until_end(
         };
         next.take_over(&mut router);
         router.cleanup();
+        next.shared().inherit_failure(&router.shared());
         before.retire(&mut router, &next);
         // Its memory goes back while the next one runs already.
         let old = std::mem::replace(&mut router, next);

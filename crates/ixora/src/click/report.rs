@@ -9,7 +9,6 @@ use serde_json::{Map, Value, json};
 
 use super::Click;
 use super::account::Counted;
-use crate::Failure;
 use crate::open::PortFindings;
 
 /// What a handler said after a run.
@@ -40,7 +39,7 @@ pub fn json(
     answers: &[Answer],
     counted: Option<&Counted>,
     findings: &[PortFindings],
-    lost: Option<&Failure>,
+    error: Option<&str>,
 ) {
     let handlers: Map<String, Value> =
         answers.iter().map(|answer| (answer.name.clone(), answer.value.clone().into())).collect();
@@ -53,7 +52,7 @@ pub fn json(
             "ports": counted.map(|counted| &counted.ports),
             "account": counted.map(|counted| &counted.account),
             "findings": findings,
-            "error": lost.map(Failure::cause),
+            "error": error,
         })
     );
 }

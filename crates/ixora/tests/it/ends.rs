@@ -5,7 +5,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
-use crate::common::{may_make_interfaces, model, names, run, start, until};
+use crate::common::{model, names, run, start, until};
+use crate::full_disk::readable;
 use port::RxQueue as _;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::net::{
@@ -293,75 +294,6 @@ fn a_full_disk_ends_a_capture_with_its_name() {
     let done = run(place.path(), "pcap model:82599,wire=gen:rate=50k /dev/full --queues 2 --threads 2");
     assert_eq!(done.code(), Some(1), "{done:#?}");
     assert!(done.stderr.contains("cannot write /dev/full"), "{done:#?}");
-}
-
-/// The program with `{disk}` in its arguments a folder of its own where 64 KiB have room, and
-/// what it wrote there as `out.pcapng` in `place` when it has ended.
-fn with_a_full_disk(place: &std::path::Path, arguments: &str) -> crate::common::Running {
-    let (disk, file) = (place.join("disk"), place.join("out.pcapng"));
-    let (disk, file) = (disk.display().to_string(), file.display());
-    let arguments = arguments.replace("{disk}", &disk);
-    let script = format!(
-        "mkdir -p {disk}; mount -t tmpfs -o size=64k none {disk} || exit 99; {} {arguments}; code=$?; \
-         cp {disk}/out.pcapng {file}; exit $code",
-        crate::common::IXORA
-    );
-    let mut command = std::process::Command::new("unshare");
-    crate::common::start_command(command.args(["-m", "sh", "-c", &script]), place)
-}
-
-/// How many packets of a capture can be read; it ends with a whole one.
-fn readable(path: &std::path::Path) -> u64 {
-    let file = std::fs::File::open(path).expect("a capture");
-    let mut reader = interface::pcap::Reader::new(file).expect("a capture");
-    let mut packets = 0;
-    while reader.next().expect("whole packets").is_some() {
-        packets += 1;
-    }
-    packets
-}
-
-#[test]
-fn a_capture_on_a_full_disk_has_the_packets_that_were_counted() {
-    if !may_make_interfaces() {
-        return; // it may mount nothing either
-    }
-    let place = tempfile::tempdir().expect("a directory");
-    let file = place.path().join("out.pcapng");
-    let port = "model:82599,wire=gen:rate=50k";
-    let done = with_a_full_disk(place.path(), &format!("pcap {port} {{disk}}/out.pcapng --json")).wait(20);
-    assert_eq!(done.code(), Some(1), "{done:#?}");
-    assert!(done.stderr.contains("cannot write"), "{done:#?}");
-    let summary = done.json();
-    assert_eq!(summary["packets"], readable(&file), "{summary:#}");
-    assert!(readable(&file) > 50, "{summary:#}");
-    let lost = summary["losses"]["rx_not_written"].as_u64().expect("a loss");
-    let received = summary["rx_packets"].as_u64().expect("a number");
-    assert!(lost > 0 && readable(&file) + lost == received, "{summary:#}");
-}
-
-#[test]
-fn a_recorder_on_a_full_disk_fails_the_run() {
-    if !may_make_interfaces() {
-        return; // it may mount nothing either
-    }
-    let place = tempfile::tempdir().expect("a directory");
-    let file = place.path().join("out.pcapng");
-    let port = "model:82599,wire=gen:rate=50k+record:{disk}/out.pcapng";
-    let done = with_a_full_disk(place.path(), &format!("echo {port} --duration 1s --json")).wait(20);
-    assert_eq!(done.code(), Some(1), "{done:#?}");
-    assert!(done.stderr.contains("frames were not recorded"), "{done:#?}");
-    assert!(readable(&file) > 50);
-    let socket = place.path().join("nic");
-    let wire = "--wire gen:rate=50k+record:{disk}/out.pcapng --duration 4s";
-    let model = with_a_full_disk(place.path(), &format!("model 82599 --socket {} {wire}", socket.display()));
-    until("socket", || socket.exists());
-    let echo = run(place.path(), &format!("echo vfio-user:{} --duration 1s", socket.display()));
-    assert_eq!(echo.code(), Some(0), "{echo:#?}");
-    let done = model.wait(15);
-    assert_eq!(done.code(), Some(1), "{done:#?}");
-    assert!(done.stdout.contains("not recorded  write failed"), "{done:#?}");
-    assert!(!done.stdout.contains("injected") && readable(&file) > 50, "{done:#?}");
 }
 
 #[test]

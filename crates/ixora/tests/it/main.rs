@@ -16,6 +16,7 @@ mod demo;
 mod docs;
 mod docs_commands;
 mod ends;
+mod full_disk;
 mod hotswap;
 mod inspect;
 mod logging;

@@ -1,7 +1,8 @@
 //! `ToDump`: packets to a capture file.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 
 use graph::class::{Handlers, SystemUse, action, keyword, mandatory, positional, read, write};
@@ -9,6 +10,7 @@ use graph::lang::args;
 use graph::value::Raw;
 use graph::{Class, Cx, Element, Next, Ran, Refused, Signals, TaskId};
 use interface::pcap::classic::Writer;
+use interface::pcap::{Blocks, put};
 use memory::Batch;
 
 use crate::link;
@@ -26,7 +28,9 @@ pub static CLASS: Class = Class {
           name that ends in `.gz`, `.bz2`, `.xz` or `.zst` makes a compressed file. ENCAP says what packets \
           begin with: `ETHER`, `IP`, `FDDI`, `ATM`, `802_11`, `802_11_RADIO`, `SLL`, `AIRONET`, `HDLC`, \
           `PPP_HDLC`, `PPP`, `SUNATM`, `PRISM`, `NULL`, or `#` and a number of tcpdump.org's. Packets without \
-          a timestamp are written with the time at which they get here.",
+          a timestamp are written with the time at which they get here. Where a disk is full, the file ends with \
+          a whole packet, what comes later is dropped, if there is no output, and `ixora click` ends with \
+          status 1.",
     ports: "1/0-1",
     arguments: &[
         mandatory("FILENAME", "the file; `-` for standard output"),
@@ -34,7 +38,7 @@ pub static CLASS: Class = Class {
         positional("ENCAP", "what packets begin with; ETHER"),
         keyword("USE_ENCAP_FROM", "elements whose `encap` handlers say what packets begin with"),
         keyword("EXTRA_LENGTH", "bytes that were cut off before count in the length; true"),
-        keyword("UNBUFFERED", "writes each packet at once; false"),
+        keyword("UNBUFFERED", "writes each packet at once, not each batch; false"),
         keyword("NANO", "nanoseconds; else microseconds, which all programs read; true"),
     ],
     handlers: &Handlers::<ToDump>(&[
@@ -46,7 +50,7 @@ pub static CLASS: Class = Class {
             flushed.map_err(|error| Refused::Failed(error.to_string()))
         }),
     ]),
-    drops: &[Reason::NotConnected],
+    drops: &[Reason::NotConnected, Reason::NotWritten],
     system: &[SystemUse::ProgramsAtStart],
     example: "FromDevice(p) -> ToDump(out.pcap) -> Queue -> ToDevice(q)",
     see: &["FromDump", "ToIPSummaryDump"],
@@ -88,7 +92,10 @@ pub static CLASS: Class = Class {
     ..Class::BASE
 };
 
-type Dump = Writer<BufWriter<Box<dyn Write + Send>>>;
+/// The place of [`Reason::NotWritten`] in the class's list.
+const NOT_WRITTEN: usize = 1;
+
+type Dump = Writer<Blocks>;
 
 /// The file: what was in it is kept until the first packet, or the end. When this
 /// element takes another's place it goes on where that one was.
@@ -148,8 +155,7 @@ impl ToDump {
 
     fn open(&mut self) -> io::Result<()> {
         if self.path == "-" {
-            let out: Box<dyn Write + Send> = Box::new(io::stdout());
-            return self.write_to(out);
+            return self.write_to(io::stdout().as_fd().try_clone_to_owned()?.into());
         }
         if let Some(program) = self.packing() {
             // That it can be started is seen now; it is when nothing else writes the file.
@@ -173,17 +179,18 @@ impl ToDump {
         if crate::file::regular_size(&file).is_some() {
             file.set_len(0)?;
         }
-        let Some(program) = self.packing() else { return self.write_to(Box::new(file)) };
+        let Some(program) = self.packing() else { return self.write_to(file) };
         let spawned = Command::new(program).arg("-c").stdin(Stdio::piped()).stdout(file).spawn();
         let mut child = spawned.map_err(|error| io::Error::other(format!("{program}: {error}")))?;
         let pipe = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
         self.packer = Some(child);
-        self.write_to(Box::new(pipe))
+        self.write_to(OwnedFd::from(pipe).into())
     }
 
-    fn write_to(&mut self, out: Box<dyn Write + Send>) -> io::Result<()> {
-        let out = BufWriter::with_capacity(1 << 16, out);
-        self.output = Output::Writing(Box::new(Writer::new(out, self.link, self.snap, self.nano)?));
+    fn write_to(&mut self, file: File) -> io::Result<()> {
+        let mut writer = Writer::new(Blocks::new(file), self.link, self.snap, self.nano)?;
+        writer.flush()?;
+        self.output = Output::Writing(Box::new(writer));
         Ok(())
     }
 
@@ -200,32 +207,48 @@ impl ToDump {
         }
     }
 
-    fn write_batch(&mut self, cx: &mut Cx<'_>, batch: &Batch) {
-        if !self.active || batch.is_empty() {
+    /// Writes a batch. What the file does not take is dropped, if it does not go on.
+    fn write_batch(&mut self, cx: &mut Cx<'_>, batch: &mut Batch) {
+        if batch.is_empty() {
             return;
         }
-        let now = cx.now_ns();
-        if let Err(error) = self.try_write(batch, now) {
-            self.active = false;
-            cx.say(&format!("ToDump({}): {error}\n", self.shown()));
+        let (written, done) = if self.active { self.try_write(batch, cx.now_ns()) } else { (0, Ok(())) };
+        self.count += written;
+        if let Err(error) = done {
+            self.fail(cx, &error);
         }
+        if written == batch.len() as u64 || cx.outputs() > 0 {
+            return;
+        }
+        for _ in 0..written {
+            batch.pop_front().into_iter().for_each(|packet| cx.free(packet));
+        }
+        cx.drop_batch(NOT_WRITTEN, batch);
     }
 
-    fn try_write(&mut self, batch: &Batch, now: i64) -> io::Result<()> {
+    /// How many packets the file took, and why it took no more.
+    fn try_write(&mut self, batch: &Batch, now: i64) -> (u64, io::Result<()>) {
         let (extra, unbuffered) = (self.extra, self.unbuffered);
-        let Some(writer) = self.writer()? else { return Ok(()) };
-        for packet in batch.iter() {
+        let writer = match self.writer() {
+            Ok(Some(writer)) => writer,
+            Ok(None) => return (0, Ok(())),
+            Err(error) => return (0, Err(error)),
+        };
+        put(writer, batch.iter(), |writer, packet| {
             let at = packet.annotations().timestamp_ns;
             let more = if extra { packet.u32_at(EXTRA_LENGTH) } else { 0 };
             let here = packet.total_len();
             let lengths = (here, (here as u32).saturating_add(more));
             writer.write(if at == 0 { now } else { at }, lengths, packet.segments().map(|s| &s[..]))?;
+            if unbuffered { writer.flush() } else { Ok(()) }
+        })
+    }
+
+    /// Nothing is written any more, and that is told once.
+    fn fail(&mut self, cx: &Cx<'_>, error: &io::Error) {
+        if std::mem::replace(&mut self.active, false) {
+            cx.fail(&format!("ToDump({}): {error}\n", self.shown()));
         }
-        if unbuffered {
-            writer.flush()?;
-        }
-        self.count += batch.len() as u64;
-        Ok(())
     }
 
     fn close(&mut self, cx: &Cx<'_>) {
@@ -240,7 +263,7 @@ impl ToDump {
             other => other.map(|_| ()),
         });
         if let Err(error) = finished.and(packed) {
-            cx.say(&format!("ToDump({}): {error}\n", self.shown()));
+            self.fail(cx, &error);
         }
     }
 }
@@ -283,7 +306,7 @@ impl Element for ToDump {
         let same = (&old.path, old.link, old.nano) == (&self.path, self.link, self.nano);
         if same && matches!(old.output, Output::Writing(_)) {
             self.output = std::mem::replace(&mut old.output, Output::Closed);
-            (self.packer, self.count) = (old.packer.take(), old.count);
+            (self.packer, self.count, self.active) = (old.packer.take(), old.count, old.active);
         }
     }
 
@@ -292,8 +315,7 @@ impl Element for ToDump {
         if self.packing().is_some()
             && let Err(error) = self.writer().map(drop)
         {
-            self.active = false;
-            cx.say(&format!("ToDump({}): {error}\n", self.shown()));
+            self.fail(cx, &error);
         }
     }
 

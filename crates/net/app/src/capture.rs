@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use interface::pcap::{Blocks, PacketOptions, Writer};
+use interface::pcap::{Blocks, PacketOptions, Writer, put};
 use port::{Batch, Packet, Pool, RxQueue};
 use runtime::{Instant, Poller, Queue};
 
@@ -12,8 +12,8 @@ pub struct Output {
     writer: Writer<Blocks>,
     left: u64,
     error: Option<std::io::Error>,
-    /// Packets that came after an error.
-    not_tried: u64,
+    /// Packets that were received and are not in the file.
+    not_written: u64,
 }
 
 /// One receive queue.
@@ -31,7 +31,7 @@ pub struct Capture {
 impl Output {
     /// A file whose interface was described, for so many packets.
     pub fn new(writer: Writer<Blocks>, packets: u64) -> Output {
-        Output { writer, left: packets, error: None, not_tried: 0 }
+        Output { writer, left: packets, error: None, not_written: 0 }
     }
 
     /// What is written to; nothing after an error.
@@ -42,38 +42,33 @@ impl Output {
     /// Writes a batch to the file; how many packets it took.
     fn write_batch(&mut self, batch: &Batch, time_ns: impl Fn(&Packet) -> u64) -> u64 {
         let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(batch.len());
-        let (mut tried, before) = (0, self.writer.output().lost());
-        while tried < wanted && self.error.is_none() {
-            let packet = &batch[tried];
-            self.error = self.write(packet, time_ns(packet)).err();
-            tried += 1;
+        let mut written = 0;
+        if let Some(writer) = self.intact() {
+            let packets = batch.iter().take(wanted);
+            let (took, done) = put(writer, packets, |writer, packet| write(writer, packet, time_ns(packet)));
+            (written, self.error) = (took, done.err());
         }
-        // Each batch goes to the file at once: what was counted is there.
-        if self.error.is_none() {
-            self.error = self.writer.flush().err();
-        }
-        self.not_tried += (wanted - tried) as u64;
-        let written = tried as u64 - (self.writer.output().lost() - before);
+        self.not_written += wanted as u64 - written;
         self.left -= written;
         written
     }
 
     /// Packets that were received and are not in the file.
     pub fn not_written(&self) -> u64 {
-        self.not_tried + self.writer.output().lost()
+        self.not_written
     }
+}
 
-    fn write(&mut self, packet: &Packet, time_ns: u64) -> std::io::Result<()> {
-        let joined: Vec<u8>;
-        let bytes = match packet.next() {
-            None => &packet[..],
-            Some(_) => {
-                joined = packet.segments().flat_map(|segment| segment.iter().copied()).collect();
-                &joined
-            }
-        };
-        self.writer.write(0, time_ns, bytes, PacketOptions::default())
-    }
+fn write(writer: &mut Writer<Blocks>, packet: &Packet, time_ns: u64) -> std::io::Result<()> {
+    let joined: Vec<u8>;
+    let bytes = match packet.next() {
+        None => &packet[..],
+        Some(_) => {
+            joined = packet.segments().flat_map(|segment| segment.iter().copied()).collect();
+            &joined
+        }
+    };
+    writer.write(0, time_ns, bytes, PacketOptions::default())
 }
 
 impl Capture {

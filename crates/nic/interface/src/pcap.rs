@@ -15,7 +15,7 @@ mod writer;
 
 use std::io::{self, Read};
 
-pub use blocks::Blocks;
+pub use blocks::{Blocks, put};
 pub use writer::{Direction, PacketOptions, Writer};
 
 use block::Sections;

@@ -261,6 +261,7 @@ reasons! {
     CameTwice "came twice" Element "frames of Wi-Fi that came twice";
     NotInRange "not in the range" Element "packets outside of the times that are let through";
     NotSampled "not sampled" Element "packets of a file that a random sample leaves out";
+    NotWritten "not written" Element "packets that the file of a ToDump did not take";
     NotSent "not sent" Element "packets that the kernel did not take from a socket of an element";
     NotAllowed "not allowed" Element "datagrams from addresses from which a socket takes none";
     NotTakenByHost "not taken by the host" Element "packets that the host's kernel did not take from its interface";

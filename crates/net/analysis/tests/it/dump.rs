@@ -88,6 +88,22 @@ fn a_packed_file_is_whole_when_its_router_is_gone() {
     }
 }
 
+/// A packet that goes on is no loss, also where it is not in the file.
+#[test]
+fn what_a_full_disk_does_not_take_is_dropped_and_told_once() {
+    let data = graph::lang::args::quote(LINES.as_bytes());
+    for (next, dropped) in [("", 4), (" -> c :: Counter -> Discard", 0)] {
+        let source = format!("FromIPSummaryDump(DATA {data}, STOP true)");
+        let mut rig = rig(&format!("{source} -> t :: ToDump(/dev/full, ENCAP IP){next}"));
+        let said = rig.run().printed();
+        assert_eq!(said.matches("ToDump(/dev/full): No space left").count(), 1, "{said}");
+        assert_eq!(rig.read("t.count"), "0");
+        assert_eq!(rig.router.lanes()[0].counters(1).drops[..], [0, dropped], "{next}");
+        assert_eq!(rig.router.lanes()[0].counters(1).ended, 0);
+        assert!(rig.router.shared().failure().is_some_and(|failure| failure.contains("No space left")));
+    }
+}
+
 #[test]
 fn an_empty_capture_is_one_nonetheless() {
     let file = Scratch::new("empty");

@@ -294,6 +294,11 @@ impl Cx<'_> {
         self.lane.shared.say(text);
     }
 
+    /// Says what failed for good while the router goes on: its process ends with a failure.
+    pub fn fail(&self, text: &str) {
+        self.lane.shared.fail(text);
+    }
+
     /// Has somebody told what the router says from now on.
     pub fn listen_to_all(&self, listener: crate::run::shared::Listener) {
         self.lane.shared.listen(listener);

@@ -4,7 +4,7 @@ use std::any::{Any, TypeId};
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::clock::{Clock, Pace};
 use crate::element::value::Names;
@@ -85,6 +85,8 @@ pub struct RouterShared {
     /// Who else wants to know what is said, and whether anybody does.
     listeners: Mutex<Vec<Listener>>,
     is_heard: AtomicBool,
+    /// What failed first while the router went on.
+    failure: OnceLock<String>,
 }
 
 /// Is told what the router says to its diagnostic output; must not say anything itself.
@@ -142,6 +144,7 @@ impl RouterShared {
             thorough,
             listeners: Mutex::default(),
             is_heard: AtomicBool::new(false),
+            failure: OnceLock::new(),
         }
     }
 
@@ -226,6 +229,24 @@ impl RouterShared {
         match &self.console {
             Console::Process | Console::Errors => drop(std::io::stderr().write_all(text.as_bytes())),
             Console::Memory(memory) => memory.lock().unwrap_or_else(PoisonError::into_inner).push_str(text),
+        }
+    }
+
+    /// Says what failed while the router goes on, and keeps it for whoever asks at the end.
+    pub(crate) fn fail(&self, text: &str) {
+        self.say(text);
+        let _first = self.failure.set(text.trim_end().to_owned());
+    }
+
+    /// What failed first while the router went on.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
+    }
+
+    /// What failed in a router whose place this one took is a failure of both.
+    pub fn inherit_failure(&self, old: &RouterShared) {
+        if let Some(failure) = old.failure() {
+            let _first = self.failure.set(failure.to_owned());
         }
     }
 

@@ -62,6 +62,26 @@ impl Blocks {
     }
 }
 
+/// Writes packets by `write` until one fails, and all of them to the file at once, so that what
+/// was counted is there. How many of them the file took, and why it took no more.
+pub fn put<W: AsMut<Blocks>, P>(
+    writer: &mut W,
+    packets: impl IntoIterator<Item = P>,
+    mut write: impl FnMut(&mut W, P) -> io::Result<()>,
+) -> (u64, io::Result<()>) {
+    let before = writer.as_mut().lost();
+    let (mut tried, mut done) = (0, Ok(()));
+    for packet in packets {
+        tried += 1;
+        done = write(writer, packet);
+        if done.is_err() {
+            break;
+        }
+    }
+    let done = done.and_then(|()| writer.as_mut().flush());
+    (tried - (writer.as_mut().lost() - before), done)
+}
+
 /// Where in a file the next byte is written: behind all others, if it was opened to append.
 fn next_place(mut file: &File) -> u64 {
     let appends = fcntl_getfl(file).is_ok_and(|flags| flags.contains(OFlags::APPEND));

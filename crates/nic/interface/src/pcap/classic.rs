@@ -3,14 +3,16 @@
 
 use std::io::{self, Write};
 
-use super::{MICROSECONDS, NANOSECONDS};
+use super::{Blocks, MICROSECONDS, NANOSECONDS};
 
-/// Writes a capture file. Buffer the output.
+/// Writes a capture file, each packet by one call. Buffer the output.
 #[derive(Debug)]
 pub struct Writer<W> {
     output: W,
     nano: bool,
     snap: u32,
+    /// The packet being written with its header; kept for its memory.
+    record: Vec<u8>,
 }
 
 impl<W: Write> Writer<W> {
@@ -25,7 +27,7 @@ impl<W: Write> Writer<W> {
         header[16..20].copy_from_slice(&snap.to_ne_bytes());
         header[20..].copy_from_slice(&link.to_ne_bytes());
         output.write_all(&header)?;
-        Ok(Writer { output, nano, snap })
+        Ok(Writer { output, nano, snap, record: Vec::with_capacity(2048) })
     }
 
     /// Writes a packet of `len` bytes in its parts, which had `original_len` bytes on the
@@ -44,17 +46,14 @@ impl<W: Write> Writer<W> {
             left as u32,
             original_len,
         ];
-        let mut header = [0; 16];
-        for (place, word) in header.chunks_exact_mut(4).zip(words) {
-            place.copy_from_slice(&word.to_ne_bytes());
-        }
-        self.output.write_all(&header)?;
+        self.record.clear();
+        words.iter().for_each(|word| self.record.extend(word.to_ne_bytes()));
         for part in parts {
             let kept = &part[..part.len().min(left)];
-            self.output.write_all(kept)?;
+            self.record.extend(kept);
             left -= kept.len();
         }
-        Ok(())
+        self.output.write_all(&self.record)
     }
 
     /// Flushes the output.
@@ -65,6 +64,12 @@ impl<W: Write> Writer<W> {
     /// The output, not flushed.
     pub fn into_inner(self) -> W {
         self.output
+    }
+}
+
+impl AsMut<Blocks> for Writer<Blocks> {
+    fn as_mut(&mut self) -> &mut Blocks {
+        &mut self.output
     }
 }
 

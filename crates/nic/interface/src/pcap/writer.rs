@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use super::Blocks;
 use super::block::{ENHANCED_PACKET, INTERFACE, OPTION_TSRESOL, ORDER_MAGIC, SECTION, STATISTICS};
 
 const OPTION_END: u16 = 0;
@@ -188,6 +189,12 @@ impl<W: Write> Writer<W> {
         self.block.extend(code.to_le_bytes());
         self.block.extend((value.len() as u16).to_le_bytes());
         self.padded(value);
+    }
+}
+
+impl AsMut<Blocks> for Writer<Blocks> {
+    fn as_mut(&mut self) -> &mut Blocks {
+        &mut self.output
     }
 }
 
