@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use element::io::router_ports::RouterPorts;
-use graph::lang::{Problems, Source};
+use graph::lang::{Problem, Problems, Source};
 use graph::plan::Planned;
 use graph::run::shared::Hotswap;
 use graph::{Clock, Console, Registry, Router, Services};
@@ -249,11 +249,12 @@ fn build(
     let router_ports = resources.router_ports(click);
     let mut services = services(click, router_ports.clone());
     services.add(Arc::new(click.control_policy()));
+    resources.running().into_iter().for_each(|running| services.add(running));
     let series = router_ports.series();
     let options = graph::Options {
         services,
         dma: resources.dma.clone(),
-        prepare: Some(Box::new(opening(click, &resources, router_ports))),
+        prepare: Some(Box::new(opening(&resources, router_ports))),
         threads: click.threads,
         cores: click.cores(),
         clock: clock.clone(),
@@ -277,21 +278,19 @@ fn build(
 
 /// Opens the ports of a configuration, if the process still may do what its elements need.
 fn opening(
-    click: &Click,
     resources: &RouterResources,
     router_ports: Arc<RouterPorts>,
-) -> impl FnOnce(&[Planned]) -> Result<(), String> + use<> {
-    let (click, given_up) = (click.clone(), resources.given_up());
+) -> impl FnOnce(&[Planned]) -> Result<(), Box<Problem>> + use<> {
+    let (given_up, running) = (resources.given_up(), resources.running());
     move |elements: &[Planned]| {
         if let Some(given_up) = given_up {
-            confine::refuse(&click, elements, given_up)?;
+            confine::refuse(elements, given_up, running.as_deref())?;
         }
-        router_ports.open(elements).map_err(|error| match given_up.is_some() {
-            true => {
-                format!("{error}; if it needs privileges: this process gave them up, --no-confine keeps them")
-            }
-            false => error,
-        })
+        let lacks = match given_up {
+            Some(_) => "; if it needs privileges: this process gave them up, --no-confine keeps them",
+            None => "",
+        };
+        router_ports.open(elements).map_err(|error| Problem::of_ports(error + lacks))
     }
 }
 
@@ -363,6 +362,7 @@ fn run_until_end(
     let confine::Confined { confinement, janitor } = confine::begin(click, &router, resources)?;
     let (mut confinement, mut before) = (Some(confinement), Tally::default());
     loop {
+        resources.set_running(&router);
         let watch = Watch::begin(&router, &stop);
         let (shared, mut unconfined) = (router.shared(), None);
         router.run_and(|| {

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use graph::class::{SystemNeed, SystemUse};
+use graph::lang::Problem;
 use graph::plan::Planned;
-use graph::{Class, Router};
+use graph::{Class, Predecessor, Router};
 use runtime::confine::{self, Confinement, Needs};
 use rustix::fs::Access;
 
@@ -106,7 +107,7 @@ fn needs(click: &Click, uses: &[Use]) -> Needs {
     for Use { need, .. } in uses {
         let path = need.path.as_deref();
         match need.what {
-            SystemUse::Privileges | SystemUse::ProgramsAtStart => {}
+            SystemUse::Privileges | SystemUse::ProgramsAtStart | SystemUse::ProgramTakenOver => {}
             SystemUse::Clients => (needs.clients, needs.sending) = (true, true),
             SystemUse::Datagrams => needs.datagrams = true,
             SystemUse::Listening => {
@@ -259,23 +260,36 @@ fn check_access(one: &Use) -> Result<(), Failure> {
     })
 }
 
-/// Refuses a configuration that asks for what a process gave up.
+/// Refuses a configuration that asks for what a process gave up; `running` is the one whose place
+/// it is to take.
 ///
 /// # Errors
 /// The element, what it asks for, and what to do about it.
-pub fn refuse(click: &Click, elements: &[Planned], given_up: GivenUp) -> Result<(), String> {
-    let is_refused = |one: &&Use| match one.need.what {
+pub fn refuse(
+    elements: &[Planned],
+    given_up: GivenUp,
+    running: Option<&Predecessor>,
+) -> Result<(), Box<Problem>> {
+    let is_refused = |need: &SystemNeed, planned: &Planned| match need.what {
         SystemUse::Privileges => true,
         SystemUse::ProgramsAtStart | SystemUse::Programs => given_up.programs,
+        SystemUse::ProgramTakenOver => given_up.programs && !running.is_some_and(|it| it.has(planned)),
         _ => false,
     };
-    match uses(click, elements).iter().find(is_refused) {
-        None => Ok(()),
-        Some(one) => Err(format!(
-            "{one}: this process gave that up when it started; start it with this configuration, or with \
-             --no-confine"
-        )),
+    for planned in elements {
+        let Some(need) = planned.needs.iter().find(|need| is_refused(need, planned)) else { continue };
+        let also = match need.what {
+            SystemUse::ProgramTakenOver => {
+                ", and one that runs is taken over by the same name and configuration"
+            }
+            _ => "",
+        };
+        let message =
+            format!("{need}: this process gave that up when it started, --no-confine keeps it{also}");
+        let element = format!("{} :: {}", planned.name, planned.class);
+        return Err(Box::new(Problem::error(&planned.place, message).context(element, "initializing")));
     }
+    Ok(())
 }
 
 /// For `--explain`: what the process will keep.

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use element::io::router_ports::{OpenPorts, Opener, RouterPorts, Topology, Wanted};
+use graph::{Predecessor, Router};
 use memory::{Backing, Dma};
 use port::Port;
 use ports::Name;
@@ -38,6 +39,7 @@ pub struct RouterResources {
     open_ports: Arc<OpenPorts>,
     kept: Kept,
     given_up: Arc<OnceLock<GivenUp>>,
+    running: Arc<Mutex<Option<Arc<Predecessor>>>>,
 }
 
 /// What the process that the routers run in gave up, beside what is never asked for later.
@@ -61,7 +63,7 @@ impl RouterResources {
         let dma = Dma::new(memory::Options { backing, ..Default::default() });
         let kept = Kept::default();
         let open_ports = Arc::new(OpenPorts::new(click.port_options(), opener(&dma, linters, &kept)));
-        RouterResources { dma, open_ports, kept, given_up: Arc::default() }
+        RouterResources { dma, open_ports, kept, given_up: Arc::default(), running: Arc::default() }
     }
 
     fn kept(&self) -> MutexGuard<'_, Vec<Ports>> {
@@ -90,6 +92,17 @@ impl RouterResources {
         let done = work()?;
         kept.iter_mut().try_for_each(Ports::resume)?;
         Ok(done)
+    }
+
+    /// This router runs from now on.
+    pub fn set_running(&self, router: &Router) {
+        let plan = Arc::new(Predecessor(router.shared().plan.clone()));
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(plan);
+    }
+
+    /// The router that runs, for one that is to take its place.
+    pub fn running(&self) -> Option<Arc<Predecessor>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// This is given up from now on; said once.

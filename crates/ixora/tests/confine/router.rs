@@ -207,6 +207,7 @@ fn a_new_configuration_has_what_is_left() {
     ] {
         let said = ask(place.path(), &format!("WRITE hotconfig {config}"));
         assert!(said.contains(who) && said.contains("--no-confine"), "{config}: {said}");
+        assert!(!said.contains("ports:") && !said.contains("start it with this"), "{config}: {said}");
     }
     let file = place.path().join("dump");
     let next = format!("RatedSource(RATE 100) -> n :: Counter -> ToDump({})", file.display());
@@ -217,6 +218,42 @@ fn a_new_configuration_has_what_is_left() {
     let done = end(running, place.path());
     assert!(done.stderr.contains("-R: a new configuration may open any file"), "{}", done.stderr);
     assert!(file.exists());
+}
+
+/// A packed file goes on in the configuration that has the same element, and no other program is
+/// started for it.
+#[test]
+fn a_program_that_runs_is_taken_over_by_the_next_configuration() {
+    let place = folder();
+    let file = place.path().join("dump.pcap.gz");
+    let config = |more: &str| {
+        let source = "RatedSource(RATE 1000) -> UDPIPEncap(1.0.0.1, 1, 2.0.0.2, 2)";
+        format!("{source} -> d :: ToDump({}, ENCAP IP{more});", file.display())
+    };
+    let running = router(place.path(), &format!("-R|-e|{}", config("")));
+    let count = || {
+        let said = ask(place.path(), "READ d.count");
+        let data = said.split_once("DATA ").and_then(|(_, data)| data.split_once("\r\n"));
+        let (length, data) = data.expect("a count");
+        data[..length.parse().expect("a length")].parse::<u64>().expect("a number")
+    };
+    until("packets", || count() > 100);
+    for _ in 0..2 {
+        let before = count();
+        let said = ask(place.path(), &format!("WRITE hotconfig {}", config("")));
+        assert!(said.contains("200 Write handler"), "{said}");
+        until("more packets", || count() > before + 100);
+    }
+    let said = ask(place.path(), &format!("WRITE hotconfig {}", config(", SNAPLEN 9")));
+    assert!(said.contains("520") && said.contains("d :: ToDump"), "another configuration: {said}");
+    assert!(said.contains("taken over by the same name and configuration"), "{said}");
+    let done = end(running, place.path());
+    assert!(!done.stderr.contains("ToDump("), "{done:#?}");
+    let read = Command::new("gzip").arg("-dc").arg(&file).output().expect("gzip runs");
+    assert!(read.status.success(), "the file is whole");
+    let (packet, header) = (16 + 28 + 69, 24);
+    assert_eq!((read.stdout.len() - header) % packet, 0, "whole packets, one header");
+    assert!(read.stdout.len() > header + 300 * packet, "{} bytes", read.stdout.len());
 }
 
 /// Who started as root is told why a file is denied to its new configurations, and what to do.

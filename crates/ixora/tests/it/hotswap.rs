@@ -64,7 +64,9 @@ impl Ground {
             services,
             dma: self.dma.clone(),
             console: Console::Memory(Arc::default()),
-            prepare: Some(Box::new(move |elements| router_ports.open(elements))),
+            prepare: Some(Box::new(move |elements| {
+                router_ports.open(elements).map_err(lang::Problem::of_ports)
+            })),
             ..Options::default()
         };
         let problems = |list: Vec<lang::Problem>| list.iter().map(|p| p.text() + "\n").collect::<String>();

@@ -51,7 +51,7 @@ pub static CLASS: Class = Class {
         }),
     ]),
     drops: &[Reason::NotConnected, Reason::NotWritten],
-    system: &[SystemUse::ProgramsAtStart],
+    system: &[SystemUse::ProgramTakenOver],
     example: "FromDevice(p) -> ToDump(out.pcap) -> Queue -> ToDevice(q)",
     see: &["FromDump", "ToIPSummaryDump"],
     make: |setup, conf| {
@@ -63,7 +63,9 @@ pub static CLASS: Class = Class {
         let unbuffered = conf.keyword("UNBUFFERED")?.unwrap_or(false);
         let nano = conf.keyword("NANO")?.unwrap_or(true);
         conf.complete()?;
-        crate::file::say_packed(&path, setup);
+        if packing(&path).is_some() {
+            setup.will_need(SystemUse::ProgramTakenOver);
+        }
         if encap.is_some() && from.is_some() {
             return Err("specify at most one of 'ENCAP' and 'USE_ENCAP_FROM'".into());
         }
@@ -81,6 +83,7 @@ pub static CLASS: Class = Class {
             extra,
             unbuffered: unbuffered || on_screen,
             nano,
+            continues: setup.continues(),
             active: true,
             count: 0,
             output: Output::Closed,
@@ -105,6 +108,11 @@ enum Output {
     Writing(Box<Dump>),
 }
 
+/// The program that packs what is written to a file of this name, if one is to.
+fn packing(path: &str) -> Option<&'static str> {
+    PACKED.iter().find(|(ending, _)| path.ends_with(ending)).map(|(_, program)| *program)
+}
+
 /// A `ToDump` element; [`CLASS`] says what it does.
 pub struct ToDump {
     path: String,
@@ -115,6 +123,8 @@ pub struct ToDump {
     extra: bool,
     unbuffered: bool,
     nano: bool,
+    /// It takes over the file of its predecessor, and the program that packs it.
+    continues: bool,
     /// Nothing went wrong so far.
     active: bool,
     count: u64,
@@ -157,7 +167,7 @@ impl ToDump {
         if self.path == "-" {
             return self.write_to(io::stdout().as_fd().try_clone_to_owned()?.into());
         }
-        if let Some(program) = self.packing() {
+        if let Some(program) = packing(&self.path) {
             // That it can be started is seen now; it is when nothing else writes the file.
             let mut tried = Command::new(program);
             let tried = tried.arg("-c").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -168,18 +178,13 @@ impl ToDump {
         Ok(())
     }
 
-    /// The program that packs what is written, if one is to.
-    fn packing(&self) -> Option<&'static str> {
-        PACKED.iter().find(|(ending, _)| self.path.ends_with(ending)).map(|(_, program)| *program)
-    }
-
     /// Begins a file, of which nothing is left.
     fn begin_file(&mut self, file: File) -> io::Result<()> {
         // A pipe or a device has no length to set.
         if crate::file::regular_size(&file).is_some() {
             file.set_len(0)?;
         }
-        let Some(program) = self.packing() else { return self.write_to(file) };
+        let Some(program) = packing(&self.path) else { return self.write_to(file) };
         let spawned = Command::new(program).arg("-c").stdin(Stdio::piped()).stdout(file).spawn();
         let mut child = spawned.map_err(|error| io::Error::other(format!("{program}: {error}")))?;
         let pipe = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
@@ -271,10 +276,13 @@ impl ToDump {
 impl Element for ToDump {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.ask_link(cx)?;
-        self.open().map_err(|e| {
-            let text = e.to_string();
-            format!("{}: {}", self.shown(), text.split(" (os error").next().unwrap_or(&text))
-        })?;
+        // A process that gave up what it needed for that has the file open.
+        if !self.continues {
+            self.open().map_err(|e| {
+                let text = e.to_string();
+                format!("{}: {}", self.shown(), text.split(" (os error").next().unwrap_or(&text))
+            })?;
+        }
         if cx.is_pull_input(0) && cx.outputs() == 0 {
             let task = cx.new_task();
             self.packets = cx.upstream(0, Some(task));
@@ -304,17 +312,22 @@ impl Element for ToDump {
     fn take_over(&mut self, _: &mut Cx<'_>, old: &mut dyn Element) {
         let Some(old) = (old as &mut dyn std::any::Any).downcast_mut::<ToDump>() else { return };
         let same = (&old.path, old.link, old.nano) == (&self.path, self.link, self.nano);
-        if same && matches!(old.output, Output::Writing(_)) {
+        if same && !matches!(old.output, Output::Closed) {
             self.output = std::mem::replace(&mut old.output, Output::Closed);
             (self.packer, self.count, self.active) = (old.packer.take(), old.count, old.active);
         }
     }
 
-    /// A program that packs is started before a process gives up starting any.
+    /// A program that packs is started before a process gives up starting any. What should have been
+    /// taken over and was not, for other elements say now what packets begin with, is opened.
     fn begin(&mut self, cx: &mut Cx<'_>) {
-        if self.packing().is_some()
-            && let Err(error) = self.writer().map(drop)
-        {
+        let opened = match self.output {
+            Output::Closed if self.continues => self.open(),
+            _ => Ok(()),
+        };
+        let is_packed = packing(&self.path).is_some();
+        let begun = opened.and_then(|()| if is_packed { self.writer().map(drop) } else { Ok(()) });
+        if let Err(error) = begun {
             self.fail(cx, &error);
         }
     }

@@ -42,7 +42,7 @@ pub use element::{
     value, well_known,
 };
 pub use per_thread_counter::{PerThreadCounter, PerThreadCounters};
-pub use plan::setup::{Services, Setup};
+pub use plan::setup::{Predecessor, Services, Setup};
 pub use plan::single::Batching;
 pub use run::cx::{Cx, LONGEST};
 pub use run::fused;

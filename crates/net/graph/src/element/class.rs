@@ -122,6 +122,9 @@ pub enum SystemUse {
     AnyFiles,
     /// Programs are started when it is initialized.
     ProgramsAtStart,
+    /// A program is started when it is initialized, unless it goes on with that of its predecessor
+    /// ([`Setup::continues`](crate::Setup::continues)).
+    ProgramTakenOver,
     /// Later it starts programs.
     Programs,
     /// Later it sends signals to processes.
@@ -139,7 +142,9 @@ impl SystemUse {
             SystemUse::ReadsFiles => "reads files while it runs",
             SystemUse::WritesFiles => "writes files while it runs",
             SystemUse::AnyFiles => "opens files while it runs whose names are known only then",
-            SystemUse::ProgramsAtStart => "starts a program when it is initialized",
+            SystemUse::ProgramsAtStart | SystemUse::ProgramTakenOver => {
+                "starts a program when it is initialized"
+            }
             SystemUse::Programs => "starts programs while it runs",
             SystemUse::Signals => "sends signals to processes",
         }

@@ -95,6 +95,11 @@ impl Problem {
         Problem::new(Severity::Error, place, message)
     }
 
+    /// An error of the ports that a configuration names: it is of no element alone.
+    pub fn of_ports(message: impl Into<String>) -> Box<Problem> {
+        Box::new(Problem::error(&SourceLocation::nowhere("ports"), message))
+    }
+
     /// A warning, with which the configuration runs all the same.
     pub fn warning(place: &SourceLocation, message: impl Into<String>) -> Problem {
         Problem::new(Severity::Warning, place, message)

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicUsize;
 
 use crate::element::class::{SystemNeed, SystemUse};
 use crate::element::value::{NameKind, enclosing};
-use crate::plan::Planned;
+use crate::plan::{Plan, Planned};
 
 /// Things that elements share with others: tables, states of flows.
 pub type Shares = HashMap<(usize, TypeId), Arc<dyn Any + Send + Sync>>;
@@ -26,6 +26,18 @@ impl Services {
     /// The one of a type.
     pub fn get<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         self.0.get(&TypeId::of::<T>())?.clone().downcast().ok()
+    }
+}
+
+/// The router that runs while another one is made to take its place: a service of that one.
+pub struct Predecessor(pub Arc<Plan>);
+
+impl Predecessor {
+    /// Whether an element of the next router goes on with what the running one has begun: that has
+    /// one of the same name, class and configuration, which the next one takes over from.
+    pub fn has(&self, planned: &Planned) -> bool {
+        let before = self.0.find(&planned.name, None).map(|before| &self.0.elements[before]);
+        before.is_some_and(|it| std::ptr::eq(it.kind, planned.kind) && it.config == planned.config)
     }
 }
 
@@ -74,6 +86,12 @@ impl Setup<'_> {
     pub fn declare(&mut self, kind: NameKind, name: &str, value: String) {
         let prefix = &self.name[..self.name.rfind('/').map_or(0, |slash| slash + 1)];
         self.requests.push(Request::Declare(kind, format!("{prefix}{name}"), value));
+    }
+
+    /// Whether the element goes on with what the one before it has begun ([`Predecessor::has`]).
+    pub fn continues(&self) -> bool {
+        let before = self.services.get::<Predecessor>();
+        before.is_some_and(|before| self.elements.get(self.index).is_some_and(|planned| before.has(planned)))
     }
 
     /// The element of this name, looked for in the same compound, then further out.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use memory::Dma;
 
 use crate::clock::Clock;
+use crate::lang::Problem;
 use crate::plan::configure::Inputs;
 use crate::plan::setup::Services;
 use crate::plan::single::Batching;
@@ -54,7 +55,7 @@ pub struct Options {
 }
 
 /// What is called before ports are opened: see [`Options::prepare`].
-pub type Prepare = Box<dyn FnOnce(&[Planned]) -> Result<(), String>>;
+pub type Prepare = Box<dyn FnOnce(&[Planned]) -> Result<(), Box<Problem>>>;
 
 impl Default for Options {
     fn default() -> Options {

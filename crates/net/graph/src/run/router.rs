@@ -355,8 +355,7 @@ fn open(
     results: &mut Results,
 ) -> Result<(), Vec<Problem>> {
     if let Some(prepare) = prepare {
-        let failed = |message: String| vec![Problem::error(&SourceLocation::nowhere("ports"), message)];
-        prepare(elements).map_err(failed)?;
+        prepare(elements).map_err(|problem| vec![*problem])?;
     }
     make_awaiting(elements, flat, inputs, results);
     if is_wrong(&results.problems) { Err(std::mem::take(&mut results.problems)) } else { Ok(()) }

@@ -133,7 +133,9 @@ pub fn on_ports(
         cores: threads.cores.clone(),
         dma,
         services,
-        prepare: Some(Box::new(move |elements| router_ports.open(elements))),
+        prepare: Some(Box::new(move |elements| {
+            router_ports.open(elements).map_err(graph::lang::Problem::of_ports)
+        })),
         ..Default::default()
     };
     let mut router = build(&on.text, on.defines.clone(), &[], options)?;

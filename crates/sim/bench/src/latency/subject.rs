@@ -125,7 +125,9 @@ fn router<T: Send>(
         cores: vec![setup.cores[0]],
         dma: bench.dma.clone(),
         services,
-        prepare: Some(Box::new(move |elements| router_ports.open(elements))),
+        prepare: Some(Box::new(move |elements| {
+            router_ports.open(elements).map_err(graph::lang::Problem::of_ports)
+        })),
         ..Default::default()
     };
     let mut router = window::build(&on.text, on.defines.clone(), &[], options)?;
