@@ -123,7 +123,9 @@ pub fn of(arguments: &Arguments) -> Result<(), Failure> {
     let chosen = chosen(arguments)?;
     // What is wrong with the page is told before minutes are spent.
     arguments.table.as_deref().map_or(Ok(()), |page| rewritten_page(page, "").map(drop))?;
-    run("release build", &mut programs())?;
+    if !arguments.recorded || arguments.svg.is_some() {
+        run("release build", &mut programs())?;
+    }
     for bench in chosen.iter().filter(|_| !arguments.recorded) {
         let report = measure(bench, arguments)?;
         let figures = figures(&report, bench.settings);
@@ -153,8 +155,8 @@ fn chosen(arguments: &Arguments) -> Result<Vec<&'static Bench>, Failure> {
     if arguments.names.is_empty() {
         let is_wanted = |bench: &&Bench| match bench.needs {
             Needs::Nothing => true,
-            Needs::Dpdk => arguments.peers,
-            Needs::Click => arguments.beside.is_some(),
+            Needs::Dpdk => arguments.peers || arguments.recorded,
+            Needs::Click => arguments.beside.is_some() || arguments.recorded,
         };
         return Ok(BENCHES.iter().filter(is_wanted).collect());
     }

@@ -190,11 +190,12 @@ fn serve(click: &Click) -> Result<u8, Stop> {
         _ => u8::from(!handlers || unwritten || (router.shared().failure().is_some() && !click.compat)),
     };
     // The process ends soon: to free the plan of a million elements would only delay that.
-    let shared = router.shared();
+    let plan = router.shared().plan.clone();
+    let failed = router.shared().failure().map(str::to_owned);
     drop((router, resources));
-    std::mem::forget(shared.plan.clone());
+    std::mem::forget(plan);
     drop(janitor);
-    let error = lost.as_ref().map(Failure::cause).or(shared.failure());
+    let error = lost.as_ref().map(Failure::cause).or(failed.as_deref());
     match click.json {
         true => report::json(start.0, &answers, counted.as_ref(), &linters.findings(), error),
         false if !click.compat => linters.findings().iter().for_each(PortFindings::print),

@@ -96,8 +96,8 @@ impl RouterResources {
 
     /// This router runs from now on.
     pub fn set_running(&self, router: &Router) {
-        let plan = Arc::new(Predecessor(router.shared().plan.clone()));
-        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(plan);
+        let running = Arc::new(Predecessor(Arc::downgrade(&router.shared().plan)));
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(running);
     }
 
     /// The router that runs, for one that is to take its place.

@@ -256,6 +256,21 @@ fn a_program_that_runs_is_taken_over_by_the_next_configuration() {
     assert!(read.stdout.len() > header + 300 * packet, "{} bytes", read.stdout.len());
 }
 
+/// What packets begin with may be other than before there, so that the file could not go on.
+#[test]
+fn no_program_is_taken_over_where_other_elements_say_what_packets_begin_with() {
+    let place = folder();
+    let [from, to] = ["in.pcap", "out.pcap.gz"].map(|name| place.path().join(name));
+    let header = [0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 1, 0, 0, 0];
+    std::fs::write(&from, header).expect("it can be written");
+    let dump = format!("d :: ToDump({}, USE_ENCAP_FROM f)", to.display());
+    let config = format!("f :: FromDump({}) -> {dump};", from.display());
+    let running = router(place.path(), &format!("-R|-e|{config}"));
+    let said = ask(place.path(), &format!("WRITE hotconfig {config}"));
+    assert!(said.contains("520") && said.contains("d :: ToDump"), "{said}");
+    end(running, place.path());
+}
+
 /// Who started as root is told why a file is denied to its new configurations, and what to do.
 #[test]
 fn a_new_configuration_that_is_denied_a_file_is_told_who_it_is() {

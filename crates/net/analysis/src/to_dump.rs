@@ -28,9 +28,9 @@ pub static CLASS: Class = Class {
           name that ends in `.gz`, `.bz2`, `.xz` or `.zst` makes a compressed file. ENCAP says what packets \
           begin with: `ETHER`, `IP`, `FDDI`, `ATM`, `802_11`, `802_11_RADIO`, `SLL`, `AIRONET`, `HDLC`, \
           `PPP_HDLC`, `PPP`, `SUNATM`, `PRISM`, `NULL`, or `#` and a number of tcpdump.org's. Packets without \
-          a timestamp are written with the time at which they get here. Where a disk is full, the file ends with \
-          a whole packet, what comes later is dropped, if there is no output, and `ixora click` ends with \
-          status 1.",
+          a timestamp are written with the time at which they get here. Where no more can be written, such as \
+          on a full disk, the file ends with a whole packet, what is pushed later is dropped, if there is no \
+          output, nothing more is pulled, and `ixora click` ends with status 1.",
     ports: "1/0-1",
     arguments: &[
         mandatory("FILENAME", "the file; `-` for standard output"),
@@ -51,7 +51,7 @@ pub static CLASS: Class = Class {
         }),
     ]),
     drops: &[Reason::NotConnected, Reason::NotWritten],
-    system: &[SystemUse::ProgramTakenOver],
+    system: &[SystemUse::ProgramTakenOver, SystemUse::ProgramsAtStart],
     example: "FromDevice(p) -> ToDump(out.pcap) -> Queue -> ToDevice(q)",
     see: &["FromDump", "ToIPSummaryDump"],
     make: |setup, conf| {
@@ -63,8 +63,12 @@ pub static CLASS: Class = Class {
         let unbuffered = conf.keyword("UNBUFFERED")?.unwrap_or(false);
         let nano = conf.keyword("NANO")?.unwrap_or(true);
         conf.complete()?;
-        if packing(&path).is_some() {
-            setup.will_need(SystemUse::ProgramTakenOver);
+        // What packets begin with may be other than before where other elements say it.
+        let continues = setup.continues() && from.is_none();
+        match packing(&path) {
+            Some(_) if from.is_some() => setup.will_need(SystemUse::ProgramsAtStart),
+            Some(_) => setup.will_need(SystemUse::ProgramTakenOver),
+            None => {}
         }
         if encap.is_some() && from.is_some() {
             return Err("specify at most one of 'ENCAP' and 'USE_ENCAP_FROM'".into());
@@ -83,7 +87,7 @@ pub static CLASS: Class = Class {
             extra,
             unbuffered: unbuffered || on_screen,
             nano,
-            continues: setup.continues(),
+            continues,
             active: true,
             count: 0,
             output: Output::Closed,

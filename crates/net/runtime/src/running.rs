@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::{self, Builder, JoinHandle};
+use std::thread::{self, Builder, JoinHandle, Thread};
 use std::time::Duration;
 
 use memory::{Batch, Dma, Pool};
@@ -101,10 +101,9 @@ impl Runtime {
         for (n, worker) in workers.into_iter().enumerate() {
             let (gate, starter) = (gate.clone(), starter.clone());
             let run = move || {
+                let _wakes = WakesAtEnd(starter);
                 drop(gate.lock());
-                let ended = worker.run();
-                starter.unpark();
-                ended
+                worker.run()
             };
             match Builder::new().name(format!("{name}-{n}")).spawn(run) {
                 Ok(thread) => threads.push(thread),
@@ -216,6 +215,15 @@ impl Finished {
     /// are closed: some devices give buffers back only then.
     pub fn missing_buffers(&mut self) -> usize {
         self.pools.iter_mut().map(|pool| pool.capacity() - pool.available()).sum()
+    }
+}
+
+/// Wakes a thread that waits for the end of the one that holds this, by a panic too.
+struct WakesAtEnd(Thread);
+
+impl Drop for WakesAtEnd {
+    fn drop(&mut self) {
+        self.0.unpark();
     }
 }
 

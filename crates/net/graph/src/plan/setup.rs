@@ -3,8 +3,8 @@
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Weak};
 
 use crate::element::class::{SystemNeed, SystemUse};
 use crate::element::value::{NameKind, enclosing};
@@ -29,14 +29,16 @@ impl Services {
     }
 }
 
-/// The router that runs while another one is made to take its place: a service of that one.
-pub struct Predecessor(pub Arc<Plan>);
+/// The router that runs while another one is made to take its place: a service of that one, which
+/// does not keep it when its time is over.
+pub struct Predecessor(pub Weak<Plan>);
 
 impl Predecessor {
     /// Whether an element of the next router goes on with what the running one has begun: that has
     /// one of the same name, class and configuration, which the next one takes over from.
     pub fn has(&self, planned: &Planned) -> bool {
-        let before = self.0.find(&planned.name, None).map(|before| &self.0.elements[before]);
+        let Some(plan) = self.0.upgrade() else { return false };
+        let before = plan.find(&planned.name, None).map(|before| &plan.elements[before]);
         before.is_some_and(|it| std::ptr::eq(it.kind, planned.kind) && it.config == planned.config)
     }
 }
