@@ -142,9 +142,8 @@ impl SystemUse {
             SystemUse::ReadsFiles => "reads files while it runs",
             SystemUse::WritesFiles => "writes files while it runs",
             SystemUse::AnyFiles => "opens files while it runs whose names are known only then",
-            SystemUse::ProgramsAtStart | SystemUse::ProgramTakenOver => {
-                "starts a program when it is initialized"
-            }
+            SystemUse::ProgramsAtStart => "starts a program when it is initialized",
+            SystemUse::ProgramTakenOver => "starts a program when it is initialized, or goes on with one",
             SystemUse::Programs => "starts programs while it runs",
             SystemUse::Signals => "sends signals to processes",
         }
