@@ -92,7 +92,7 @@ fn inspect(click: &Click, sources: Vec<Source>) -> Inspection {
         ..graph::Options::default()
     };
     let text = flat.sources.first().unwrap_or_default();
-    let unset = if click.compat { vec![] } else { lint::unset(&flat) };
+    let unset = if click.compat { lint::Unset::default() } else { lint::unset(&flat) };
     let (plan, found) = match (readable, click.compat) {
         (true, _) => Router::plan(text, flat, &registry, options),
         (false, true) => (Err(vec![]), vec![]),
@@ -101,7 +101,7 @@ fn inspect(click: &Click, sources: Vec<Source>) -> Inspection {
             (Err(elements), found)
         }
     };
-    problems.list.extend(found);
+    problems.list.extend(found.into_iter().filter(|problem| !unset.explains(problem)));
     let opened = plan.as_ref().map_or(Ok(()), |plan| router_ports.open(&plan.elements));
     let uses = if plan.is_ok() && opened.is_ok() { router_ports.uses() } else { vec![] };
     if !click.compat {
@@ -116,7 +116,7 @@ fn inspect(click: &Click, sources: Vec<Source>) -> Inspection {
         problems.list.extend(opened.err().map(|message| Problem::error(&place, message)));
     }
     let plan = plan.ok();
-    problems.list.extend(unset);
+    problems.list.extend(unset.problems);
     if !click.compat {
         problems.list.sort_by_key(|p| (p.place.file.clone(), p.place.line, p.place.column));
     }

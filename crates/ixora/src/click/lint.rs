@@ -1,6 +1,9 @@
 //! What `--check` finds that no element complains of: variables that nothing sets, names of
 //! ports that are none, and ports that are not there. All are right in Click's language.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use graph::lang::{Declared, Flat, Problem, SourceLocation, args};
 use graph::plan::Planned;
 
@@ -55,24 +58,47 @@ fn is_of_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
+/// Variables that nothing sets.
+#[derive(Default)]
+pub struct Unset {
+    /// What is told of them.
+    pub problems: Vec<Problem>,
+    /// Where the arguments are that have them, as far as that is known.
+    arguments: HashSet<(Arc<str>, u32, u32)>,
+}
+
+impl Unset {
+    /// Whether a problem is that such an argument is no value: it has none yet.
+    pub fn explains(&self, problem: &Problem) -> bool {
+        let SourceLocation { file, line, column, .. } = &problem.place;
+        !self.arguments.is_empty() && self.arguments.contains(&(file.clone(), *line, *column))
+    }
+}
+
 /// Variables that are left in arguments: nothing sets them. Scripts have their own. This looks
 /// at the configuration as it was read, for of elements that cannot be made there is no plan.
-pub fn unset(flat: &Flat) -> Vec<Problem> {
-    let of_element = |declared: &Declared| -> Vec<Problem> {
+pub fn unset(flat: &Flat) -> Unset {
+    let mut unset = Unset::default();
+    for (index, declared) in flat.with_variables() {
         if matches!(&*declared.class, "Script" | "DriverManager") {
-            return vec![];
+            continue;
         }
-        let arguments = args::split(&declared.config);
-        let names = arguments.iter().flat_map(|argument| variables(argument));
         let problem = |name: &str| {
             declared.problem(format!("variable '${name}' is not set")).note(
                 None,
                 format!("set it on the command line, {name}=VALUE, or in the file, define(${name} VALUE)"),
             )
         };
-        names.map(problem).collect()
-    };
-    flat.with_variables().flat_map(of_element).collect()
+        for (argument, text) in args::split(&declared.config).iter().enumerate() {
+            let names = variables(text);
+            let place = flat.argument_place(index, argument).filter(|place| *place != declared.place);
+            if let Some(place) = place.filter(|_| !names.is_empty()) {
+                unset.arguments.insert((place.file, place.line, place.column));
+            }
+            unset.problems.extend(names.into_iter().map(problem));
+        }
+    }
+    unset
 }
 
 /// Names of ports that are none; not those that are variables. With `look_for` ports that are not

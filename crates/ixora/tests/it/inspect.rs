@@ -86,7 +86,83 @@ fn check_tells_of_an_argument_once() {
         .filter(|problem| problem["severity"] == "error")
         .map(|problem| &problem["message"])
         .collect();
-    assert_eq!(errors, ["variable '$N' is not set", "LIMIT: expected integer"], "{found:#}");
+    assert_eq!(errors, ["variable '$N' is not set"], "{found:#}");
+    // What else is wrong with the element is told.
+    let said = text(
+        &click(&["--check", "-e", "Idle -> RED($a, 5, x, GENTLE maybe) -> Queue($Y) -> Discard"]).stderr,
+    );
+    for part in ["variable '$a'", "variable '$Y'", "GENTLE"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!said.contains("CAPACITY: expected"), "{said}");
+}
+
+/// A handler or an element that is named and is not there is told before anything runs, and so the
+/// run tells it; what is opened when a router starts is not.
+#[test]
+fn check_tells_of_names_that_are_none() {
+    for (element, message) in [
+        ("Idle -> Counter(COUNT_CALL 3 nonex.run) -> Discard", "no element named 'nonex'"),
+        ("Idle -> Counter(COUNT_CALL 3 x.nothing) -> Discard", "no 'x.nothing' write handler"),
+        ("Idle -> Counter(COUNT_CALL 3 x.class) -> Discard", "no 'x.class' write handler"),
+        ("Idle -> TimeFilter(INTERVAL 1s, END_CALL nonex.run) -> Discard", "no element named 'nonex'"),
+        ("Idle -> AggregateCounter(AGGREGATE_CALL 5 nonex.run) -> Discard", "no element named 'nonex'"),
+        ("ProgressBar(nonex.count)", "no element named 'nonex'"),
+        ("ProgressBar(x.count, 5)", "no '5' handler"),
+        ("QuitWatcher(nonex)", "no element named 'nonex'"),
+        ("HandlerAggregate(x, nonex)", "no element named 'nonex'"),
+        ("ControlSocket(tcp, 0, PROXY nonex)", "PROXY: 'nonex' does not name an element"),
+        ("InfiniteSource(LIMIT 1, END_CALL nonex.run) -> Discard", "no element named 'nonex'"),
+        ("RandomSource(64, LIMIT 1, END_CALL nonex.run) -> Discard", "no element named 'nonex'"),
+        ("FromDump(/nowhere/none.pcap, END_CALL nonex.run) -> Discard", "no element named 'nonex'"),
+        ("Idle -> ToDump(/nowhere/none.pcap, USE_ENCAP_FROM nonex) -> Discard", "no element named 'nonex'"),
+        ("Idle -> RED(1, 2, 0.5, QUEUES x) -> Discard", "'x' is not a Storage element"),
+    ] {
+        let config = format!("Idle -> x :: Counter -> Discard; {element}");
+        for further in [&["--check"][..], &[]] {
+            let out = click(&[further, &["-e", &config]].concat());
+            let said = text(&out.stderr);
+            assert_eq!((out.status.code(), said.matches("error:").count()), (Some(1), 1), "{config}: {said}");
+            assert!(said.contains(message), "{config}: {said}");
+        }
+    }
+    // All at once, beside an argument that is wrong, with their places.
+    let config = "Idle -> Counter(COUNT_CALL 3 a.b) -> Discard;\n\
+        Idle -> TimeFilter(END_CALL c.d)\n-> Queue(x) -> Discard";
+    let said = text(&click(&["--check", "-e", config]).stderr);
+    for part in ["config:1:9: error", "named 'a'", "config:2:9: error", "named 'c'", "config:3:10: error"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    // Those that are there: of another element, of a task, of the router, an own one.
+    for call in ["x.reset", "s.scheduled true", "stop", "reset"] {
+        let config = format!(
+            "s :: InfiniteSource(LIMIT 5, STOP true) -> Counter(COUNT_CALL 3 {call}) -> x :: Counter -> Discard"
+        );
+        let out = click(&["--check", "-e", &config]);
+        assert_eq!(out.status.code(), Some(0), "{call}: {}", text(&out.stderr));
+        assert_eq!(text(&click(&["-e", &config]).stderr), "", "{call}");
+    }
+}
+
+/// What does not depend on another problem is told beside it.
+#[test]
+fn check_tells_independent_problems_together() {
+    let graph = "Idle -> q :: Queue -> Counter -> q2 :: Queue -> Discard;\n\
+        Idle -> Strip(xyz); ARPResponder(zz); Idle -> Print(foo, bar, baz) -> Discard;\n\
+        Idle -> Counter(COUNT_CALL 3 nonex.run) -> t :: Tee; t[1] -> Discard;\n\
+        InfiniteSource -> DecIPTTL -> Discard; i :: Idle; i -> Discard; i -> Discard;";
+    let always = ["pull output 0 connected to 'q2'", "MAXLENGTH: expected", "needs the network header"];
+    let connected = ["need exactly 1 input", "no element named 'nonex'", "output 0 unused"];
+    // An element whose ports and arguments are wrong.
+    let always = [&always[..], &["LENGTH: expected unsigned"]].concat();
+    for (further, told) in [("", &connected[..]), ("a[2] -> Discard", &["undeclared element 'a'"])] {
+        let said = text(&click(&["--check", "-e", &format!("{graph}\n{further}")]).stderr);
+        for part in always.iter().chain(told) {
+            assert_eq!(said.matches(part).count(), 1, "{further}: {part}: {said}");
+        }
+        // With a connection that was not understood there may be what is missing.
+        assert_eq!(said.contains("unused"), further.is_empty(), "{said}");
+    }
 }
 
 /// A variable that nothing sets is told, and so is a name that is no port's, beside all else.

@@ -1,8 +1,8 @@
 //! Handlers that elements write when something has come to pass: `END_CALL` and
 //! the like.
 
-use graph::Cx;
 use graph::value::{Scope, Value};
+use graph::{Cx, Named};
 
 /// A handler, and what is written to it: `element.handler VALUE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,8 +29,8 @@ impl Call {
     }
 
     /// Says when there is no such handler.
-    pub(crate) fn check(&self, cx: &Cx<'_>) -> Result<(), String> {
-        cx.can_write(&self.handler).map_err(|refused| refused.to_string())
+    pub(crate) fn check(&self, named: &Named<'_>) -> Result<(), String> {
+        named.can_write(&self.handler).map_err(|refused| refused.to_string())
     }
 
     /// Writes the handler when the element that asks has returned.

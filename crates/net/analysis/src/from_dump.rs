@@ -6,7 +6,7 @@ use graph::class::{
 use graph::element::Account;
 use graph::signal::SignalKind;
 use graph::value::{Span, Value, parse_alone};
-use graph::{Class, Cx, Element, Notice, Ran, TaskId, TimerId};
+use graph::{Class, Cx, Element, Named, Notice, Ran, TaskId, TimerId};
 use interface::pcap::{Reader, Record};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
@@ -441,8 +441,11 @@ enum Selection {
 }
 
 impl Element for FromDump {
+    fn check_names(&self, named: &Named<'_>) -> Result<(), String> {
+        self.call.iter().try_for_each(|call| call.check(named))
+    }
+
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.call.iter().try_for_each(|call| call.check(cx))?;
         self.open(self.position)?;
         self.timer = Some(cx.new_timer());
         self.output.init(cx);

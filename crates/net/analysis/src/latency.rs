@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use graph::class::{Handlers, action, ask, both, keyword, mandatory, positional, read};
 use graph::value::parse_alone;
-use graph::{Action, Class, ConfFault, Cx, Each, PerPacket};
+use graph::{Action, Class, ConfFault, Cx, Each, Named, PerPacket};
 use memory::Packet;
 use port::Reason;
 
@@ -326,10 +326,21 @@ fn mean(delays: &[u32]) -> f64 {
     delays.iter().map(|delay| f64::from(*delay)).sum::<f64>() / delays.len().max(1) as f64
 }
 
+impl Diff {
+    /// What the recorder that is named has of packets.
+    fn recorded(&self, named: &Named<'_>) -> Result<Arc<Times>, String> {
+        let times = named.shared::<Times>(&self.recorder);
+        times.ok_or_else(|| "RECORDER must be a valid RecordTimestamp element".into())
+    }
+}
+
 impl PerPacket for Diff {
+    fn check_names(&self, named: &Named<'_>) -> Result<(), String> {
+        self.recorded(named).map(drop)
+    }
+
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        let times = cx.shared::<Times>(&self.recorder);
-        self.times = Some(times.ok_or("RECORDER must be a valid RecordTimestamp element")?);
+        self.times = Some(self.recorded(&cx.named())?);
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use graph::class::{Handlers, action, both, keyword, positional, read, write};
 use graph::clock::SECOND_NS;
 use graph::value::Span;
-use graph::{Action, Class, Cx, Each, PerPacket};
+use graph::{Action, Class, Cx, Each, Named, PerPacket};
 use memory::Packet;
 use port::Reason;
 
@@ -248,8 +248,11 @@ impl Filter {
 }
 
 impl PerPacket for Filter {
+    fn check_names(&self, named: &Named<'_>) -> Result<(), String> {
+        self.call.iter().try_for_each(|call| call.check(named))
+    }
+
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.call.iter().try_for_each(|call| call.check(cx))?;
         for time in [&mut self.start, &mut self.end] {
             if time.1 == From::Now {
                 *time = (time.0.saturating_add(cx.now_ns()), From::Epoch);

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use graph::class::{Handlers, SystemUse, action, keyword, mandatory, positional, read, write};
 use graph::lang::args;
 use graph::value::Raw;
-use graph::{Class, Cx, Element, Next, Ran, Refused, Signals, TaskId};
+use graph::{Class, Cx, Element, Named, Next, Ran, Refused, Signals, TaskId};
 use interface::pcap::classic::Writer;
 use interface::pcap::{Blocks, put};
 use memory::Batch;
@@ -147,7 +147,6 @@ impl ToDump {
     fn ask_link(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let mut agreed: Option<(u32, String)> = None;
         for element in self.from.clone() {
-            cx.find(&element).ok_or(format!("no element named '{element}'"))?;
             let said = cx.read_of(&element, ENCAP, "");
             let said = said.map_err(|_| format!("'{element}' has no '{ENCAP}' read handler"))?;
             let link = link::parse(said.trim());
@@ -278,6 +277,14 @@ impl ToDump {
 }
 
 impl Element for ToDump {
+    fn check_names(&self, named: &Named<'_>) -> Result<(), String> {
+        self.from.iter().try_for_each(|element| {
+            named.find(element).ok_or_else(|| format!("no element named '{element}'"))?;
+            let handler = named.handler_of_element(element, ENCAP).ok().filter(|handler| handler.read);
+            handler.map(drop).ok_or_else(|| format!("'{element}' has no '{ENCAP}' read handler"))
+        })
+    }
+
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.ask_link(cx)?;
         // A process that gave up what it needed for that has the file open.

@@ -46,6 +46,7 @@ pub use plan::setup::{Predecessor, Services, Setup};
 pub use plan::single::Batching;
 pub use run::cx::{Cx, LONGEST};
 pub use run::fused;
+pub use run::handlers::Named;
 pub use run::options::Options;
 pub use run::router::Router;
 pub use run::shared::{Console, RouterShared};
@@ -59,10 +60,11 @@ mod floors {
     use std::path::Path;
 
     /// What `element` may name of `plan` and `run`: what its functions are given.
-    const VIEWS: [&str; 7] = [
+    const VIEWS: [&str; 8] = [
         "plan::setup::",
         "run::cx::",
         "run::fused::",
+        "run::handlers::Named",
         "run::signal::",
         "run::task::",
         "run::timer::",

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use graph::class::{Handlers, action, both, keyword, read, write};
 use graph::value::{Raw, parse_alone, unsigned};
-use graph::{Action, Class, Conf, ConfFault, Cx, Each, PerPacket, Refused, Setup};
+use graph::{Action, Class, Conf, ConfFault, Cx, Each, Named, PerPacket, Refused, Setup};
 use memory::Packet;
 use memory::annotation::Header;
 
@@ -160,8 +160,8 @@ impl At {
     }
 
     /// Says when there is no such handler.
-    fn check(&self, cx: &Cx<'_>) -> Result<(), String> {
-        if self.call.handler.starts_with('.') { Ok(()) } else { self.call.check(cx) }
+    fn check(&self, named: &Named<'_>) -> Result<(), String> {
+        if self.call.handler.starts_with('.') { Ok(()) } else { self.call.check(named) }
     }
 
     /// What is written to a handler of this name; nothing, if that is nothing.
@@ -170,7 +170,7 @@ impl At {
         let wrong = format!("argument to '{handler}' should be 'N HANDLER [VALUE]'");
         let at = (!text.is_empty()).then(|| At::parse(&text)).transpose();
         let at = at.map_err(|()| Refused::Failed(wrong))?;
-        at.iter().try_for_each(|at| at.check(cx)).map_err(Refused::Failed)?;
+        at.iter().try_for_each(|at| at.check(&cx.named())).map_err(Refused::Failed)?;
         Ok(at)
     }
 
@@ -392,8 +392,8 @@ impl Counter {
 }
 
 impl PerPacket for Counter {
-    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.at_aggregates.iter().chain(&self.at_count).try_for_each(|at| at.check(cx))
+    fn check_names(&self, named: &Named<'_>) -> Result<(), String> {
+        self.at_aggregates.iter().chain(&self.at_count).try_for_each(|at| at.check(named))
     }
 
     fn calls(&self) -> bool {

@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 use graph::class::{Handlers, SystemUse, action, keyword, positional, read};
 use graph::element::Account;
-use graph::{Class, Cx, Element, Next, Ran, Signals, TaskId};
+use graph::{Class, Cx, Element, Named, Next, Ran, Signals, TaskId};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
 use wire::ip::Protocol;
 use wire::{ipv4, udp};
 
 use super::flow_record::{Flow, Style};
-use super::notice::{Ended, SWEEP, subscribe};
+use super::notice::{Ended, SWEEP, notifier, subscribe};
 use crate::summary::options;
 use graph::annotation::{AGGREGATE, PacketAnnotations};
 use graph::ip_header::{LEN, u16_at, u32_at};
@@ -300,6 +300,10 @@ fn put(cx: &mut Cx<'_>, flow: &mut Flow, style: Style) {
 }
 
 impl Element for FlowDumps {
+    fn check_names(&self, named: &Named<'_>) -> Result<(), String> {
+        notifier(named, self.notifier.as_deref()).map(drop)
+    }
+
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.ended = subscribe(cx, self.notifier.as_deref())?;
         if cx.is_pull_input(0) && cx.outputs() == 0 {

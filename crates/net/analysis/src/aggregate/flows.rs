@@ -8,7 +8,7 @@ use std::sync::Arc;
 use graph::class::{Handlers, NOT_TAKEN_OVER, action, keyword, read};
 use graph::clock::SECOND_NS;
 use graph::value::Span;
-use graph::{Class, Cx, Element, Next};
+use graph::{Class, Cx, Element, Named, Next};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
 use wire::tcp::Flags;
@@ -384,6 +384,10 @@ fn aside(cx: &mut Cx<'_>, reason: usize, packet: Packet) {
 }
 
 impl Element for Flows {
+    fn check_names(&self, named: &Named<'_>) -> Result<(), String> {
+        self.trace.check_names(named)
+    }
+
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         let pulled = cx.is_pull_input(0);
         if self.fragments == Some(true) && pulled {
@@ -392,7 +396,7 @@ impl Element for Flows {
             );
         }
         self.hold = self.fragments.unwrap_or(!pulled);
-        self.trace.open(cx)
+        self.trace.open()
     }
 
     fn push(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) -> Next {

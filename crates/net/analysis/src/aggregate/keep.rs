@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use graph::class::{Handlers, NOT_TAKEN_OVER, action, keyword, read};
-use graph::{Class, Cx, Element, Next};
+use graph::{Class, Cx, Element, Named, Next};
 use memory::{Batch, Packet};
 
-use super::notice::{Ended, SWEEP, subscribe};
+use super::notice::{Ended, SWEEP, notifier, subscribe};
 use graph::annotation::{AGGREGATE, EXTRA_LENGTH, EXTRA_PACKETS, PacketAnnotations};
 use port::Reason;
 
@@ -103,6 +103,10 @@ impl First {
 }
 
 impl Element for First {
+    fn check_names(&self, named: &Named<'_>) -> Result<(), String> {
+        notifier(named, self.notifier.as_deref()).map(drop)
+    }
+
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.ended = subscribe(cx, self.notifier.as_deref())?;
         Ok(())
@@ -165,6 +169,10 @@ impl Last {
 }
 
 impl Element for Last {
+    fn check_names(&self, named: &Named<'_>) -> Result<(), String> {
+        notifier(named, self.notifier.as_deref()).map(drop)
+    }
+
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.ended = subscribe(cx, self.notifier.as_deref())?;
         Ok(())

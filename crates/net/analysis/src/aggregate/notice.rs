@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use graph::Cx;
 use graph::well_known::HandlerName;
+use graph::{Cx, Named};
 
 /// The handler by which those who listen are told to look now.
 pub(super) const SWEEP: HandlerName = HandlerName::new("sweep");
@@ -60,12 +60,16 @@ impl Notifier {
     }
 }
 
-/// Listens to the element of a name.
-pub(super) fn subscribe(cx: &Cx<'_>, name: Option<&str>) -> Result<Option<Arc<Ended>>, String> {
+/// The notifier of a name.
+pub(super) fn notifier(named: &Named<'_>, name: Option<&str>) -> Result<Option<Arc<Notifier>>, String> {
     let Some(name) = name else { return Ok(None) };
-    if cx.find(name).is_none() {
+    if named.find(name).is_none() {
         return Err("NOTIFIER: does not name an element".into());
     }
-    let notifier = cx.shared::<Notifier>(name).ok_or(format!("{name} is not an AggregateNotifier"))?;
-    Ok(Some(notifier.listen(cx.name())))
+    named.shared::<Notifier>(name).ok_or(format!("{name} is not an AggregateNotifier")).map(Some)
+}
+
+/// Listens to the element of a name.
+pub(super) fn subscribe(cx: &Cx<'_>, name: Option<&str>) -> Result<Option<Arc<Ended>>, String> {
+    Ok(notifier(&cx.named(), name)?.map(|notifier| notifier.listen(cx.name())))
 }

@@ -4,9 +4,9 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::net::Ipv4Addr;
 
-use graph::Cx;
 use graph::clock::SECOND_NS;
 use graph::well_known::{FILENAME, PACKET_FILEPOS};
+use graph::{Cx, Named};
 
 use super::flows::Flow;
 use crate::file::{plain, regular_size};
@@ -39,10 +39,15 @@ impl TraceInfo {
         TraceInfo { path, source, file: None, begun: false }
     }
 
-    pub(super) fn open(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        if self.source.as_ref().is_some_and(|source| cx.find(source).is_none()) {
-            return Err("SOURCE: does not name an element".into());
+    /// Says when there is no such source.
+    pub(super) fn check_names(&self, named: &Named<'_>) -> Result<(), String> {
+        match self.source.as_ref().is_some_and(|source| named.find(source).is_none()) {
+            true => Err("SOURCE: does not name an element".into()),
+            false => Ok(()),
         }
+    }
+
+    pub(super) fn open(&mut self) -> Result<(), String> {
         let Some(path) = self.path.clone() else { return Ok(()) };
         if path != "-" {
             let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path);

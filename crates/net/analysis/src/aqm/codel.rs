@@ -3,7 +3,7 @@
 use graph::annotation::PacketAnnotations;
 use graph::class::{Handlers, both, call, keyword, positional, read};
 use graph::value::{Span, parse_alone};
-use graph::{Class, Cx, Element, Refused};
+use graph::{Class, Cx, Element, Named, Refused};
 use memory::{Batch, Packet};
 use port::Reason;
 
@@ -180,8 +180,12 @@ impl CoDel {
 }
 
 impl Element for CoDel {
+    fn check_names(&self, named: &Named<'_>) -> Result<(), String> {
+        self.queues.found(named, false).map(drop)
+    }
+
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.queues.find(cx, false)
+        self.queues.find(&cx.named(), false)
     }
 
     fn pull(&mut self, cx: &mut Cx<'_>, _: usize, batch: &mut Batch) {

@@ -1,10 +1,10 @@
 //! The queues whose length, or whose packets' time in them, a queue management looks at.
 
-use graph::Cx;
 use graph::class::Class;
 use graph::lang::args;
 use graph::value::Raw;
 use graph::well_known::{CAPACITY, HandlerName, LENGTH};
+use graph::{Cx, Named};
 
 /// Queues by their names.
 #[derive(Debug)]
@@ -16,29 +16,38 @@ impl Queues {
         Queues(text.iter().flat_map(|raw| args::words(&raw.0)).map(String::from).collect())
     }
 
-    /// The nearest ones behind the element, or before it, where none were named.
+    /// Has them be the nearest ones behind the element, or before it, where none were named.
     ///
     /// # Errors
     /// When there is none, or what was named is no queue.
-    pub fn find(&mut self, cx: &Cx<'_>, behind: bool) -> Result<(), String> {
-        if self.0.is_empty() {
-            let reads = |class: &Class, name: HandlerName| {
-                class.handlers().any(|h| h.name == name.as_str() && h.read)
-            };
-            self.0 = cx.nearest(0, behind, |class| reads(class, LENGTH) && reads(class, CAPACITY));
-        }
-        if self.0.is_empty() {
+    pub fn find(&mut self, named: &Named<'_>, behind: bool) -> Result<(), String> {
+        self.0 = self.found(named, behind)?;
+        Ok(())
+    }
+
+    /// Their names: those that were named, or the nearest.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find).
+    pub fn found(&self, named: &Named<'_>, behind: bool) -> Result<Vec<String>, String> {
+        let reads =
+            |class: &Class, name: HandlerName| class.handlers().any(|h| h.name == name.as_str() && h.read);
+        let queues = match self.0.is_empty() {
+            true => named.nearest(0, behind, |class| reads(class, LENGTH) && reads(class, CAPACITY)),
+            false => self.0.clone(),
+        };
+        if queues.is_empty() {
             return Err("no nearby Queues".into());
         }
-        for queue in &self.0 {
-            if cx.find(queue).is_none() {
+        for queue in &queues {
+            if named.find(queue).is_none() {
                 return Err(format!("no element named '{queue}'"));
             }
-            if cx.handler_of(queue, LENGTH).is_err() {
+            if named.handler_of_element(queue, LENGTH).is_err() {
                 return Err(format!("'{queue}' is not a Storage element"));
             }
         }
-        Ok(())
+        Ok(queues)
     }
 
     /// Packets in them.

@@ -2,7 +2,7 @@
 
 use graph::class::{Handlers, both, call, keyword, mandatory, read};
 use graph::value::{Scope, Value, fixed_point, parse_alone};
-use graph::{Class, ConfFault, Cx, Element, Next, Refused, TimerId};
+use graph::{Class, ConfFault, Cx, Element, Named, Next, Refused, TimerId};
 use memory::{Batch, Packet};
 use port::Reason;
 
@@ -238,8 +238,12 @@ impl Red {
 }
 
 impl Element for Red {
+    fn check_names(&self, named: &Named<'_>) -> Result<(), String> {
+        self.queues.found(named, named.is_push_output(0)).map(drop)
+    }
+
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        self.queues.find(cx, cx.is_push_output(0))?;
+        self.queues.find(&cx.named(), cx.is_push_output(0))?;
         if self.adaptive {
             let timer = cx.new_timer();
             cx.set_timer_after(timer, ADAPT_NS);

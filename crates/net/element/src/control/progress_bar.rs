@@ -6,7 +6,7 @@ use graph::class::{Handlers, action, both, keyword, mandatory, positional, read}
 use graph::clock::SECOND_NS;
 use graph::lang::args::{uncomment, words};
 use graph::value::{Raw, Span, Value, parse_alone};
-use graph::{Class, Cx, Element, Refused, TimerId};
+use graph::{Class, Cx, Element, Named, Refused, TimerId};
 
 pub static CLASS: Class = Class {
     name: "ProgressBar",
@@ -62,7 +62,7 @@ pub static CLASS: Class = Class {
             "handlers that tell how far it has come",
             |bar| bar.positions.join(" "),
             |bar, cx, value| {
-                bar.positions = handlers(cx, value)?;
+                bar.positions = handlers(&cx.named(), value)?;
                 Ok(())
             },
         ),
@@ -71,7 +71,7 @@ pub static CLASS: Class = Class {
             "handlers that tell how far it is to go",
             |bar| bar.sizes.join(" "),
             |bar, cx, value| {
-                (bar.sizes, bar.knows_size) = (handlers(cx, value)?, false);
+                (bar.sizes, bar.knows_size) = (handlers(&cx.named(), value)?, false);
                 Ok(())
             },
         ),
@@ -136,10 +136,10 @@ fn parsed<T: Value>(value: &str) -> Result<T, Refused> {
 }
 
 /// Names of handlers, which must be there.
-fn handlers(cx: &Cx<'_>, text: &str) -> Result<Vec<String>, Refused> {
+fn handlers(named: &Named<'_>, text: &str) -> Result<Vec<String>, Refused> {
     let names: Vec<String> = words(text).into_iter().map(str::to_string).collect();
     for name in &names {
-        if !cx.has_handler(name)?.read {
+        if !named.handler_of(name)?.read {
             return Err(Refused::NotReadable(name.clone()));
         }
     }
@@ -308,10 +308,14 @@ impl ProgressBar {
 }
 
 impl Element for ProgressBar {
-    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn check_names(&self, named: &Named<'_>) -> Result<(), String> {
         for names in [&self.sizes, &self.positions] {
-            handlers(cx, &names.join(" ")).map_err(|refused| refused.to_string())?;
+            handlers(named, &names.join(" ")).map_err(|refused| refused.to_string())?;
         }
+        Ok(())
+    }
+
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.timer = Some(cx.new_timer());
         self.wake(cx);
         Ok(())

@@ -2,7 +2,7 @@
 
 use graph::class::rest;
 use graph::well_known::SCHEDULED;
-use graph::{Class, Cx, Element, Refused, TimerId};
+use graph::{Class, Cx, Element, Named, Refused, TimerId};
 
 /// How often it looks.
 const INTERVAL_NS: i64 = 10_000_000;
@@ -28,17 +28,20 @@ pub struct QuitWatcher {
 }
 
 impl Element for QuitWatcher {
-    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        let refused = |name: &String| match cx.handler_of(name, SCHEDULED) {
+    fn check_names(&self, named: &Named<'_>) -> Result<(), String> {
+        let refused = |name: &String| match named.handler_of_element(name, SCHEDULED) {
             Ok(handler) if handler.read => None,
             Ok(_) => Some(Refused::NotReadable(format!("{name}.{SCHEDULED}")).to_string()),
             Err(Refused::NoHandler(handler)) => Some(Refused::NotReadable(handler).to_string()),
             Err(refused) => Some(refused.to_string()),
         };
         let wrong: Vec<String> = self.elements.iter().filter_map(refused).collect();
-        if !wrong.is_empty() {
-            return Err(wrong.join("\n"));
-        }
+        if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+    }
+
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        // Which elements have tasks is known for certain when they are initialized.
+        self.check_names(&cx.named())?;
         let timer = cx.new_timer();
         cx.set_timer_after(timer, INTERVAL_NS);
         Ok(())

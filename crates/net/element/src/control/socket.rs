@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use graph::class::{Handler, Handlers, keyword, mandatory, read};
-use graph::{Class, Complaint, ConfFault, Cx, Element, Refused, TimerId, WatchId};
+use graph::{Class, Complaint, ConfFault, Cx, Element, Named, Refused, TimerId, WatchId};
 
 use super::clients::{Client, Clients};
 use super::listener::{ListenAddress, Listener, USES};
@@ -132,10 +132,14 @@ pub struct ControlSocket {
 }
 
 impl Element for ControlSocket {
-    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(proxy) = self.proxy.as_ref().filter(|proxy| cx.find(proxy).is_none()) {
-            return Err(format!("PROXY: '{proxy}' does not name an element"));
+    fn check_names(&self, named: &Named<'_>) -> Result<(), String> {
+        match self.proxy.as_ref().filter(|proxy| named.find(proxy).is_none()) {
+            Some(proxy) => Err(format!("PROXY: '{proxy}' does not name an element")),
+            None => Ok(()),
         }
+    }
+
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         if !self.policy.files {
             self.file_handlers = cx.handlers_that(Handler::names_file);
         }
@@ -224,7 +228,7 @@ impl ControlSocket {
                 }
             }
         };
-        match cx.has_handler(&full) {
+        match cx.named().handler_of(&full) {
             Ok(handler) if handler.is_public() || handler.write => return Some((full, handler)),
             Err(Refused::NoElement(element)) => {
                 protocol::say(out, 510, false, &format!("No element named '{element}'"));

@@ -11,7 +11,7 @@ use graph::clock::SECOND_NS;
 use graph::element::account::{Account, WaitingIn};
 use graph::element::kernel::Kernel;
 use graph::value::{Ethernet, Prefix4, Span, Value, parse_alone};
-use graph::{Class, Conf, ConfFault, Cx, Element, Next, PerThreadCounter, Refused, TimerId};
+use graph::{Class, Conf, ConfFault, Cx, Element, Named, Next, PerThreadCounter, Refused, TimerId};
 use memory::annotation::Header;
 use memory::{Batch, Packet};
 use neighbor::{Cache, Held, Learned, Resolution, Resolver, arp};
@@ -375,13 +375,27 @@ fn set(address: &AtomicU32, value: &str) -> Result<(), Refused> {
     Ok(())
 }
 
+impl ArpQuerier {
+    /// The table of others that is named, if one is.
+    fn named_table(&self, named: &Named<'_>) -> Result<Option<Arc<SharedTable>>, String> {
+        let table = |name: &String| {
+            named.shared::<SharedTable>(name).ok_or_else(|| format!("TABLE: '{name}' is no ARPTable"))
+        };
+        self.table_name.as_ref().map(table).transpose()
+    }
+}
+
 impl Element for ArpQuerier {
+    fn check_names(&self, named: &Named<'_>) -> Result<(), String> {
+        self.named_table(named).map(drop)
+    }
+
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        if let Some(name) = &self.table_name {
-            let shared = cx.shared::<SharedTable>(name);
-            self.table = shared.ok_or_else(|| format!("TABLE: '{name}' is no ARPTable"))?;
-        } else {
-            self.table.start_expiry(cx, None);
+        match self.named_table(&cx.named())? {
+            Some(table) => self.table = table,
+            None => {
+                self.table.start_expiry(cx, None);
+            }
         }
         self.resolution.init(cx, &self.table);
         Ok(())

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use graph::class::{Handlers, mandatory, read};
 use graph::value::Ethernet;
-use graph::{Class, Cx, Element, Next, TimerId};
+use graph::{Class, Cx, Element, Named, Next, TimerId};
 use memory::Batch;
 use memory::annotation::Header;
 use port::Reason;
@@ -130,13 +130,24 @@ impl EtherSpanTree {
     }
 }
 
-impl Element for EtherSpanTree {
-    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+impl EtherSpanTree {
+    /// The switch that is named.
+    fn find_switch(&self, named: &Named<'_>) -> Result<Switch, String> {
         let [input, output, switch] = &self.names;
-        let gates = |name, wanted: &Wanted| cx.shared::<Gates>(name).ok_or_else(|| wanted.mismatch());
+        let gates = |name, wanted: &Wanted| named.shared::<Gates>(name).ok_or_else(|| wanted.mismatch());
         let gates = [gates(input, &WANTED[0])?, gates(output, &WANTED[1])?];
-        let addresses = cx.shared::<Mutex<AddressTable>>(switch).ok_or_else(|| WANTED[2].mismatch())?;
-        self.switch = Some(Switch { gates, addresses });
+        let addresses = named.shared::<Mutex<AddressTable>>(switch).ok_or_else(|| WANTED[2].mismatch())?;
+        Ok(Switch { gates, addresses })
+    }
+}
+
+impl Element for EtherSpanTree {
+    fn check_names(&self, named: &Named<'_>) -> Result<(), String> {
+        self.find_switch(named).map(drop)
+    }
+
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.switch = Some(self.find_switch(&cx.named())?);
         let tree = SpanningTree::new(stp::bridge_id(PRIORITY, self.address), cx.outputs(), cx.now_ns());
         let timer = cx.new_timer();
         cx.set_timer_after(timer, tree.hello_ns());

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use graph::class::{Headers, mandatory};
-use graph::{Action, Class, Cx, Each, PerPacket};
+use graph::{Action, Class, Cx, Each, Named, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::ip::Protocol;
@@ -153,13 +153,24 @@ impl FtpPortMapper {
     }
 }
 
-impl PerPacket for FtpPortMapper {
-    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+impl FtpPortMapper {
+    /// The rewriters that are named: of control connections, and of data.
+    fn find_cores(&self, named: &Named<'_>) -> Result<[Arc<Core>; 2], String> {
         let [control, data] = &self.names;
-        let control = cx.shared::<Core>(control).filter(|core| core.kind.is_tcp());
+        let control = named.shared::<Core>(control).filter(|core| core.kind.is_tcp());
         let control = control.ok_or_else(|| CONTROL.mismatch())?;
-        let data = cx.shared::<Core>(data).ok_or_else(|| DATA.mismatch())?;
-        self.cores = Some([control, data]);
+        let data = named.shared::<Core>(data).ok_or_else(|| DATA.mismatch())?;
+        Ok([control, data])
+    }
+}
+
+impl PerPacket for FtpPortMapper {
+    fn check_names(&self, named: &Named<'_>) -> Result<(), String> {
+        self.find_cores(named).map(drop)
+    }
+
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.cores = Some(self.find_cores(&cx.named())?);
         Ok(())
     }
 

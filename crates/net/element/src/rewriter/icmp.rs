@@ -6,7 +6,7 @@ use std::sync::Arc;
 use graph::class::{Headers, keyword, mandatory};
 use graph::element::kernel::Kernel;
 use graph::value::{Raw, parse_alone};
-use graph::{Action, Class, Cx, Each, PerPacket, Setup};
+use graph::{Action, Class, Cx, Each, Named, PerPacket, Setup};
 use memory::Packet;
 use wire::icmpv4::offset::{CHECKSUM, IDENTIFIER, SEQUENCE};
 use wire::ip::{Ports, Protocol};
@@ -105,7 +105,7 @@ impl Name {
 pub struct IcmpRewriter {
     names: Vec<Name>,
     /// The rewriters, and where their outputs are among this one's.
-    maps: Vec<(Arc<Core>, Option<usize>)>,
+    maps: Vec<Map>,
     annotate: Annotate,
 }
 
@@ -199,13 +199,27 @@ impl IcmpRewriter {
     }
 }
 
-impl PerPacket for IcmpRewriter {
-    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+/// A rewriter, and where it writes an annotation.
+type Map = (Arc<Core>, Option<usize>);
+
+impl IcmpRewriter {
+    /// The rewriters that are named, each with where it writes an annotation.
+    fn find_maps(&self, named: &Named<'_>) -> Result<Vec<Map>, String> {
         let find = |name: &Name| {
-            let core = cx.shared::<Core>(&name.name);
+            let core = named.shared::<Core>(&name.name);
             Ok((core.ok_or_else(|| format!("{} not an IP rewriter", name.name))?, name.offset()))
         };
-        self.maps = all(self.names.iter().map(find))?;
+        all(self.names.iter().map(find))
+    }
+}
+
+impl PerPacket for IcmpRewriter {
+    fn check_names(&self, named: &Named<'_>) -> Result<(), String> {
+        self.find_maps(named).map(drop)
+    }
+
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+        self.maps = self.find_maps(&cx.named())?;
         Ok(())
     }
 

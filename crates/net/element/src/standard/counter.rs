@@ -9,7 +9,7 @@ use graph::element::kernel::Kernel;
 use graph::fused::Single;
 use graph::lang::args;
 use graph::value::Raw;
-use graph::{Action, Class, ConfFault, Cx, Element, Next, PerThreadCounters, Refused};
+use graph::{Action, Class, ConfFault, Cx, Element, Named, Next, PerThreadCounters, Refused};
 use memory::{Batch, Packet};
 
 use crate::kernels::single;
@@ -97,7 +97,7 @@ impl Call {
     fn checked(cx: &Cx<'_>, text: &str, handler: &str) -> Result<Box<Call>, Refused> {
         let wrong = format!("'{handler}' first word should be unsigned (count)");
         let call = Call::parse(text, &wrong)?;
-        cx.can_write(&call.handler).map_err(|refused| Refused::Failed(refused.to_string()))?;
+        cx.named().can_write(&call.handler).map_err(|refused| Refused::Failed(refused.to_string()))?;
         Ok(call)
     }
 
@@ -236,10 +236,14 @@ impl Single for Counter {
 }
 
 impl Element for Counter {
+    fn check_names(&self, named: &Named<'_>) -> Result<(), String> {
+        let mut calls = self.calls.iter().flatten();
+        calls.try_for_each(|call| named.can_write(&call.handler)).map_err(|refused| refused.to_string())
+    }
+
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.rate.last.0 = cx.now_ns();
-        let refused = self.calls.iter().flatten().filter_map(|call| cx.can_write(&call.handler).err()).next();
-        refused.map_or(Ok(()), |refused| Err(refused.to_string()))
+        Ok(())
     }
 
     fn push(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {

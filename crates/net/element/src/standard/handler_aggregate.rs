@@ -1,7 +1,7 @@
 //! `HandlerAggregate`: one handler for those of several elements.
 
 use graph::class::{Handlers, ask, rest, write};
-use graph::{Class, Cx, Element, Refused};
+use graph::{Class, Cx, Element, Named, Refused};
 
 pub static CLASS: Class = Class {
     name: "HandlerAggregate",
@@ -58,8 +58,8 @@ impl HandlerAggregate {
 }
 
 impl Element for HandlerAggregate {
-    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        match self.elements.iter().find(|name| cx.find(name).is_none()) {
+    fn check_names(&self, named: &Named<'_>) -> Result<(), String> {
+        match self.elements.iter().find(|name| named.find(name).is_none()) {
             Some(name) => Err(format!("no element named '{name}'")),
             None => Ok(()),
         }

@@ -4,7 +4,7 @@ use graph::class::{Handlers, both, keyword, positional, read, write};
 use graph::lang::args;
 use graph::signal::SignalKind;
 use graph::value::{Bytes, Raw};
-use graph::{Class, Cx, Element, LONGEST, Notice, Ran, Refused, Signal, Signals, TaskId, TimerId};
+use graph::{Class, Cx, Element, LONGEST, Named, Notice, Ran, Refused, Signal, Signals, TaskId, TimerId};
 use memory::{Batch, Packet};
 use port::Reason;
 
@@ -258,9 +258,12 @@ impl InfiniteSource {
 }
 
 impl Element for InfiniteSource {
-    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn check_names(&self, named: &Named<'_>) -> Result<(), String> {
         let handler = self.end_call.as_ref().map(|call| args::shift_word(call).0);
-        handler.map_or(Ok(()), |handler| cx.can_write(handler)).map_err(|refused| refused.to_string())?;
+        handler.map_or(Ok(()), |handler| named.can_write(handler)).map_err(|refused| refused.to_string())
+    }
+
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         if cx.is_push_output(0) {
             let task = cx.new_task();
             self.room = cx.downstream(0, Some(task));

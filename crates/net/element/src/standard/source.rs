@@ -6,7 +6,7 @@ use graph::clock::SECOND_NS;
 use graph::lang::args::shift_word;
 use graph::signal::SignalKind;
 use graph::value::{Bandwidth, Bytes, Raw, Span};
-use graph::{Class, ConfFault, Cx, Element, Notice, Ran, Refused, Signal, Signals, TaskId, TimerId};
+use graph::{Class, ConfFault, Cx, Element, Named, Notice, Ran, Refused, Signal, Signals, TaskId, TimerId};
 use memory::{Batch, Packet};
 
 use super::{bucket::Bucket, content::Content, infinite_source::DATA, parsed, same_kind};
@@ -394,9 +394,12 @@ impl Source {
 }
 
 impl Element for Source {
-    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
+    fn check_names(&self, named: &Named<'_>) -> Result<(), String> {
         let handler = self.end_call.as_ref().map(|call| shift_word(call).0);
-        handler.map_or(Ok(()), |handler| cx.can_write(handler)).map_err(|refused| refused.to_string())?;
+        handler.map_or(Ok(()), |handler| named.can_write(handler)).map_err(|refused| refused.to_string())
+    }
+
+    fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.timer = Some(cx.new_timer());
         self.begin_anew();
         if cx.is_push_output(0) && !matches!(self.pace, Pace::Timed(_)) {

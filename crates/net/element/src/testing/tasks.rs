@@ -2,7 +2,7 @@
 
 use graph::class::{Handlers, action, both, keyword, mandatory, read};
 use graph::value::{Raw, Value, parse_alone};
-use graph::{Class, ConfFault, Cx, Element, Ran, Refused, TaskId};
+use graph::{Class, ConfFault, Cx, Element, Named, Ran, Refused, TaskId};
 use memory::Batch;
 
 /// The class of what does nothing.
@@ -101,10 +101,12 @@ pub struct Task {
 }
 
 impl Element for Task {
+    fn check_names(&self, named: &Named<'_>) -> Result<(), String> {
+        let Some((handler, _)) = &self.call else { return Ok(()) };
+        named.can_write(handler).map_err(|refused| refused.to_string())
+    }
+
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        if let Some((handler, _)) = &self.call {
-            cx.can_write(handler).map_err(|refused| refused.to_string())?;
-        }
         let task = cx.new_task();
         if self.active {
             cx.schedule(task);

@@ -31,6 +31,7 @@ use std::any::Any;
 use memory::Batch;
 
 use crate::run::cx::Cx;
+use crate::run::handlers::Named;
 use crate::run::signal::{Notice, SignalKind};
 
 pub use account::Account;
@@ -156,6 +157,15 @@ impl Refused {
 /// it keeps packets or chooses inputs, say, it tells [`Setup`](crate::Setup).
 #[allow(unused_variables)]
 pub trait Element: Any + Send {
+    /// Whether what the configuration names is there: other elements, their handlers. Asked when
+    /// all elements are made, before any is initialized, and where a router is only looked at.
+    ///
+    /// # Errors
+    /// What is not there, or not what it must be.
+    fn check_names(&self, named: &Named<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
     /// All elements are made and connected: makes tasks and timers, finds others.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use memory::{Batch, Packet};
 
 use crate::element::{Element, Next, Refused};
 use crate::run::cx::Cx;
+use crate::run::handlers::Named;
 use crate::run::signal::{Notice, SignalKind};
 
 /// Where one packet goes.
@@ -54,6 +55,15 @@ impl Action {
 
 /// An element that deals with one packet at a time.
 pub trait PerPacket: Send + 'static {
+    /// As [`Element::check_names`].
+    ///
+    /// # Errors
+    /// What is not there, or not what it must be.
+    #[allow(unused_variables)]
+    fn check_names(&self, named: &Named<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
     /// As [`Element::init`].
     ///
     /// # Errors
@@ -185,6 +195,10 @@ fn send(cx: &mut Cx<'_>, outputs: usize, action: Action, packet: Packet) {
 }
 
 impl<K: PerPacket> Element for Each<K> {
+    fn check_names(&self, named: &Named<'_>) -> Result<(), String> {
+        self.0.check_names(named)
+    }
+
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
         self.0.init(cx)
     }

@@ -88,10 +88,10 @@ impl Flat {
         self.requirements.iter().any(|r| r.kind == "compact_config")
     }
 
-    /// The elements with something like a variable in their configuration strings: most have none,
-    /// and a configuration may have a million elements.
-    pub fn with_variables(&self) -> Box<dyn Iterator<Item = &Declared> + '_> {
-        Box::new(self.elements.iter().filter(|declared| declared.config.contains('$')))
+    /// The elements with something like a variable in their configuration strings, and their
+    /// indices: most have none, and a configuration may have a million elements.
+    pub fn with_variables(&self) -> Box<dyn Iterator<Item = (usize, &Declared)> + '_> {
+        Box::new(self.elements.iter().enumerate().filter(|(_, declared)| declared.config.contains('$')))
     }
 
     /// The places through which an element came about, innermost first: the compound

@@ -31,7 +31,8 @@ pub(crate) struct Results {
     /// Elements with tasks are shared out among the threads.
     balance: bool,
     pub(crate) problems: Vec<Problem>,
-    /// Those of them that are about an argument, and nothing else.
+    /// Those of them that stay however the configuration goes on: of an argument, of ports that are
+    /// both pushed and pulled, and of packets that come without a header.
     pub(crate) faults: Vec<Problem>,
     /// An element wants packets and cycles counted.
     pub(crate) measure: bool,
@@ -96,20 +97,27 @@ pub(crate) fn configure(flat: &Flat, registry: &Registry, inputs: Inputs<'_>) ->
     if !inputs.thorough {
         wiring.as_click();
     }
+    let conflicts: Vec<Problem> = wiring.conflicts().cloned().collect();
     let wiring::Wiring { mut elements, wires, mut problems, miscounted, .. } = wiring;
     let names = Names::of_machine(inputs.services.get());
     let mut results = Results { made: elements.iter().map(|_| None).collect(), names, ..Results::default() };
     name_ports(&elements, inputs, &mut results.names);
     let sound = !is_wrong(&problems);
     if sound || inputs.thorough {
-        // Of ports that are not as they should be, elements only complain again.
-        let doubtful = |i: usize| miscounted.get(i).copied().unwrap_or(false);
+        // Of ports that are not as they should be, elements only complain again, if their class may
+        // have several numbers of them.
+        let doubtful =
+            |i: usize| miscounted.get(i) == Some(&true) && !wiring::has_fixed_ports(elements[i].kind);
         make(&elements, flat, &doubtful, inputs, &mut results);
     }
-    if inputs.thorough && sound {
+    results.faults.extend(conflicts);
+    if inputs.thorough {
         let flood = check::Flood::new(&elements, &wires);
-        problems.extend(check::headers(&flood));
-        problems.extend(check::unreachable(&flood));
+        let headers = check::headers(&flood);
+        results.faults.extend(headers.iter().cloned());
+        problems.extend(headers);
+        // What is not connected is told of the ports already.
+        problems.extend(if sound { check::unreachable(&flood) } else { vec![] });
     }
     problems.append(&mut results.problems);
     results.problems = problems;

@@ -29,12 +29,28 @@ pub(crate) struct Wiring {
     ranks: Vec<u8>,
 }
 
+/// The rank of ports that are both pushed and pulled.
+const CONFLICT: u8 = 1;
+/// The rank of what Click looks for in ports when it found nothing else.
+const UNCONNECTED: u8 = 2;
+/// The rank of what Click would not look for.
+const BEYOND: u8 = 3;
+
 impl Wiring {
     /// Only what Click would find.
     pub(crate) fn as_click(&mut self) {
         let first = self.ranks.iter().min().copied();
         let mut ranks = self.ranks.iter();
         self.problems.retain(|_| ranks.next().copied() == first);
+    }
+
+    /// Ports that are both pushed and pulled: so they are, whatever else is connected.
+    pub(crate) fn conflicts(&self) -> impl Iterator<Item = &Problem> {
+        self.problems
+            .iter()
+            .zip(&self.ranks)
+            .filter(|(_, rank)| **rank == CONFLICT)
+            .map(|(problem, _)| problem)
     }
 }
 
@@ -83,11 +99,17 @@ pub(crate) fn of(flat: &Flat, registry: &Registry) -> Wiring {
     count_ports(elements, problems, miscounted, ranks);
     let mut nodes = Nodes::new(&counts);
     resolve(elements, &mut nodes, wires, flat, problems);
-    ranks.resize(problems.len(), 1);
-    if problems.is_empty() {
-        connected(elements, &nodes, wires, flat, problems);
-    }
-    ranks.resize(problems.len(), 2);
+    let has_conflicts = problems.len() > ranks.len();
+    ranks.resize(problems.len(), CONFLICT);
+    let last = if problems.is_empty() { UNCONNECTED } else { BEYOND };
+    // Ports may be of the other kind once a conflict is mended, if they are of no fixed one.
+    let is_settled = |planned: &Planned, output, port| {
+        !has_conflicts || port_code::processing(planned.kind.processing, output, port) != 'a'
+    };
+    let found = connected(elements, &nodes, wires, flat, &is_settled);
+    problems
+        .extend(found.into_iter().filter(|(element, _)| !miscounted[*element]).map(|(_, problem)| problem));
+    ranks.resize(problems.len(), last);
     wiring
 }
 
@@ -137,10 +159,15 @@ fn count_ports(
             };
             problem.compat_message = Some(lines[..lines.len().min(MOST_UNUSED)].join("\n"));
             problems.push(problem);
-            ranks.push(if have < low { 2 } else { 0 });
+            ranks.push(if have < low { UNCONNECTED } else { 0 });
         }
         miscounted.push(problems.len() > before);
     }
+}
+
+/// Whether all elements of a class have as many ports, so that none looks at how many it has.
+pub(crate) fn has_fixed_ports(class: &Class) -> bool {
+    class.ports.bytes().all(|b| b == b'/' || b.is_ascii_digit())
 }
 
 /// A class's ports as a person would say it.
@@ -311,8 +338,16 @@ fn conflict(elements: &[Planned], wire: Wire, from: char, flat: &Flat, index: us
 /// Unused ports of one element that are told one by one.
 const MOST_UNUSED: usize = 16;
 
-/// Push outputs and pull inputs lead to one place each; all ports lead somewhere.
-fn connected(elements: &[Planned], nodes: &Nodes, wires: &[Wire], flat: &Flat, problems: &mut Vec<Problem>) {
+/// Push outputs and pull inputs lead to one place each, as far as it is settled of them that they
+/// are; all ports lead somewhere. What is wrong, with the element it is wrong of.
+fn connected(
+    elements: &[Planned],
+    nodes: &Nodes,
+    wires: &[Wire],
+    flat: &Flat,
+    is_settled: &dyn Fn(&Planned, bool, usize) -> bool,
+) -> Vec<(usize, Problem)> {
+    let mut problems = vec![];
     let mut used = vec![0u32; nodes.parents.len()];
     for (index, wire) in wires.iter().enumerate() {
         for (output, port) in [(true, wire.from), (false, wire.to)] {
@@ -321,7 +356,7 @@ fn connected(elements: &[Planned], nodes: &Nodes, wires: &[Wire], flat: &Flat, p
                 if output { planned.pull_outputs[port.port] } else { planned.pull_inputs[port.port] };
             let count = &mut used[nodes.node(output, port)];
             *count += 1;
-            if *count == 2 && output != pulled {
+            if *count == 2 && output != pulled && is_settled(planned, output, port.port) {
                 let (kind, what) = if output { ("push", "output") } else { ("pull", "input") };
                 let message = format!("illegal reuse of '{}' {kind} {what} {}", planned.name, port.port);
                 let mut problem = Problem::error(&flat.connections[index].place, message);
@@ -330,12 +365,12 @@ fn connected(elements: &[Planned], nodes: &Nodes, wires: &[Wire], flat: &Flat, p
                     Some(format!("illegal reuse of '{name} :: {class}' {kind} {what} {}", port.port));
                 problem.compat_place = Some(place.clone());
                 let hint = if output { "put a Tee behind it" } else { "put a RoundRobinSched before it" };
-                problems.push(problem.suggest(Some(hint.to_string())));
+                problems.push((port.element, problem.suggest(Some(hint.to_string()))));
             }
         }
     }
     if used.iter().all(|&count| count > 0) {
-        return;
+        return problems;
     }
     for (element, planned) in elements.iter().enumerate() {
         for (output, pulled) in [(false, &planned.pull_inputs), (true, &planned.pull_outputs)] {
@@ -347,7 +382,7 @@ fn connected(elements: &[Planned], nodes: &Nodes, wires: &[Wire], flat: &Flat, p
             let mut say = |message: String, port: Option<usize>| {
                 let mut problem = Problem::error(&planned.place, message).suggest(Some(hint.to_string()));
                 problem.compat_message = port.map(|port| format!("'{name} :: {class}' {what} {port} unused"));
-                problems.push(problem);
+                problems.push((element, problem));
             };
             for &port in unused.iter().take(MOST_UNUSED) {
                 let kind = if pulled[port] { "pull" } else { "push" };
@@ -358,4 +393,5 @@ fn connected(elements: &[Planned], nodes: &Nodes, wires: &[Wire], flat: &Flat, p
             }
         }
     }
+    problems
 }

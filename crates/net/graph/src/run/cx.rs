@@ -14,6 +14,7 @@ use memory::{Batch, Packet, Pool};
 use crate::element::class::NOT_TAKEN_OVER;
 use crate::element::{Complaint, Element, Refused};
 use crate::plan::Port;
+use crate::run::handlers::Named;
 use crate::run::lane::Lane;
 use crate::run::late::Late;
 use crate::run::signal::{self, Signal, SignalKind, Signals, Waker};
@@ -457,16 +458,12 @@ impl Cx<'_> {
 
     /// The full name of a handler, as this element names it.
     pub fn full_name(&self, name: &str) -> String {
-        self.lane.name_of(Some(self.me), name)
+        self.named().full_name(name)
     }
 
-    /// Whether a handler can be written: for those who will later, and are to complain
-    /// while the router is built.
-    ///
-    /// # Errors
-    /// What [`write`](Self::write) would say if it cannot.
-    pub fn can_write(&self, name: &str) -> Result<(), Refused> {
-        self.lane.can_write(Some(self.me), name)
+    /// The elements and handlers there are, as this element names them.
+    pub fn named(&self) -> Named<'_> {
+        self.lane.named(Some(self.me))
     }
 
     /// Where the element is declared, as messages have it: `file:line`.
@@ -482,13 +479,5 @@ impl Cx<'_> {
         names.sort_unstable();
         names.dedup();
         names
-    }
-
-    /// What is known of a handler.
-    ///
-    /// # Errors
-    /// When there is none.
-    pub fn has_handler(&self, name: &str) -> Result<crate::element::class::Handler, Refused> {
-        self.lane.handler_of(Some(self.me), name)
     }
 }

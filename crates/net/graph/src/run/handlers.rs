@@ -5,6 +5,7 @@
 //! `home_thread` as well; then come those of its class ([`Class::handlers`](crate::Class::handlers)).
 
 mod common;
+mod named;
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +16,8 @@ use crate::element::handler::Handler;
 use crate::element::{Complaint, Refused};
 use crate::run::lane::Lane;
 use crate::run::late::Late;
-use common::{CONFIG, ElementRow, LIVE_CONFIG, OF_ALL, OF_HOTSWAP, OF_ROUTER, OF_TASKS, RouterRow, TaskRow};
+use common::{CONFIG, ElementRow, LIVE_CONFIG, OF_ALL, TaskRow};
+pub use named::Named;
 
 /// How long another thread may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -23,12 +25,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 impl Lane {
     /// Reads a handler, as seen from an element.
     pub fn read(&mut self, from: Option<usize>, name: &str, parameter: &str) -> Result<String, Refused> {
-        let target = self.target(from, name)?;
-        let full = self.full_name(target.as_ref(), name);
-        let found = match &target {
-            Some((element, handler)) => self.handler(*element, handler),
-            None => self.global(&full),
-        };
+        let (target, full, found) = self.named(from).look_up(name)?;
         let Some(found) = found.filter(|h| h.read) else { return Err(Refused::NotReadable(full)) };
         if !parameter.is_empty() && !found.takes_parameter() {
             return Err(Refused::NoParameter(full));
@@ -44,12 +41,7 @@ impl Lane {
 
     /// Writes a handler, as seen from an element.
     pub fn write(&mut self, from: Option<usize>, name: &str, value: &str) -> Result<(), Refused> {
-        let target = self.target(from, name)?;
-        let full = self.full_name(target.as_ref(), name);
-        let found = match &target {
-            Some((element, handler)) => self.handler(*element, handler),
-            None => self.global(&full),
-        };
+        let (target, full, found) = self.named(from).look_up(name)?;
         if !found.is_some_and(|h| h.write) {
             return Err(Refused::NotWritable(full));
         }
@@ -79,103 +71,16 @@ impl Lane {
 
     /// What is known of a handler.
     pub fn handler_of(&self, from: Option<usize>, name: &str) -> Result<Handler, Refused> {
-        let target = self.target(from, name)?;
-        let full = self.full_name(target.as_ref(), name);
-        let found = match target {
-            Some((element, handler)) => self.handler(element, &handler),
-            None => self.global(&full),
-        };
-        found.ok_or(Refused::NoHandler(full))
+        self.named(from).handler_of(name)
     }
 
-    /// Whether a handler can be written.
-    ///
-    /// # Errors
-    /// What [`write`](Self::write) would say if it cannot.
-    pub fn can_write(&self, from: Option<usize>, name: &str) -> Result<(), Refused> {
-        match self.handler_of(from, name) {
-            Ok(handler) if handler.write => Ok(()),
-            Ok(_) => {
-                let target = self.target(from, name)?;
-                Err(Refused::NotWritable(self.full_name(target.as_ref(), name)))
-            }
-            Err(Refused::NoHandler(full)) => Err(Refused::NotWritable(full)),
-            Err(refused) => Err(refused),
-        }
-    }
-
-    /// A handler's name as messages have it.
-    pub(crate) fn name_of(&self, from: Option<usize>, name: &str) -> String {
-        let target = self.target(from, name).ok().flatten();
-        self.full_name(target.as_ref(), name)
-    }
-
-    /// An element and one of its handlers; `None` for a global handler. A name alone is
-    /// the asking element's own handler, or a global one.
-    fn target(&self, from: Option<usize>, name: &str) -> Result<Option<(usize, String)>, Refused> {
-        if name.starts_with('.') && name.len() > 1 {
-            return Ok(None);
-        }
-        let parts = name.split_once('.');
-        if name.is_empty() || parts.is_some_and(|(_, handler)| handler.is_empty()) {
-            return Err(Refused::BadName);
-        }
-        if let Some((element, handler)) = parts
-            && let Some(index) = self.shared.plan.find(element, from)
-        {
-            return Ok(Some((index, handler.to_string())));
-        }
-        if let Some(own) = from.filter(|own| self.handler(*own, name).is_some()) {
-            return Ok(Some((own, name.to_string())));
-        }
-        match parts {
-            Some((element, _)) if self.global(name).is_none() => Err(Refused::NoElement(element.into())),
-            _ => Ok(None),
-        }
-    }
-
-    /// The name of a handler as messages have it.
-    fn full_name(&self, target: Option<&(usize, String)>, name: &str) -> String {
-        match target {
-            Some((element, handler)) => format!("{}.{handler}", self.shared.name(*element)),
-            None => name.strip_prefix('.').unwrap_or(name).to_string(),
-        }
-    }
-
-    fn global(&self, name: &str) -> Option<Handler> {
-        self.router_rows().find(|row| row.handler.name == name).map(|row| row.handler)
-    }
-
-    /// The handlers of this router.
-    fn router_rows(&self) -> impl Iterator<Item = &'static RouterRow> + use<> {
-        let further = if self.shared.hotswap.is_some() { OF_HOTSWAP } else { &[] };
-        OF_ROUTER.iter().chain(further)
-    }
-
-    /// The handlers of an element's tasks, if it has any.
-    fn task_rows(&self, element: usize) -> &'static [TaskRow] {
-        if self.shared.has_tasks(element) { OF_TASKS } else { &[] }
+    /// The elements and handlers there are, as one of them names them.
+    pub(crate) fn named(&self, from: Option<usize>) -> Named<'_> {
+        Named::of_router(&self.shared, from)
     }
 
     fn unknown(&self, element: usize, handler: &str) -> Refused {
         Refused::NoHandler(format!("{}.{handler}", self.shared.name(element)))
-    }
-
-    /// A handler of an element: the class's own before those that all have. `*` stands
-    /// for any that is not there otherwise.
-    pub(crate) fn handler(&self, element: usize, name: &str) -> Option<Handler> {
-        let planned = &self.shared.plan.elements[element];
-        if name == "config" && planned.kind.live {
-            return Some(LIVE_CONFIG);
-        }
-        let row = |row| planned.kind.handlers.handler(row);
-        let of_all = || OF_ALL.iter().find(|row| row.handler.name == name).map(|row| row.handler);
-        let of_tasks = || {
-            let rows = self.task_rows(element);
-            rows.iter().find(|row| row.handler.name == name).map(|row| row.handler)
-        };
-        let own = planned.own_row(name).map(row);
-        own.or_else(of_all).or_else(of_tasks).or_else(|| planned.own_row("*").map(row))
     }
 
     /// The row of its class that answers for an element's handler; `None` for one that
@@ -184,7 +89,7 @@ impl Lane {
         let planned = &self.shared.plan.elements[element];
         let is_common = || {
             OF_ALL.iter().any(|row| row.handler.name == name)
-                || self.task_rows(element).iter().any(|row| row.handler.name == name)
+                || self.named(None).task_rows(element).iter().any(|row| row.handler.name == name)
         };
         planned.own_row(name).or_else(|| planned.own_row("*").filter(|_| !is_common()))
     }
@@ -194,7 +99,9 @@ impl Lane {
     fn lane_of(&self, element: usize, handler: &str) -> usize {
         let crate::plan::Planned { lanes, homes, .. } = self.shared.plan.elements[element];
         let of_tasks = |row: &TaskRow| row.handler.name == handler;
-        if homes != 0 && self.task_rows(element).iter().any(of_tasks) && self.row(element, handler).is_none()
+        if homes != 0
+            && self.named(None).task_rows(element).iter().any(of_tasks)
+            && self.row(element, handler).is_none()
         {
             return homes.trailing_zeros() as usize;
         }
@@ -261,7 +168,7 @@ impl Lane {
         if let Some(ElementRow { read, .. }) = OF_ALL.iter().find(|row| row.handler.name == handler) {
             return Ok(read(self, element));
         }
-        let row = self.task_rows(element).iter().find(|row| row.handler.name == handler);
+        let row = self.named(None).task_rows(element).iter().find(|row| row.handler.name == handler);
         let (Some(row), Some(task)) = (row, self.tasks.of(element).next()) else {
             return Err(self.unknown(element, handler));
         };
@@ -272,7 +179,7 @@ impl Lane {
         if self.row(element, handler).is_some() {
             return self.write_here(element, handler, value);
         }
-        let row = self.task_rows(element).iter().find(|row| row.handler.name == handler);
+        let row = self.named(None).task_rows(element).iter().find(|row| row.handler.name == handler);
         let (Some(row), Some(task)) = (row, self.tasks.of(element).next()) else {
             return Err(self.unknown(element, handler));
         };
@@ -318,7 +225,7 @@ impl Lane {
         let planned = &self.shared.plan.elements[element];
         let kind = planned.kind;
         let of_own = |name| kind.handlers().find(|own| own.name == name);
-        let tasks = self.task_rows(element).iter().rev().map(|row| row.handler);
+        let tasks = self.named(None).task_rows(element).iter().rev().map(|row| row.handler);
         let tasks = tasks.filter(|row| of_own(row.name).is_none());
         let config = match (kind.live, kind.config_changes) {
             (true, true) => LIVE_CONFIG.marked(""),
@@ -343,13 +250,13 @@ impl Lane {
     }
 
     fn read_global(&mut self, name: &str) -> Result<String, Refused> {
-        let row = self.router_rows().find(|row| row.handler.name == name);
+        let row = self.named(None).router_rows().find(|row| row.handler.name == name);
         let read = row.and_then(|row| row.read).ok_or_else(|| Refused::NotReadable(name.into()))?;
         Ok(read(self))
     }
 
     fn write_global(&mut self, from: Option<usize>, name: &str, value: &str) -> Result<(), Refused> {
-        let row = self.router_rows().find(|row| row.handler.name == name);
+        let row = self.named(None).router_rows().find(|row| row.handler.name == name);
         let write = row.and_then(|row| row.write).ok_or_else(|| Refused::NotWritable(name.into()))?;
         write(self, from, value)
     }

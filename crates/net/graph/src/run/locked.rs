@@ -26,9 +26,7 @@ pub(crate) type Copies = SmallVec<[(usize, Box<dyn Element>); 1]>;
 /// than once, else stand-ins for one behind a lock.
 pub(crate) fn replicate(elements: &mut [Planned], made: Instances) -> impl Iterator<Item = Copies> {
     let one = |(planned, element): (&mut Planned, Option<Box<dyn Element>>)| {
-        let Some(mut element) = element else { return smallvec![] };
-        planned.further_handlers = planned.kind.further_handlers(&mut *element);
-        planned.each = element.per_packet().is_some();
+        let Some(element) = element else { return smallvec![] };
         if planned.lanes.is_power_of_two() {
             return smallvec![(planned.lanes.trailing_zeros() as usize, element)];
         }

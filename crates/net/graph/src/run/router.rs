@@ -19,6 +19,7 @@ use crate::plan::{Instances, Plan, Planned, Port};
 use crate::run::buffers::Buffers;
 use crate::run::counters::Counters;
 use crate::run::fused;
+use crate::run::handlers::Named;
 use crate::run::lane::{Lane, Pulled, Slot};
 use crate::run::locked::{Copies, replicate};
 use crate::run::mailbox::Mailbox;
@@ -56,10 +57,13 @@ impl Router {
         }
         open(prepare, &elements, &flat, inputs, &mut results)?;
         let warnings = std::mem::take(&mut results.problems);
-        let mut copies: Vec<Copies> = replicate(&mut elements, std::mem::take(&mut results.made)).collect();
-        let regions = if options.measure { &[] } else { options.fused };
-        fused::complete(regions, &elements, &mut copies);
+        describe(&mut elements, &mut results.made);
         let mut plan = Plan::new(elements, wires, flat, source.into());
+        names_are_there(&plan, &results, &options)?;
+        let mut copies: Vec<Copies> =
+            replicate(&mut plan.elements, std::mem::take(&mut results.made)).collect();
+        let regions = if options.measure { &[] } else { options.fused };
+        fused::complete(regions, &plan.elements, &mut copies);
         if options.chains && options.fused.is_empty() {
             plan.find_chains(registry.chains());
         }
@@ -120,9 +124,7 @@ impl Router {
             }
             let Some(Err(message)) = lane.with(element, |e, cx| e.init(cx)) else { return };
             failed = Some(element);
-            let planned = &lane.shared.plan.elements[element];
-            let element = format!("{} :: {}", planned.name, planned.class);
-            problems.push(Problem::error(&planned.place, message).context(element, "initializing"));
+            problems.push(initializing(&lane.shared.plan.elements[element], message));
         });
         for lane in &mut self.lanes {
             let provided = on(self.cores.get(lane.id), || lane.buffers.provide());
@@ -293,23 +295,30 @@ impl Router {
         options: Options,
     ) -> (Result<Plan, Vec<Declared>>, Vec<Problem>) {
         let Configured { mut elements, wires, mut results } = configure(&flat, registry, options.inputs());
-        let problems = std::mem::take(&mut results.problems);
-        if is_wrong(&problems) {
+        let mut problems = std::mem::take(&mut results.problems);
+        let is_planned = !is_wrong(&problems);
+        if !is_planned && (!options.thorough || elements.is_empty()) {
             return (Err(flat.elements), problems);
         }
-        let problems = [problems, awaiting(&elements, &results)].concat();
-        replicate(&mut elements, results.made).for_each(drop);
+        describe(&mut elements, &mut results.made);
         let mut plan = Plan::new(elements, wires, flat, source.into());
+        problems.extend(names_are_there(&plan, &results, &options).err().unwrap_or_default());
+        if !is_planned {
+            return (Err(plan.flat.elements), problems);
+        }
+        problems.extend(awaiting(&plan.elements, &results));
+        replicate(&mut plan.elements, results.made).for_each(drop);
         if options.chains && !options.measure && !results.measure {
             plan.find_chains(registry.chains());
         }
         (Ok(plan), problems)
     }
 
-    /// What is wrong with arguments in a configuration that is wrong otherwise, of what
-    /// could be read of it ([`read_anyway`](crate::lang::read_anyway)). Nothing is said
-    /// of ports: connections may be missing that were not understood. The elements whose
-    /// classes are known, by the indices they were made with, and what is wrong.
+    /// What is wrong in a configuration that is wrong otherwise, of what could be read of it
+    /// ([`read_anyway`](crate::lang::read_anyway)): with arguments, and with the connections that
+    /// were understood. Nothing is said of ports that nothing is connected to, nor of names:
+    /// connections and elements may be missing that were not understood. The elements whose classes
+    /// are known, by the indices they were made with, and what is wrong.
     pub fn faults(mut flat: Flat, registry: &Registry, options: &Options) -> (Vec<Declared>, Vec<Problem>) {
         let is_known = |declared: &Declared| registry.find(&declared.class).is_some();
         let known: Vec<usize> = (0..flat.elements.len()).filter(|&i| is_known(&flat.elements[i])).collect();
@@ -359,6 +368,35 @@ fn open(
     }
     make_awaiting(elements, flat, inputs, results);
     if is_wrong(&results.problems) { Err(std::mem::take(&mut results.problems)) } else { Ok(()) }
+}
+
+/// Fills in what is known of elements when they are made.
+fn describe(elements: &mut [Planned], made: &mut Instances) {
+    for (planned, made) in elements.iter_mut().zip(made) {
+        let Some(element) = made else { continue };
+        planned.further_handlers = planned.kind.further_handlers(&mut **element);
+        planned.each = element.per_packet().is_some();
+    }
+}
+
+/// Asks elements whether what they name is there, in the order in which they are initialized. One
+/// that is made again when ports are open is asked as well: names do not depend on addresses.
+fn names_are_there(plan: &Plan, results: &Results, options: &Options) -> Result<(), Vec<Problem>> {
+    let ask = |element: usize| {
+        let made = results.made[element].as_ref()?;
+        let named = Named::of_plan(plan, &results.shares, options.hotswap.is_some(), element);
+        let message = made.check_names(&named).err()?;
+        Some(initializing(&plan.elements[element], message))
+    };
+    let most = if options.thorough { usize::MAX } else { 1 };
+    let problems: Vec<Problem> = in_phases(&plan.elements).into_iter().filter_map(ask).take(most).collect();
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
+}
+
+/// A problem with an element that is being initialized.
+fn initializing(planned: &Planned, message: String) -> Problem {
+    let element = format!("{} :: {}", planned.name, planned.class);
+    Problem::error(&planned.place, message).context(element, "initializing")
 }
 
 /// A mailbox for each thread.

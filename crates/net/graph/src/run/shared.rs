@@ -220,6 +220,11 @@ impl RouterShared {
         self.shares.get(&(element, TypeId::of::<T>()))?.clone().downcast().ok()
     }
 
+    /// What elements share.
+    pub(crate) fn shares(&self) -> &Shares {
+        &self.shares
+    }
+
     /// Prints to the diagnostic output. A closed one is nobody's loss.
     pub fn say(&self, text: &str) {
         if self.is_heard.load(Ordering::Acquire) {

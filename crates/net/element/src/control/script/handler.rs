@@ -192,7 +192,7 @@ fn now(cx: &Cx<'_>) -> String {
 
 /// Whether all handlers named are there, and as they should be.
 fn all_handlers(cx: &Cx<'_>, names: &str, fits: fn(&Handler) -> bool) -> String {
-    let can = |name: &&str| cx.has_handler(name).is_ok_and(|handler| fits(&handler));
+    let can = |name: &&str| cx.named().handler_of(name).is_ok_and(|handler| fits(&handler));
     words(names).iter().all(can).to_string()
 }
 

@@ -126,7 +126,7 @@ pub(super) const OF_ROUTER: &[RouterRow] = &[
         lines(requirements.flat_map(|r| [r.kind.as_str(), r.value.as_str()]))
     }),
     read("handlers", "the global handlers", |lane| {
-        super::list(lane.router_rows().map(|row| (row.handler.name, row.handler)))
+        super::list(lane.named(None).router_rows().map(|row| (row.handler.name, row.handler)))
     }),
     read("list", "the elements' names, their number first", |lane| {
         let elements = &lane.shared.plan.elements;

@@ -1,0 +1,176 @@
+//! What elements name: other elements, and handlers. All of it is known of a plan, so that a name
+//! that is none is found before anything runs.
+
+use std::any::{Any, TypeId};
+use std::sync::Arc;
+
+use super::common::{LIVE_CONFIG, OF_ALL, OF_HOTSWAP, OF_ROUTER, OF_TASKS, RouterRow, TaskRow};
+use crate::element::Refused;
+use crate::element::class::Class;
+use crate::element::handler::Handler;
+use crate::element::well_known::HandlerName;
+use crate::plan::setup::Shares;
+use crate::plan::{Plan, reach};
+use crate::run::shared::RouterShared;
+
+/// An element's number and the name of one of its handlers.
+type Target = (usize, String);
+
+/// The elements and handlers of a router, as one of its elements names them.
+#[derive(Clone, Copy)]
+pub struct Named<'a> {
+    plan: &'a Plan,
+    shares: &'a Shares,
+    /// Whether the router has handlers for a new configuration.
+    has_hotswap: bool,
+    /// The router, once it is there: it knows which elements have tasks.
+    router: Option<&'a RouterShared>,
+    /// Who names them.
+    from: Option<usize>,
+}
+
+impl<'a> Named<'a> {
+    /// Those of a plan, before there is a router.
+    pub(crate) fn of_plan(plan: &'a Plan, shares: &'a Shares, has_hotswap: bool, from: usize) -> Named<'a> {
+        Named { plan, shares, has_hotswap, router: None, from: Some(from) }
+    }
+
+    /// Those of a router.
+    pub(crate) fn of_router(shared: &'a RouterShared, from: Option<usize>) -> Named<'a> {
+        let has_hotswap = shared.hotswap.is_some();
+        Named { plan: &shared.plan, shares: shared.shares(), has_hotswap, router: Some(shared), from }
+    }
+
+    /// An element of this name, looked for in the same compound, then further out.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.plan.find(name, self.from)
+    }
+
+    /// What the element of this name shares ([`Setup::share`](crate::Setup::share)).
+    pub fn shared<T: Any + Send + Sync>(&self, name: &str) -> Option<Arc<T>> {
+        self.shares.get(&(self.find(name)?, TypeId::of::<T>()))?.clone().downcast().ok()
+    }
+
+    /// Whether packets are pushed from an output of the element that asks.
+    pub fn is_push_output(&self, output: usize) -> bool {
+        let pulled = |from: usize| self.plan.elements[from].pull_outputs.get(output).copied();
+        self.from.and_then(pulled) == Some(false)
+    }
+
+    /// The names of the nearest elements of which `is` is true: behind output `port`, or
+    /// before input `port`. None of those that are only reached through another one.
+    pub fn nearest(&self, port: usize, behind: bool, is: impl Fn(&Class) -> bool) -> Vec<String> {
+        self.from.map_or_else(Vec::new, |from| self.plan.nearest(from, port, behind, is))
+    }
+
+    /// What is known of a handler: `element.handler`, or a global one.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn handler_of(&self, name: &str) -> Result<Handler, Refused> {
+        let (_, full, found) = self.look_up(name)?;
+        found.ok_or(Refused::NoHandler(full))
+    }
+
+    /// What is known of a handler of another element.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn handler_of_element(&self, element: &str, handler: HandlerName) -> Result<Handler, Refused> {
+        self.handler_of(&format!("{element}.{handler}"))
+    }
+
+    /// Whether a handler can be written: for those who will later, and are to complain
+    /// while the router is built.
+    ///
+    /// # Errors
+    /// What [`Cx::write`](crate::Cx::write) would say if it cannot.
+    pub fn can_write(&self, name: &str) -> Result<(), Refused> {
+        let (_, full, found) = self.look_up(name)?;
+        if found.is_some_and(|handler| handler.write) { Ok(()) } else { Err(Refused::NotWritable(full)) }
+    }
+
+    /// A handler's name as messages have it.
+    pub(crate) fn full_name(&self, name: &str) -> String {
+        let target = self.target(name).ok().flatten();
+        self.full_name_of(target.as_ref(), name)
+    }
+
+    /// What a name stands for: an element's handler, or a global one; its full name, and what is
+    /// known of it, if it is there.
+    pub(super) fn look_up(&self, name: &str) -> Result<(Option<Target>, String, Option<Handler>), Refused> {
+        let target = self.target(name)?;
+        let full = self.full_name_of(target.as_ref(), name);
+        let found = match &target {
+            Some((element, handler)) => self.handler(*element, handler),
+            None => self.global(&full),
+        };
+        Ok((target, full, found))
+    }
+
+    /// An element and one of its handlers; `None` for a global handler. A name alone is
+    /// the asking element's own handler, or a global one.
+    fn target(&self, name: &str) -> Result<Option<Target>, Refused> {
+        if name.starts_with('.') && name.len() > 1 {
+            return Ok(None);
+        }
+        let parts = name.split_once('.');
+        if name.is_empty() || parts.is_some_and(|(_, handler)| handler.is_empty()) {
+            return Err(Refused::BadName);
+        }
+        if let Some((element, handler)) = parts
+            && let Some(index) = self.find(element)
+        {
+            return Ok(Some((index, handler.to_string())));
+        }
+        if let Some(own) = self.from.filter(|own| self.handler(*own, name).is_some()) {
+            return Ok(Some((own, name.to_string())));
+        }
+        match parts {
+            Some((element, _)) if self.global(name).is_none() => Err(Refused::NoElement(element.into())),
+            _ => Ok(None),
+        }
+    }
+
+    fn full_name_of(&self, target: Option<&Target>, name: &str) -> String {
+        match target {
+            Some((element, handler)) => format!("{}.{handler}", self.plan.elements[*element].name),
+            None => name.strip_prefix('.').unwrap_or(name).to_string(),
+        }
+    }
+
+    fn global(&self, name: &str) -> Option<Handler> {
+        self.router_rows().find(|row| row.handler.name == name).map(|row| row.handler)
+    }
+
+    /// The handlers of this router.
+    pub(super) fn router_rows(&self) -> impl Iterator<Item = &'static RouterRow> + use<> {
+        let further = if self.has_hotswap { OF_HOTSWAP } else { &[] };
+        OF_ROUTER.iter().chain(further)
+    }
+
+    /// The handlers of an element's tasks, if it has any. Before there is a router its ports tell.
+    pub(super) fn task_rows(&self, element: usize) -> &'static [TaskRow] {
+        let planned = &self.plan.elements[element];
+        let by_ports = || reach::drives(planned) || planned.hands_over;
+        let has_tasks = self.router.map_or_else(by_ports, |router| router.has_tasks(element));
+        if has_tasks { OF_TASKS } else { &[] }
+    }
+
+    /// A handler of an element: the class's own before those that all have. `*` stands
+    /// for any that is not there otherwise.
+    fn handler(&self, element: usize, name: &str) -> Option<Handler> {
+        let planned = &self.plan.elements[element];
+        if name == "config" && planned.kind.live {
+            return Some(LIVE_CONFIG);
+        }
+        let row = |row| planned.kind.handlers.handler(row);
+        let of_all = || OF_ALL.iter().find(|row| row.handler.name == name).map(|row| row.handler);
+        let of_tasks = || {
+            let rows = self.task_rows(element);
+            rows.iter().find(|row| row.handler.name == name).map(|row| row.handler)
+        };
+        let own = planned.own_row(name).map(row);
+        own.or_else(of_all).or_else(of_tasks).or_else(|| planned.own_row("*").map(row))
+    }
+}
