@@ -178,7 +178,7 @@ reasons! {
     Dropped "dropped" Element "packets that an element was told to drop, or that leave it where nothing is connected";
     NotConnected "not connected" Element "packets that leave an element where nothing is connected, or go to a socket without a peer";
     NotTakenOver "not taken over by the new configuration" Element "packets that waited in an element which the new configuration does not have";
-    NoBuffers "no buffers" Element "packets, copies or pieces that were not made because there was no packet buffer";
+    NoBuffers "no buffers" Element "packets, copies or pieces that were not made because there was no packet buffer, and packets of a source that would have waited in a queue while there were few";
     NoBuffersLeft "no packet buffers left" Element "packets that would have waited in a queue while no packet buffers were left";
     NoHeadroom "no headroom" Element "packets whose buffers have no room in front for the headers to add";
     NoRoom "no room" Element "packets in which there is no place for what an element adds, or which its table has no place for";

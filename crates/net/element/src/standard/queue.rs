@@ -240,15 +240,9 @@ impl Queue {
 
 impl Element for Queue {
     fn push(&mut self, cx: &mut Cx<'_>, input: usize, batch: &mut Batch) -> Next {
-        let room = cx.room_for(batch.len(), || self.lock().packets.len());
-        if room < batch.len() {
-            let mut taken = Batch::with_limit(Batch::MAX);
-            taken.take_from(batch, room);
-            cx.drop_batch(2, batch);
-            batch.take_from(&mut taken, room);
-            if batch.is_empty() {
-                return Next::Done;
-            }
+        cx.let_wait(batch, 2, || self.lock().packets.len());
+        if batch.is_empty() {
+            return Next::Done;
         }
         let mut inner = self.lock();
         if input > 0 {

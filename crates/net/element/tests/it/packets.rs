@@ -96,14 +96,54 @@ fn packets_that_wait_starve_nobody() {
     assert_eq!(rig.read("c.count"), "5000");
     let held: u64 = rig.read("q.length").parse().unwrap();
     assert!((15_000..20_000).contains(&held), "{held} packets wait");
-    let shared = rig.router.shared();
-    let queue = shared.plan.find("q", None).unwrap();
-    let drops = rig.router.lanes()[0].counters(queue).drops.clone();
-    let names = shared.plan.elements[queue].kind.drops;
-    let named = names.iter().position(|reason| *reason == Reason::NoBuffersLeft).unwrap();
-    assert!(drops[named] > 0 && rig.read("q.drops") == "0", "{drops:?}");
+    // The source that lacks buffers has the loss, and no other element; the account is balanced.
+    let lost = dropped(&rig, "a", Reason::NoBuffers);
+    assert!(lost > 0 && lost + held == made(&rig, "a"), "{lost} lost, {held} held");
+    assert_eq!((dropped(&rig, "q", Reason::NoBuffersLeft), rig.read("q.drops")), (0, "0".into()));
+    assert_eq!(dropped(&rig, "b", Reason::NoBuffers), 0);
     let said = rig.printed();
     assert_eq!(said.matches("no packet buffers left").count(), 1, "{said}");
+    assert!(said.contains("a :: InfiniteSource: thread 0: no packet buffers left"), "{said}");
+}
+
+/// Packets that an element dropped for a reason of its class's.
+fn dropped(rig: &Rig, element: &str, reason: Reason) -> u64 {
+    let shared = rig.router.shared();
+    let element = shared.plan.find(element, None).unwrap();
+    let reasons = shared.plan.elements[element].kind.drops;
+    let place = reasons.iter().position(|other| *other == reason).unwrap();
+    rig.router.lanes()[0].counters(element).drops[place]
+}
+
+/// Packets that an element made.
+fn made(rig: &Rig, element: &str) -> u64 {
+    let shared = rig.router.shared();
+    rig.router.lanes()[0].counters(shared.plan.find(element, None).unwrap()).made
+}
+
+/// Whichever way packets come to the queue: pushed by a task or a timer, or pulled from the source;
+/// what had waited elsewhere before has no source any more.
+#[test]
+fn a_source_has_the_losses_of_packets_that_may_not_wait() {
+    for source in [
+        "s :: RatedSource(x, 100000, 5000, STOP true)",
+        "s :: TimedSource(0.00001s, x, LIMIT 5000, STOP true)",
+        "s :: RandomSource(64, 5000, BURST 32, STOP true)",
+        "s :: InfiniteSource(x, 5000, STOP true) -> Unqueue(32)",
+        "s :: InfiniteSource(x, 5000, STOP true) -> t :: Tee; t[1] -> Discard; t",
+    ] {
+        let mut rig = rig(&format!("{source} -> q :: Queue(1000000) -> Idle"), Some(2048));
+        rig.run();
+        let lost = dropped(&rig, "s", Reason::NoBuffers);
+        let queue = dropped(&rig, "q", Reason::NoBuffersLeft);
+        assert!(lost > 0 && queue == 0, "{source}: {lost} lost at the source, {queue} at the queue");
+        let said = rig.printed();
+        assert!(said.contains("s :: ") && said.matches("no packet buffers left").count() == 1, "{said}");
+    }
+    let source = "InfiniteSource(x, 5000, BURST 32, STOP true) -> Queue(100) -> Unqueue(32)";
+    let mut rig = rig(&format!("{source} -> q :: Queue(1000000) -> Idle"), Some(2048));
+    rig.run();
+    assert!(dropped(&rig, "q", Reason::NoBuffersLeft) > 0);
 }
 
 /// A source for whose packets there are no buffers counts that, pushed or pulled from, and

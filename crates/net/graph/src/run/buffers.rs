@@ -35,6 +35,8 @@ pub struct Buffers {
     full: bool,
     /// Packets that were wanted and not had, and those that were not let wait.
     pub(crate) missing: u64,
+    /// The element that lacked buffers first.
+    lacking: Option<usize>,
     /// Whether the lack of buffers was told.
     told: bool,
 }
@@ -47,10 +49,10 @@ impl Buffers {
     pub fn new(dma: &Dma, limit: usize, places: usize) -> memory::Result<Buffers> {
         let first = Pool::new(dma, FIRST.min(limit.max(1)))?;
         let full = first.capacity() >= limit;
-        let (latest, reserved, missing, told) = (0, 0, 0, false);
+        let (latest, reserved, missing, lacking, told) = (0, 0, 0, None, false);
         let few = (kept(limit) / 2 / places.max(1)).max(1);
         let pools = vec![first];
-        Ok(Buffers { pools, latest, dma: dma.clone(), limit, reserved, few, full, missing, told })
+        Ok(Buffers { pools, latest, dma: dma.clone(), limit, reserved, few, full, missing, lacking, told })
     }
 
     /// The pool that receive and transmit queues use.
@@ -103,16 +105,26 @@ impl Buffers {
         self.missing += count as u64;
     }
 
-    /// What is to be told, once, when packets were lost for want of buffers.
-    pub fn complaint(&mut self) -> Option<String> {
+    /// An element made no packet for want of buffers, or its packets were not let wait.
+    #[cold]
+    pub fn lacks(&mut self, element: usize) {
+        if self.missing > 0 {
+            self.lacking.get_or_insert(element);
+        }
+    }
+
+    /// What is to be told, once, when packets were lost for want of buffers; and at which element,
+    /// where it was not a receive queue that had none.
+    pub fn complaint(&mut self) -> Option<(Option<usize>, String)> {
         if self.missing == 0 || std::mem::replace(&mut self.told, true) {
             return None;
         }
         let have: usize = self.pools.iter().map(Pool::capacity).sum();
-        Some(format!(
+        let text = format!(
             "no packet buffers left ({have}): packets are dropped where they are made, or would wait; \
              --buffers allows more\n"
-        ))
+        );
+        Some((self.lacking, text))
     }
 
     /// Asks for so many buffers in the main pool, beside those that others ask for:

@@ -3,13 +3,14 @@
 mod growth;
 mod neighbors;
 mod parts;
+mod scarce;
 mod wakeups;
 
 use std::any::Any;
 use std::sync::Arc;
 
 pub use growth::LONGEST;
-use memory::{Batch, Packet, Pool};
+use memory::{Batch, Packet};
 
 use crate::element::class::NOT_TAKEN_OVER;
 use crate::element::{Complaint, Element, Refused};
@@ -139,12 +140,7 @@ impl Cx<'_> {
     #[inline]
     pub fn alloc(&mut self) -> Option<Packet> {
         let packet = self.lane.buffers.alloc();
-        self.count_made(packet)
-    }
-
-    #[inline]
-    fn count_made(&mut self, packet: Option<Packet>) -> Option<Packet> {
-        self.lane.slots[self.me].counters.made += u64::from(packet.is_some());
+        self.count_made(usize::from(packet.is_some()));
         packet
     }
 
@@ -163,14 +159,20 @@ impl Cx<'_> {
             fill(packet);
         }
         let made = batch.len() - before;
-        self.lane.slots[self.me].counters.made += made as u64;
+        self.count_made(made);
+        if made < count {
+            self.lane.buffers.lacks(self.me);
+        }
         made
     }
 
     /// A packet of these bytes, in as many buffers as they need. `None` when no buffers are
     /// left, or there are more bytes than [`LONGEST`].
     pub fn packet(&mut self, bytes: &[u8]) -> Option<Packet> {
-        let mut packet = self.lane.buffers.alloc()?;
+        let Some(mut packet) = self.lane.buffers.alloc() else {
+            self.count_made(0);
+            return None;
+        };
         let packet = match packet.copy_from(bytes) {
             Ok(()) => Some(packet),
             Err(_) => {
@@ -178,38 +180,16 @@ impl Cx<'_> {
                 self.long_packet(bytes)
             }
         };
-        self.count_made(packet)
+        self.count_made(usize::from(packet.is_some()));
+        packet
     }
 
     /// A copy of a packet, annotations, stripped headers and all. Packets are never
     /// shared: what an element has, nobody else can change.
     pub fn copy(&mut self, packet: &Packet) -> Option<Packet> {
         let copy = packet.copy_with(STRIPPED, || self.lane.buffers.alloc());
-        self.count_made(copy)
-    }
-
-    /// The lane's pool, for receive and transmit queues.
-    #[inline]
-    pub fn pool(&mut self) -> &mut Pool {
-        self.lane.buffers.main()
-    }
-
-    /// How many of `count` packets that come to wait here, where so many wait already, have
-    /// buffers to wait in: the others must be dropped, and counted, for those that are left
-    /// are for packets on their way. Says so, once.
-    #[inline]
-    pub fn room_for(&mut self, count: usize, waiting: impl FnOnce() -> usize) -> usize {
-        let room = self.lane.buffers.room_for(count, waiting);
-        if room < count {
-            self.lane.buffers.count_refused(count - room);
-        }
-        room
-    }
-
-    /// Asks for so many buffers in the lane's pool, beside those that other elements ask
-    /// for. Only while elements are initialized: they are there before any packet is.
-    pub fn reserve_buffers(&mut self, count: usize) {
-        self.lane.buffers.reserve(count);
+        self.count_made(usize::from(copy.is_some()));
+        copy
     }
 }
 

@@ -85,6 +85,8 @@ pub struct Lane {
     pub(crate) tasks: Tasks,
     pub(crate) timers: Timers,
     pub(crate) watches: Watches,
+    /// The element without inputs that made packets in this turn.
+    pub(crate) source: Option<usize>,
     depth: u32,
     /// Pulls at work, one within the other.
     pulls: u32,
@@ -110,6 +112,7 @@ impl Lane {
             tasks: Tasks::of_lane(id),
             timers: Timers::of_lane(id),
             watches: Watches::default(),
+            source: None,
             depth: 0,
             pulls: 0,
             path: vec![],
@@ -266,6 +269,7 @@ impl Lane {
 
     /// Carries on what was kept for later.
     pub(crate) fn run_deferred(&mut self) {
+        self.source = None;
         for _ in 0..DEFERRED_A_TURN {
             let Some(Deferred { to, mut batch }) = self.deferred.pop_front() else { return };
             self.push(to, &mut batch);
@@ -409,12 +413,19 @@ impl Lane {
         }
     }
 
+    /// A task, timer or file has its turn: nothing was made in it yet.
+    #[inline(always)]
+    pub(crate) fn begin_turn(&mut self) {
+        self.source = None;
+        self.profiler.begin();
+    }
+
     /// Runs the task whose turn it is; whether there was one, and whether it worked.
     pub(crate) fn run_task(&mut self) -> Option<bool> {
         let task = self.tasks.begin()?;
         let element = self.tasks.element(task);
         let mut batch = self.scratch.take().unwrap_or_else(|| Box::new(Batch::with_limit(Batch::MAX)));
-        self.profiler.begin();
+        self.begin_turn();
         let ran = self.with(element, |element, cx| element.run(cx, task, &mut batch));
         let (mut worked, had_turn) = (false, ran.is_some());
         if let Some(ran) = ran {

@@ -28,9 +28,12 @@ impl Lane {
             self.run_timers();
             self.run_deferred();
             if self.buffers.missing > 0
-                && let Some(complaint) = self.buffers.complaint()
+                && let Some((element, complaint)) = self.buffers.complaint()
             {
-                self.shared.say(&format!("thread {}: {complaint}", self.id));
+                let named =
+                    |n: usize| format!("{} :: {}: ", self.shared.name(n), self.shared.plan.elements[n].class);
+                let element = element.map(named).unwrap_or_default();
+                self.shared.say(&format!("{element}thread {}: {complaint}", self.id));
             }
             round = round.wrapping_add(1);
             if !self.tasks.any() && !self.has_deferred() {
@@ -59,7 +62,7 @@ impl Lane {
         let mut now = self.shared.clock.now_ns();
         for _ in 0..64 {
             let Some((timer, element)) = self.timers.take(now) else { return };
-            self.profiler.begin();
+            self.begin_turn();
             if self.with(element, |element, cx| element.fire(cx, timer)).is_none() {
                 self.timers.set(timer, now.saturating_add(BUSY_NS)); // it is at work further up
             }
@@ -81,7 +84,7 @@ impl Lane {
             self.shared.simulation.work(self.id);
         }
         for (watch, element) in happened {
-            self.profiler.begin();
+            self.begin_turn();
             self.with(element, |element, cx| element.ready(cx, watch));
             self.charge(element);
             self.deliver(element);

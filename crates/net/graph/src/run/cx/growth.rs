@@ -95,7 +95,8 @@ impl Cx<'_> {
             return None;
         }
         copy_beside(&mut packet, like, STRIPPED);
-        self.count_made(Some(packet))
+        self.count_made(1);
+        Some(packet)
     }
 
     /// Puts bytes into an empty packet and as many buffers behind it as they need; whether there
