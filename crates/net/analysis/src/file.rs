@@ -7,7 +7,9 @@ use std::io::{self, BufRead, BufReader, Cursor, Read, Seek};
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Stdio};
 
+use graph::Cx;
 use graph::class::SystemUse;
+use memory::Batch;
 
 /// How compressed files begin, and who unpacks them.
 const PACKED: &[(&[u8], &str)] = &[
@@ -212,6 +214,18 @@ impl BufRead for Source {
         self.reader.consume(count);
         self.position += count as u64;
     }
+}
+
+/// Ends those packets of a batch that a file took, the first ones, and drops the others, for a
+/// reason of the class's. Where packets go on none is lost.
+pub(crate) fn account_for(cx: &mut Cx<'_>, batch: &mut Batch, written: u64, reason: usize) {
+    if written == batch.len() as u64 || cx.outputs() > 0 {
+        return;
+    }
+    for _ in 0..written {
+        batch.pop_front().into_iter().for_each(|packet| cx.free(packet));
+    }
+    cx.drop_batch(reason, batch);
 }
 
 /// Bytes of a regular file. By fstat(2): a confined process may not ask by a name, and the

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use graph::{Cx, Refused};
+use interface::pcap::Blocks;
 use memory::Packet;
 
 use super::text;
@@ -76,7 +77,7 @@ impl LinePrinter {
 #[derive(Debug)]
 pub(super) struct Output {
     path: Option<String>,
-    file: Option<File>,
+    file: Option<Blocks>,
     /// Nobody reads it.
     nowhere: bool,
 }
@@ -102,7 +103,7 @@ impl Output {
     /// Opens the file.
     pub(super) fn open(&mut self) -> Result<(), String> {
         if let Some(path) = &self.path {
-            self.file = Some(File::create(path).map_err(|e| format!("{path}: {e}"))?);
+            self.file = Some(Blocks::new(File::create(path).map_err(|e| format!("{path}: {e}"))?));
         }
         Ok(())
     }
@@ -116,10 +117,10 @@ impl Output {
             }
             return true;
         };
-        match file.write_all(text.as_bytes()) {
+        match file.write_all(text.as_bytes()).and_then(|()| file.flush()) {
             Ok(()) => true,
             Err(error) => {
-                cx.say(&format!("{}: {error}\n", cx.name()));
+                cx.fail(&format!("{}: {error}\n", cx.name()));
                 false
             }
         }

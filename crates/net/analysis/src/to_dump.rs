@@ -225,13 +225,7 @@ impl ToDump {
         if let Err(error) = done {
             self.fail(cx, &error);
         }
-        if written == batch.len() as u64 || cx.outputs() > 0 {
-            return;
-        }
-        for _ in 0..written {
-            batch.pop_front().into_iter().for_each(|packet| cx.free(packet));
-        }
-        cx.drop_batch(NOT_WRITTEN, batch);
+        crate::file::account_for(cx, batch, written, NOT_WRITTEN);
     }
 
     /// How many packets the file took, and why it took no more.

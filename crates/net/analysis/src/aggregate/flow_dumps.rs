@@ -99,6 +99,7 @@ pub static CLASS: Class = Class {
             capacity,
             flows: HashMap::new(),
             any: false,
+            failed: false,
             ended: None,
             task: None,
             packets: Signals::default(),
@@ -212,6 +213,8 @@ pub struct FlowDumps {
     flows: HashMap<u32, Flow>,
     /// Some packet had an aggregate.
     any: bool,
+    /// That a file cannot be written was told.
+    failed: bool,
     ended: Option<Arc<Ended>>,
     task: Option<TaskId>,
     packets: Signals,
@@ -237,19 +240,30 @@ impl FlowDumps {
         let Some(flow) = self.flows.get_mut(&aggregate) else { return };
         flow.add(packet, self.style);
         if flow.is_full() {
-            put(cx, flow, self.style);
+            let done = put(cx, flow, self.style).map_err(|error| format!("{}: {error}", flow.path));
+            self.tell(cx, done);
+        }
+    }
+
+    /// The first file that could not be written is told: where a disk is full others follow.
+    fn tell(&mut self, cx: &Cx<'_>, done: Result<(), String>) {
+        if let Err(error) = done
+            && !std::mem::replace(&mut self.failed, true)
+        {
+            cx.fail(&format!("{}: {error}\n", cx.name()));
         }
     }
 
     /// A flow has ended: the rest is written, or the file removed if it was too short.
-    fn end(&self, cx: &mut Cx<'_>, mut flow: Flow) {
+    fn end(&mut self, cx: &mut Cx<'_>, mut flow: Flow) {
         if flow.packets < self.least {
             if flow.begun && flow.path != "-" {
                 let _ = std::fs::remove_file(&flow.path); // it may be gone already
             }
             return;
         }
-        put(cx, &mut flow, self.style);
+        let done = put(cx, &mut flow, self.style).map_err(|error| format!("{}: {error}", flow.path));
+        self.tell(cx, done);
         if self.gzip && flow.path != "-" {
             let path = Path::new(".").join(&flow.path);
             match Command::new("gzip").arg("-f").arg(path).status() {
@@ -261,7 +275,8 @@ impl FlowDumps {
     }
 
     fn sweep(&mut self, cx: &mut Cx<'_>) {
-        for aggregate in self.ended.iter().flat_map(|ended| ended.take()) {
+        let ended: Vec<u32> = self.ended.iter().flat_map(|ended| ended.take()).collect();
+        for aggregate in ended {
             if let Some(flow) = self.flows.remove(&aggregate) {
                 self.end(cx, flow);
             }
@@ -277,26 +292,25 @@ impl FlowDumps {
 }
 
 /// Writes what is kept of a flow.
-fn put(cx: &mut Cx<'_>, flow: &mut Flow, style: Style) {
+fn put(cx: &Cx<'_>, flow: &mut Flow, style: Style) -> std::io::Result<()> {
     let begun = flow.begun;
     let bytes = flow.take(style);
     if flow.path == "-" {
         match std::str::from_utf8(&bytes) {
             Ok(text) if !style.binary => cx.print(text),
-            _ => drop(std::io::stdout().write_all(&bytes)),
+            _ => std::io::stdout().write_all(&bytes)?,
         }
-        return;
+        return Ok(());
     }
     let path = Path::new(&flow.path);
     let folder = path.parent().filter(|folder| !begun && !folder.as_os_str().is_empty());
     let made = folder.map_or(Ok(()), std::fs::create_dir_all);
-    let file = made.and_then(|()| match begun {
-        true => OpenOptions::new().append(true).open(path),
-        false => std::fs::File::create(path),
-    });
-    if let Err(error) = file.and_then(|mut file| file.write_all(&bytes)) {
-        cx.say(&format!("{}: {}: {error}\n", cx.name(), flow.path));
-    }
+    made?;
+    let mut file = match begun {
+        true => OpenOptions::new().append(true).open(path)?,
+        false => std::fs::File::create(path)?,
+    };
+    file.write_all(&bytes)
 }
 
 impl Element for FlowDumps {

@@ -86,7 +86,7 @@ impl TraceInfo {
 
     /// Nothing more is written.
     fn fail(&mut self, cx: &mut Cx<'_>, error: &io::Error) {
-        cx.say(&format!("{}: {error}\n", cx.name()));
+        cx.fail(&format!("{}: {error}\n", cx.name()));
         (self.path, self.file) = (None, None);
     }
 
@@ -139,7 +139,7 @@ impl TraceInfo {
             self.put(cx, "</trace>\n");
         }
         if let Some(Err(error)) = self.file.as_mut().map(Write::flush) {
-            cx.say(&format!("{}: {error}\n", cx.name()));
+            self.fail(cx, &error);
         }
         self.path = None;
     }

@@ -1,12 +1,14 @@
 //! `ToIPSummaryDump`: a line for each packet.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
 
 use graph::class::{Handlers, action, keyword, mandatory, read};
 use graph::lang::args;
 use graph::value::Raw;
 use graph::{Class, Cx, Element, Next, Ran, Signals, TaskId};
+use interface::pcap::{Blocks, put};
 use memory::{Batch, Packet};
 
 use super::view::View;
@@ -15,6 +17,8 @@ use crate::text;
 use graph::annotation::{EXTRA_LENGTH, EXTRA_PACKETS, PacketAnnotations};
 use port::Reason;
 
+/// The place of [`Reason::NotWritten`] in the class's list.
+const NOT_WRITTEN: usize = 1;
 /// Lines that one packet may make.
 const MOST_LINES: u32 = 1 << 16;
 
@@ -29,7 +33,9 @@ pub static CLASS: Class = Class {
           tcp_window, tcp_urp, tcp_opt, tcp_ntopt (all but timestamps), tcp_sack, udp_len, icmp_type, \
           icmp_code, icmp_type_name, icmp_code_name, icmp_flowid, icmp_seq, icmp_nextmtu. Of the rest: \
           payload_len, payload, payload_md5, payload_md5_hex. `ip_` may be left out, and spaces stand for \
-          underscores in quotes. The packets go on, if there is an output.",
+          underscores in quotes. The packets go on, if there is an output. Where a disk is full, the file ends \
+          with a whole line, what comes later is dropped, if there is no output, and `ixora click` ends with \
+          status 1.",
     ports: "1/0-1",
     processing: "a/h",
     arguments: &[
@@ -47,7 +53,7 @@ pub static CLASS: Class = Class {
         keyword("BINARY", "writes records instead of lines; false"),
     ],
     handlers: &Handlers::<ToSummary>(&[
-        action("flush", "writes out what is buffered", |dump, _| dump.flush()),
+        action("flush", "of no effect: each batch goes to the file at once", |_: &mut ToSummary, _| {}),
         read(
             "filename",
             "the file",
@@ -56,7 +62,7 @@ pub static CLASS: Class = Class {
             },
         ),
     ]),
-    drops: &[Reason::NotConnected],
+    drops: &[Reason::NotConnected, Reason::NotWritten],
     example: "ToIPSummaryDump(-, FIELDS timestamp ip_src ip_dst)",
     see: &["FromIPSummaryDump", "ToDump", "ToIPFlowDumps"],
     make: |_, conf| {
@@ -117,26 +123,17 @@ pub struct ToSummary {
     binary: bool,
     /// Nothing went wrong so far.
     active: bool,
-    /// `None`: standard output.
-    file: Option<BufWriter<File>>,
+    /// `None`: lines go to the router's standard output.
+    file: Option<Blocks>,
     task: Option<TaskId>,
     packets: Signals,
 }
 
 impl ToSummary {
-    fn put(&mut self, cx: &mut Cx<'_>, bytes: &[u8]) {
-        let written = match (&mut self.file, std::str::from_utf8(bytes)) {
-            (Some(file), _) => file.write_all(bytes),
-            (None, Ok(text)) if !self.binary => {
-                cx.print(text);
-                Ok(())
-            }
-            (None, _) => std::io::stdout().write_all(bytes),
-        };
-        if let Err(error) = written {
-            cx.say(&format!("{}: {error}\n", cx.name()));
-            self.active = false;
-            cx.stop();
+    /// Nothing is written any more, and that is told once.
+    fn fail(&mut self, cx: &Cx<'_>, error: &io::Error) {
+        if std::mem::replace(&mut self.active, false) {
+            cx.fail(&format!("ToIPSummaryDump({}): {error}\n", self.path));
         }
     }
 
@@ -223,28 +220,54 @@ impl ToSummary {
         *packet.annotations_mut() = kept;
     }
 
+    /// Writes a batch, each packet's lines as one block. What the file does not take is dropped, if
+    /// it does not go on.
     fn write_batch(&mut self, cx: &mut Cx<'_>, batch: &mut Batch) {
-        if !self.active || batch.is_empty() {
+        if batch.is_empty() {
             return;
         }
-        let mut out = vec![];
-        batch.iter_mut().for_each(|packet| self.summarize_each(packet, &mut out));
-        self.put(cx, &out);
+        let (written, done) = if self.active { self.try_write(cx, batch) } else { (0, Ok(())) };
+        if let Err(error) = done {
+            self.fail(cx, &error);
+        }
+        crate::file::account_for(cx, batch, written, NOT_WRITTEN);
     }
 
-    fn flush(&mut self) {
-        if let Some(file) = &mut self.file {
-            let _ = file.flush(); // it is told when the next line cannot be written
+    /// How many packets the file took, and why it took no more.
+    fn try_write(&mut self, cx: &Cx<'_>, batch: &mut Batch) -> (u64, io::Result<()>) {
+        let mut out = vec![];
+        let Some(mut file) = self.file.take() else {
+            batch.iter_mut().for_each(|packet| self.summarize_each(packet, &mut out));
+            cx.print(&String::from_utf8_lossy(&out));
+            return (batch.len() as u64, Ok(()));
+        };
+        let result = put(&mut file, batch.iter_mut(), |file, packet| {
+            out.clear();
+            self.summarize_each(packet, &mut out);
+            file.write_all(&out)
+        });
+        self.file = Some(file);
+        result
+    }
+
+    fn begin_file(&mut self, preamble: &str) -> io::Result<()> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        file.write_all(preamble.as_bytes())?;
+        file.flush()
+    }
+
+    fn open(&self) -> io::Result<Option<Blocks>> {
+        match (self.path.as_str(), self.binary) {
+            ("-", false) => Ok(None),
+            ("-", true) => Ok(Some(Blocks::new(io::stdout().as_fd().try_clone_to_owned()?.into()))),
+            (path, _) => Ok(Some(Blocks::new(File::create(path)?))),
         }
     }
 }
 
 impl Element for ToSummary {
     fn init(&mut self, cx: &mut Cx<'_>) -> Result<(), String> {
-        if self.path != "-" {
-            let file = File::create(&self.path).map_err(|e| format!("{}: {e}", self.path))?;
-            self.file = Some(BufWriter::new(file));
-        }
+        self.file = self.open().map_err(|e| format!("{}: {e}", self.path))?;
         if cx.is_pull_input(0) {
             let task = cx.new_task();
             self.packets = cx.upstream(0, Some(task));
@@ -253,7 +276,11 @@ impl Element for ToSummary {
         }
         if self.header {
             let preamble = self.preamble(cx);
-            self.put(cx, preamble.as_bytes());
+            if self.file.is_none() {
+                cx.print(&preamble);
+            } else if let Err(error) = self.begin_file(&preamble) {
+                self.fail(cx, &error);
+            }
         }
         Ok(())
     }
@@ -273,9 +300,5 @@ impl Element for ToSummary {
             true => Ran::push(0),
             false => Ran::done(worked),
         }
-    }
-
-    fn cleanup(&mut self, _: &mut Cx<'_>) {
-        self.flush();
     }
 }

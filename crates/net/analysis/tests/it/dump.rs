@@ -104,6 +104,43 @@ fn what_a_full_disk_does_not_take_is_dropped_and_told_once() {
     }
 }
 
+/// As of `ToDump`: a summary's lines.
+#[test]
+fn lines_that_a_full_disk_does_not_take_are_dropped_and_told_once() {
+    let data = graph::lang::args::quote(LINES.as_bytes());
+    let source = format!("FromIPSummaryDump(DATA {data}, STOP true)");
+    for (arguments, next, dropped) in [
+        ("", "", 4),
+        ("HEADER false", "", 4),
+        ("BINARY true", "", 4),
+        ("HEADER false", " -> c :: Counter -> Discard", 0),
+    ] {
+        let mut rig = rig(&format!("{source} -> ToIPSummaryDump(/dev/full, {arguments}){next}"));
+        let said = rig.run().printed();
+        assert_eq!(said.matches("ToIPSummaryDump(/dev/full): No space left").count(), 1, "{said}");
+        assert_eq!(rig.router.lanes()[0].counters(1).drops[..], [0, dropped], "{arguments} {next}");
+        assert_eq!(rig.router.lanes()[0].counters(1).ended, 0);
+        assert!(rig.router.shared().failure().is_some_and(|failure| failure.contains("No space left")));
+    }
+}
+
+/// Printers and what tells of flows lose no packet, and their runs fail.
+#[test]
+fn what_cannot_be_printed_to_a_file_is_told_once_and_fails() {
+    let data = graph::lang::args::quote(LINES.as_bytes());
+    let flows = "-> AggregateIPFlows(TRACEINFO /dev/full)";
+    for (printer, count) in [
+        ("-> IPPrint(OUTFILE /dev/full)", 1),
+        (flows, 1),
+        ("-> AggregateIPFlows -> ToIPFlowDumps(/dev/full)", 1),
+    ] {
+        let mut rig = rig(&format!("FromIPSummaryDump(DATA {data}, STOP true) {printer} -> Discard"));
+        let said = rig.run().printed();
+        assert_eq!(said.matches("No space left").count(), count, "{printer}: {said}");
+        assert!(rig.router.shared().failure().is_some_and(|failure| failure.contains("No space left")));
+    }
+}
+
 #[test]
 fn an_empty_capture_is_one_nonetheless() {
     let file = Scratch::new("empty");

@@ -62,6 +62,12 @@ impl Blocks {
     }
 }
 
+impl AsMut<Blocks> for Blocks {
+    fn as_mut(&mut self) -> &mut Blocks {
+        self
+    }
+}
+
 /// Writes packets by `write` until one fails, and all of them to the file at once, so that what
 /// was counted is there. How many of them the file took, and why it took no more.
 pub fn put<W: AsMut<Blocks>, P>(
