@@ -1,6 +1,6 @@
 //! `EtherMirror`, `EtherRewrite`: a frame's addresses, exchanged or replaced.
 
-use graph::class::{Handlers, both, mandatory};
+use graph::class::{Handlers, mandatory, setting};
 use graph::element::kernel::Kernel;
 use graph::value::Ethernet;
 use graph::{Action, Class, Cx, Each, PerPacket};
@@ -35,18 +35,8 @@ pub static REWRITE: Class = Class {
     doc: "Works on the link header, which is at the start of the packet where nobody said otherwise.",
     arguments: &[mandatory("SRC", "the source address"), mandatory("DST", "the destination address")],
     handlers: &Handlers::<EtherRewrite>(&[
-        both(
-            "src",
-            "the source address",
-            |rewrite| rewrite.header.src(),
-            |rewrite, _, value| rewrite.header.set_src(value),
-        ),
-        both(
-            "dst",
-            "the destination address",
-            |rewrite| rewrite.header.dst(),
-            |rewrite, _, value| rewrite.header.set_dst(value),
-        ),
+        setting("src", "the source address", |rewrite| rewrite.header.src(), (0, "SRC")),
+        setting("dst", "the destination address", |rewrite| rewrite.header.dst(), (1, "DST")),
     ]),
     drops: &[Reason::TooShort],
     live: true,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use graph::class::{Argument, Handlers, Row, both, mandatory};
+use graph::class::{Argument, Handlers, mandatory, setting};
 use graph::element::kernel::Kernel;
 use graph::value::{Ethernet, Value, parse_alone};
 use graph::{Action, Class, Cx, Each, PerPacket, Refused};
@@ -23,52 +23,22 @@ pub(super) const ETHERTYPE: Argument = mandatory("ETHERTYPE", "what the packets 
 pub(super) const SRC: Argument = mandatory("SRC", "the source address");
 pub(super) const DST: Argument = mandatory("DST", "the destination address");
 
-/// An element that puts one header in front of all packets.
-pub(super) trait OneHeader {
-    /// The header as it stands, which handlers can change.
-    fn header(&self) -> &SharedHeader;
-}
-
-/// The handler of the header's source address.
-pub(super) const fn src<T: OneHeader>() -> Row<T> {
-    both(
-        "src",
-        "the source address",
-        |encap| encap.header().src(),
-        |encap, _, value| encap.header().set_src(value),
-    )
-}
-
-/// The handler of the header's destination address.
-pub(super) const fn dst<T: OneHeader>() -> Row<T> {
-    both(
-        "dst",
-        "the destination address",
-        |encap| encap.header().dst(),
-        |encap, _, value| encap.header().set_dst(value),
-    )
-}
-
-/// A handler of the header's type.
-pub(super) const fn ethertype<T: OneHeader>(name: &'static str, about: &'static str) -> Row<T> {
-    both(
-        name,
-        about,
-        |encap| encap.header().ethertype(),
-        |encap, _, value| encap.header().set_ethertype(value),
-    )
-}
-
 pub static CLASS: Class = Class {
     name: "EtherEncap",
     brief: "puts an Ethernet header in front of packets",
     doc: "All packets get the same addresses and type. ARPQuerier finds the destination for each instead.",
     arguments: &[ETHERTYPE, SRC, DST],
     handlers: &Handlers::<EtherEncap>(&[
-        src(),
-        dst(),
-        ethertype("ethertype", "what the packets are"),
-        ethertype("etht", "what the packets are; the old name").marked("D"),
+        setting("src", "the source address", |encap| encap.header.src(), (1, "SRC")),
+        setting("dst", "the destination address", |encap| encap.header.dst(), (2, "DST")),
+        setting("ethertype", "what the packets are", |encap| encap.header.ethertype(), (0, "ETHERTYPE")),
+        setting(
+            "etht",
+            "what the packets are; the old name",
+            |encap: &EtherEncap| encap.header.ethertype(),
+            (0, "ETHERTYPE"),
+        )
+        .marked("D"),
     ]),
     drops: &[Reason::NoHeadroom],
     live: true,
@@ -202,12 +172,6 @@ pub(super) fn prepend(packet: &mut Packet, header: &[u8]) -> bool {
 #[derive(Debug, Clone)]
 pub struct EtherEncap {
     header: SharedHeader,
-}
-
-impl OneHeader for EtherEncap {
-    fn header(&self) -> &SharedHeader {
-        &self.header
-    }
 }
 
 impl PerPacket for EtherEncap {

@@ -1,25 +1,26 @@
 //! `VLANEncap`, `VLANDecap`, `EtherVLANEncap`, `StripEtherVLANHeader`, `SetVLANAnno`:
 //! VLAN tags (IEEE 802.1Q), in frames and annotations.
 
+mod tag;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use graph::class::{Argument, Handlers, both, keyword, positional};
 use graph::element::kernel::Kernel;
-use graph::value::{Ethernet, parse_alone, unsigned};
-use graph::{Action, Class, Conf, ConfFault, Cx, Each, PerPacket, Refused};
+use graph::value::{Ethernet, parse_alone};
+use graph::{Action, Class, Cx, Each, PerPacket, Refused};
 use memory::Packet;
 use memory::annotation::Header;
 use wire::ethernet::{self, ADDRESSES_LEN, EtherType};
 use wire::vlan;
 
+use tag::{LAST, Tag, Tagging, id, native, pcp, tci};
+
 use super::encap::{self, LEN, SharedHeader, prepend};
 use crate::kernels::each;
 use graph::annotation::{PacketAnnotations, VLAN_TCI};
 use port::Reason;
-
-/// The highest VLAN, and the bits that say which it is.
-const LAST: u32 = vlan::ID as u32;
 
 const TCI: Argument = positional("VLAN_TCI", "the tag's 16 bits, or ANNO for what the annotation says");
 const PCP: Argument = positional("VLAN_PCP", "the priority, 0 to 7; 0");
@@ -34,26 +35,17 @@ pub static ENCAP: Class = Class {
           the native VLAN get no tag.",
     arguments: &[TCI, PCP, ID, NATIVE, keyword("ETHERTYPE", "the tag's type; 0x8100")],
     handlers: &Handlers::<VlanEncap>(&[
-        both(
-            "vlan_tci",
-            "the tag's 16 bits, or ANNO",
-            |encap| encap.tag.shown_tci(),
-            |encap, _, value| encap.tag.set_tci(value),
-        ),
-        both("vlan_id", "the VLAN", |encap| encap.tag.id(), |encap, _, value| encap.tag.set_id(value)),
-        both("vlan_pcp", "the priority", |encap| encap.tag.pcp(), |encap, _, value| encap.tag.set_pcp(value)),
-        both(
-            "native_vlan",
-            "the VLAN whose frames have no tag",
-            |encap| encap.tag.shown_native(),
-            |encap, _, value| encap.tag.set_native(value),
-        ),
+        tci("the tag's 16 bits, or ANNO"),
+        id(),
+        pcp(),
+        native(),
         both(
             "ethertype",
             "the tag's type",
             |encap: &VlanEncap| encap.ethertype().0.to_string(),
-            |encap: &mut VlanEncap, _, value| {
+            |encap: &mut VlanEncap, cx, value| {
                 encap.ethertype.store(parse_alone(value)?, Ordering::Relaxed);
+                encap.tell(cx);
                 Ok(())
             },
         ),
@@ -100,23 +92,40 @@ pub static ETHER_ENCAP: Class = Class {
     doc: "As EtherEncap and VLANEncap together.",
     arguments: &[encap::ETHERTYPE, encap::SRC, encap::DST, TCI, PCP, ID, NATIVE],
     handlers: &Handlers::<EtherVlanEncap>(&[
-        encap::src(),
-        encap::dst(),
-        encap::ethertype("ethertype", "what the packets are"),
         both(
-            "vlan_tci",
-            "the tag's 16 bits, or ANNO",
-            |encap| encap.tag.shown_tci(),
-            |encap, _, value| encap.tag.set_tci(value),
+            "src",
+            "the source address",
+            |encap| encap.header.src(),
+            |encap, cx, value| {
+                encap.header.set_src(value)?;
+                encap.tell(cx);
+                Ok(())
+            },
         ),
-        both("vlan_id", "the VLAN", |encap| encap.tag.id(), |encap, _, value| encap.tag.set_id(value)),
-        both("vlan_pcp", "the priority", |encap| encap.tag.pcp(), |encap, _, value| encap.tag.set_pcp(value)),
         both(
-            "native_vlan",
-            "the VLAN whose frames have no tag",
-            |encap| encap.tag.shown_native(),
-            |encap, _, value| encap.tag.set_native(value),
+            "dst",
+            "the destination address",
+            |encap| encap.header.dst(),
+            |encap, cx, value| {
+                encap.header.set_dst(value)?;
+                encap.tell(cx);
+                Ok(())
+            },
         ),
+        both(
+            "ethertype",
+            "what the packets are",
+            |encap| encap.header.ethertype(),
+            |encap, cx, value| {
+                encap.header.set_ethertype(value)?;
+                encap.tell(cx);
+                Ok(())
+            },
+        ),
+        tci("the tag's 16 bits, or ANNO"),
+        id(),
+        pcp(),
+        native(),
     ]),
     drops: &[Reason::NoHeadroom],
     live: true,
@@ -166,35 +175,7 @@ pub static ANNOTATE: Class = Class {
     brief: "sets the VLAN annotation",
     doc: "VLANEncap(ANNO) and EtherVLANEncap(…, ANNO) go by it.",
     arguments: &[TCI, PCP, ID],
-    handlers: &Handlers::<SetVlanAnno>(&[
-        both(
-            "vlan_tci",
-            "the tag's 16 bits",
-            |set| set.0.shown_tci(),
-            |set, _, value| {
-                SetVlanAnno::not_annotated(value)?;
-                set.0.set_tci(value)
-            },
-        ),
-        both(
-            "vlan_id",
-            "the VLAN",
-            |set| set.0.id(),
-            |set, _, value| {
-                SetVlanAnno::not_annotated(value)?;
-                set.0.set_id(value)
-            },
-        ),
-        both(
-            "vlan_pcp",
-            "the priority",
-            |set| set.0.pcp(),
-            |set, _, value| {
-                SetVlanAnno::not_annotated(value)?;
-                set.0.set_pcp(value)
-            },
-        ),
-    ]),
+    handlers: &Handlers::<SetVlanAnno>(&[tci("the tag's 16 bits"), id(), pcp()]),
     live: true,
     example: "SetVLANAnno(VLAN_ID 10, VLAN_PCP 3)",
     see: &["VLANEncap", "EtherVLANEncap"],
@@ -210,128 +191,6 @@ pub static ANNOTATE: Class = Class {
     ..Class::BASE
 };
 
-/// Which tag frames get; the same in all threads.
-#[derive(Debug, Clone)]
-struct Tag(Arc<[AtomicU32; 2]>);
-
-impl Tag {
-    /// In the place of a tag: what the packet's annotation says.
-    const ANNOTATED: u32 = 1 << 16;
-    /// In the place of the native VLAN: there is none.
-    const NONE: u32 = u32::MAX;
-
-    fn new(tci: u32, native: u32) -> Tag {
-        Tag(Arc::new([AtomicU32::new(tci), AtomicU32::new(native)]))
-    }
-
-    fn parse_tci(conf: &mut Conf<'_>) -> Result<u32, ConfFault> {
-        let word: Option<String> = conf.positional("VLAN_TCI")?;
-        let pcp: u32 = conf.positional("VLAN_PCP")?.unwrap_or(0);
-        let id: u32 = conf.keyword("VLAN_ID")?.unwrap_or(0);
-        let tci = match word.as_deref() {
-            Some("ANNO") => return Ok(Tag::ANNOTATED),
-            Some(text) => Some(Tag::bounded("VLAN_TCI", text, u16::MAX.into())?),
-            None => None,
-        };
-        if pcp > 7 || id > LAST {
-            return Err("VLAN_PCP: expected 0 to 7; VLAN_ID: expected 0 to 4095".into());
-        }
-        Ok(tci.unwrap_or(id) | pcp << vlan::PRIORITY_SHIFT)
-    }
-
-    fn parse(conf: &mut Conf<'_>) -> Result<Tag, ConfFault> {
-        let tci = Tag::parse_tci(conf)?;
-        let native: i32 = conf.keyword("NATIVE_VLAN")?.unwrap_or(0);
-        if !(-1..=LAST as i32).contains(&native) {
-            return Err("NATIVE_VLAN: expected -1 to 4095".into());
-        }
-        Ok(Tag::new(tci, u32::try_from(native).unwrap_or(Tag::NONE)))
-    }
-
-    fn bounded(what: &str, text: &str, most: u32) -> Result<u32, String> {
-        let value = unsigned(text).and_then(|value| u32::try_from(value).ok());
-        value.filter(|value| *value <= most).ok_or_else(|| format!("{what}: expected 0 to {most}"))
-    }
-
-    #[inline(always)]
-    fn tci(&self) -> u32 {
-        self.0[0].load(Ordering::Relaxed)
-    }
-
-    #[inline(always)]
-    fn native(&self) -> u32 {
-        self.0[1].load(Ordering::Relaxed)
-    }
-
-    /// The tag of a packet; `None` when it gets none.
-    #[inline(always)]
-    fn of(&self, packet: &Packet) -> Option<u16> {
-        let tci = match self.tci() {
-            Tag::ANNOTATED => u16::from_be_bytes(packet.bytes_at(VLAN_TCI)),
-            tci => tci as u16,
-        };
-        (u32::from(tci) & LAST != self.native()).then_some(tci)
-    }
-
-    /// The tag's 16 bits, whatever they mean.
-    fn tag_bits(&self) -> u32 {
-        self.tci() & u32::from(u16::MAX)
-    }
-
-    fn shown_tci(&self) -> String {
-        match self.tci() {
-            Tag::ANNOTATED => "ANNO".into(),
-            tci => tci.to_string(),
-        }
-    }
-
-    fn id(&self) -> String {
-        (self.tci() & LAST).to_string()
-    }
-
-    fn pcp(&self) -> String {
-        (self.tci() >> vlan::PRIORITY_SHIFT & 7).to_string()
-    }
-
-    fn shown_native(&self) -> String {
-        match self.native() {
-            Tag::NONE => "-1".into(),
-            native => native.to_string(),
-        }
-    }
-
-    fn set_tci(&self, value: &str) -> Result<(), Refused> {
-        let tci = match value.trim() {
-            "ANNO" => Tag::ANNOTATED,
-            value => Tag::bounded("VLAN_TCI", value, u16::MAX.into())?,
-        };
-        self.0[0].store(tci, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn set_id(&self, value: &str) -> Result<(), Refused> {
-        let id = Tag::bounded("VLAN_ID", value.trim(), LAST)?;
-        self.0[0].store(self.tag_bits() & !LAST | id, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn set_pcp(&self, value: &str) -> Result<(), Refused> {
-        let pcp = Tag::bounded("VLAN_PCP", value.trim(), 7)?;
-        let others = self.tag_bits() & !(7 << vlan::PRIORITY_SHIFT);
-        self.0[0].store(others | pcp << vlan::PRIORITY_SHIFT, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn set_native(&self, value: &str) -> Result<(), Refused> {
-        let native = match value.trim() {
-            "-1" => Tag::NONE,
-            value => Tag::bounded("NATIVE_VLAN", value, LAST)?,
-        };
-        self.0[1].store(native, Ordering::Relaxed);
-        Ok(())
-    }
-}
-
 /// A `VLANEncap` element; [`ENCAP`] says what it does.
 #[derive(Debug, Clone)]
 pub struct VlanEncap {
@@ -344,6 +203,20 @@ impl VlanEncap {
     #[inline(always)]
     fn ethertype(&self) -> EtherType {
         EtherType(self.ethertype.load(Ordering::Relaxed))
+    }
+}
+
+impl Tagging for VlanEncap {
+    fn tag(&self) -> &Tag {
+        &self.tag
+    }
+
+    fn tell(&self, cx: &mut Cx<'_>) {
+        let ethertype = match self.ethertype() {
+            EtherType::VLAN => String::new(),
+            EtherType(other) => format!(", ETHERTYPE {other:#06x}"),
+        };
+        cx.set_config(self.tag.shown() + &ethertype);
     }
 }
 
@@ -414,9 +287,14 @@ pub struct EtherVlanEncap {
     tag: Tag,
 }
 
-impl encap::OneHeader for EtherVlanEncap {
-    fn header(&self) -> &SharedHeader {
-        &self.header
+impl Tagging for EtherVlanEncap {
+    fn tag(&self) -> &Tag {
+        &self.tag
+    }
+
+    fn tell(&self, cx: &mut Cx<'_>) {
+        let (src, dst, ethertype) = (self.header.src(), self.header.dst(), self.header.ethertype());
+        cx.set_config(format!("{ethertype}, {src}, {dst}, {}", self.tag.shown()));
     }
 }
 
@@ -480,9 +358,17 @@ impl PerPacket for StripHeader {
 #[derive(Debug, Clone)]
 pub struct SetVlanAnno(Tag);
 
-impl SetVlanAnno {
+impl Tagging for SetVlanAnno {
+    fn tag(&self) -> &Tag {
+        &self.0
+    }
+
+    fn tell(&self, cx: &mut Cx<'_>) {
+        cx.set_config(self.0.shown());
+    }
+
     /// Refuses the word for what the annotation says already.
-    fn not_annotated(value: &str) -> Result<(), Refused> {
+    fn check(value: &str) -> Result<(), Refused> {
         if value.trim() == "ANNO" { Err("VLAN_TCI: expected integer".into()) } else { Ok(()) }
     }
 }

@@ -3,8 +3,8 @@
 use std::net::Ipv4Addr;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use graph::class::{Handlers, Headers, both, keyword, mandatory};
-use graph::value::{Names, Raw, Scope, Value, parse_alone, unsigned};
+use graph::class::{Handlers, Headers, keyword, mandatory, setting};
+use graph::value::{Raw, Scope, Value, unsigned};
 use graph::{Class, Conf, ConfFault, Cx, Element, Next, Refused};
 use memory::{Batch, Packet};
 use wire::ip::Protocol;
@@ -31,28 +31,15 @@ pub static CLASS: Class = Class {
         keyword("DF", "whether it must not be fragmented; false"),
     ],
     handlers: &Handlers::<IpEncap>(&[
-        both(
-            "src",
-            "whom it is from",
-            |encap: &IpEncap| encap.set().header.src().to_string(),
-            |encap: &mut IpEncap, _, value| {
-                let src = parse_alone::<Ipv4Addr>(value)?;
-                encap.set.write().unwrap_or_else(PoisonError::into_inner).set_src(src);
-                Ok(())
-            },
-        )
-        .marked("."),
-        both(
+        setting("src", "whom it is from", |encap: &IpEncap| encap.set().header.src().to_string(), (1, "SRC"))
+            .marked("."),
+        setting(
             "dst",
             "whom it is to, or DST_ANNO",
             |encap: &IpEncap| {
                 if encap.set().annotated { "DST_ANNO".into() } else { encap.set().header.dst().to_string() }
             },
-            |encap: &mut IpEncap, _, value| {
-                let scope = Scope { element: "", names: &Names::default() };
-                encap.set.write().unwrap_or_else(PoisonError::into_inner).set_dst(value, &scope)?;
-                Ok(())
-            },
+            (2, "DST"),
         )
         .marked("."),
     ]),
@@ -132,10 +119,6 @@ impl Set {
         let mut set = Set { header: header.template(), annotated: false };
         set.set_dst(&dst.0, &scope)?;
         Ok(set)
-    }
-
-    fn set_src(&mut self, src: Ipv4Addr) {
-        self.header.update_src(src);
     }
 
     fn set_dst(&mut self, text: &str, scope: &Scope<'_>) -> Result<(), String> {

@@ -4,8 +4,8 @@
 use std::fmt::Write;
 use std::net::Ipv6Addr;
 
-use graph::class::{Handlers, Headers, both, keyword, mandatory, positional, read};
-use graph::value::{Raw, Value, parse_alone};
+use graph::class::{Handlers, Headers, keyword, mandatory, positional, setting};
+use graph::value::{Raw, Value};
 use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 use memory::annotation::Header;
@@ -34,10 +34,16 @@ pub static ENCAP: Class = Class {
         keyword("CLASS", "the traffic class; 0"),
     ],
     handlers: &Handlers::<Encap>(&[
-        read("src", "the source address", |encap: &Encap| unparse(encap.src)).marked("."),
-        read("dst", "the destination address", |encap: &Encap| encap.dst.map_or("DST_ANNO".into(), unparse))
-            .marked("."),
+        setting("src", "the source address", |encap: &Encap| unparse(encap.src), (1, "SRC")).marked("."),
+        setting(
+            "dst",
+            "the destination address, or DST_ANNO",
+            |encap: &Encap| encap.dst.map_or("DST_ANNO".into(), unparse),
+            (2, "DST"),
+        )
+        .marked("."),
     ]),
+    live: true,
     drops: &[Reason::NoRoom, Reason::TooLong],
     example: "IP6Encap(udp, 2001:db8::1, DST_ANNO)",
     see: &["IPEncap", "CheckIP6Header"],
@@ -89,15 +95,11 @@ pub static DSCP: Class = Class {
     brief: "sets the differentiated services code point of IPv6 packets",
     doc: "The six upper bits of the traffic class become DSCP (RFC 2474).",
     arguments: &[mandatory("DSCP", "0 to 63")],
-    handlers: &Handlers::<Dscp>(&[both(
+    handlers: &Handlers::<Dscp>(&[setting(
         "dscp",
         "the code point",
         |dscp: &Dscp| dscp.0.to_string(),
-        |dscp: &mut Dscp, _, value| {
-            let new = parse_alone::<u8>(value)?;
-            dscp.0 = Some(new).filter(|new| *new < 64).ok_or("diffserv code point out of range")?;
-            Ok(())
-        },
+        (0, "DSCP"),
     )
     .marked(".")]),
     drops: &[Reason::NoIpHeader],

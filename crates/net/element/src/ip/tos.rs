@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use graph::class::{Handlers, Headers, both, mandatory, positional, read};
+use graph::class::{Handlers, Headers, mandatory, positional, read, setting};
 use graph::element::kernel::Kernel;
-use graph::value::unsigned;
 use graph::{Action, Class, Cx, Each, PerPacket, PerThreadCounter};
 use memory::Packet;
 use wire::ipv4;
@@ -23,16 +22,11 @@ pub static SET_DSCP: Class = Class {
     brief: "sets the differentiated services code point",
     doc: "Sets the upper six bits of the IP header's traffic class, and keeps the checksum right.",
     arguments: &[mandatory("DSCP", "the code point, 0 to 63")],
-    handlers: &Handlers::<SetTos>(&[both(
+    handlers: &Handlers::<SetTos>(&[setting(
         "dscp",
         "the code point",
         |set: &SetTos| (set.value.load(Ordering::Relaxed) >> 2).to_string(),
-        |set: &mut SetTos, _, value| {
-            let dscp = unsigned(value).filter(|dscp| *dscp <= 63);
-            let bits = (dscp.ok_or("diffserv code point out of range")? as u8) << 2;
-            set.value.store(bits, Ordering::Relaxed); // a lone value
-            Ok(())
-        },
+        (0, "DSCP"),
     )
     .marked(".")]),
     drops: &[Reason::NoIpHeader],
@@ -58,15 +52,11 @@ pub static SET_ECN: Class = Class {
     brief: "sets the explicit congestion notification bits",
     doc: "Sets the lower two bits of the IP header's traffic class, and keeps the checksum right.",
     arguments: &[mandatory("ECN", "`no`, `ect1`, `ect2`, `ce`, or 0 to 3")],
-    handlers: &Handlers::<SetTos>(&[both(
+    handlers: &Handlers::<SetTos>(&[setting(
         "ecn",
         "the bits",
         |set: &SetTos| set.value.load(Ordering::Relaxed).to_string(),
-        |set: &mut SetTos, _, value| {
-            let bits = parse_ecn(value).ok_or("bad ECN argument")?;
-            set.value.store(bits, Ordering::Relaxed); // a lone value
-            Ok(())
-        },
+        (0, "ECN"),
     )
     .marked(".")]),
     drops: &[Reason::NoIpHeader],

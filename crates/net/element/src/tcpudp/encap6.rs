@@ -1,11 +1,10 @@
 //! `UDPIP6Encap`: UDP and IPv6 headers in front (RFC 8200).
 
 use std::net::Ipv6Addr;
-use std::sync::{Arc, PoisonError, RwLock};
 
-use graph::class::{Handlers, Headers, both, mandatory};
-use graph::value::{Names, Scope, Value};
-use graph::{Action, Class, Cx, Each, PerPacket, Refused};
+use graph::class::{Handlers, Headers, mandatory, setting};
+use graph::value::{Scope, Value};
+use graph::{Action, Class, Cx, Each, PerPacket};
 use memory::Packet;
 use wire::ip::Protocol;
 use wire::{checksum, ipv6, udp};
@@ -28,50 +27,15 @@ pub static CLASS: Class = Class {
         mandatory("DPORT", "and to which port"),
     ],
     handlers: &Handlers::<UdpIp6Encap>(&[
-        both(
-            "src",
-            "whom it is from",
-            |encap| encap.ends().src.to_string(),
-            |encap, _, value| {
-                encap.change(|ends, scope| {
-                    ends.src = Ipv6Addr::parse(value, scope)?;
-                    Ok(())
-                })
-            },
-        ),
-        both(
-            "sport",
-            "and from which port",
-            |encap| encap.ends().ports[0].to_string(),
-            |encap, _, value| {
-                encap.change(|ends, scope| {
-                    ends.ports[0] = u16::parse(value, scope)?;
-                    Ok(())
-                })
-            },
-        ),
-        both(
+        setting("src", "whom it is from", |encap| encap.ends.src.to_string(), (0, "SRC")),
+        setting("sport", "and from which port", |encap| encap.ends.ports[0].to_string(), (1, "SPORT")),
+        setting(
             "dst",
             "whom it is to, or DST_ANNO",
-            |encap| encap.ends().dst.map_or("DST_ANNO".into(), |dst| dst.to_string()),
-            |encap, _, value| {
-                encap.change(|ends, scope| {
-                    ends.dst = parse_dst(value, scope).ok_or("bad DST")?;
-                    Ok(())
-                })
-            },
+            |encap| encap.ends.dst.map_or("DST_ANNO".into(), |dst| dst.to_string()),
+            (2, "DST"),
         ),
-        both(
-            "dport",
-            "and to which port",
-            |encap| encap.ends().ports[1].to_string(),
-            |encap, _, value| {
-                encap.change(|ends, scope| {
-                    ends.ports[1] = u16::parse(value, scope)?;
-                    Ok(())
-                })
-            },
-        ),
+        setting("dport", "and to which port", |encap| encap.ends.ports[1].to_string(), (3, "DPORT")),
     ]),
     drops: &[Reason::NoHeadroom, Reason::TooLong],
     live: true,
@@ -86,7 +50,7 @@ pub static CLASS: Class = Class {
         conf.complete()?;
         let dst = parse_dst(&dst, conf.scope()).ok_or("bad DST")?;
         let ends = Ends { src, dst, ports: [sport, dport] };
-        Ok(Each::boxed(UdpIp6Encap { own: ends, shared: Arc::new(RwLock::new(ends)) }))
+        Ok(Each::boxed(UdpIp6Encap { ends }))
     },
     ..Class::BASE
 };
@@ -111,14 +75,12 @@ fn parse_dst(text: &str, scope: &Scope<'_>) -> Option<Option<Ipv6Addr>> {
 /// A `UDPIP6Encap` element; [`CLASS`] says what it does.
 #[derive(Debug, Clone)]
 pub struct UdpIp6Encap {
-    /// As it was when this copy looked last.
-    own: Ends,
-    shared: Arc<RwLock<Ends>>,
+    ends: Ends,
 }
 
 impl UdpIp6Encap {
     fn write_headers(&self, packet: &mut Packet) -> Option<()> {
-        let Ends { src, dst, ports } = self.own;
+        let Ends { src, dst, ports } = self.ends;
         let dst = dst.unwrap_or_else(|| Ipv6Addr::from(packet.bytes_at::<16>(DST_IP6)));
         let length = u16::try_from(packet.total_len() - ip6::LEN).ok()?;
         let (bytes, behind) = packet.first_and_next();
@@ -134,26 +96,10 @@ impl UdpIp6Encap {
         packet.set_bytes_at(DST_IP6, dst.octets());
         Some(())
     }
-
-    fn ends(&self) -> Ends {
-        *self.shared.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn change(
-        &self,
-        change: impl FnOnce(&mut Ends, &Scope<'_>) -> Result<(), Refused>,
-    ) -> Result<(), Refused> {
-        let scope = Scope { element: "", names: &Names::default() };
-        change(&mut self.shared.write().unwrap_or_else(PoisonError::into_inner), &scope)
-    }
 }
 
 impl PerPacket for UdpIp6Encap {
     fn packet(&mut self, cx: &mut Cx<'_>, _: usize, packet: &mut Packet) -> Action {
-        // Whoever changes it does not keep packets waiting.
-        if let Ok(ends) = self.shared.try_read() {
-            self.own = *ends;
-        }
         if !cx.has_headroom(packet, HEADERS) {
             return Action::drop(0);
         }

@@ -136,3 +136,71 @@ fn the_flat_configuration_is_as_it_is_now() {
     let flat = rig.read("flatconfig");
     assert!(flat.contains("p :: Paint(7);") && flat.contains("s :: Switch(1);"), "{flat}");
 }
+
+/// What a handler changes stands in the configuration where it does in Click's: handlers that give an
+/// argument another value, and elements that tell their configuration themselves. The others are for
+/// the moment (`Paint.color`).
+#[test]
+fn what_handlers_change_stands_in_the_configuration() {
+    let (a, b, c) = ("1:1:1:1:1:1", "02:02:02:02:02:02", "03:03:03:03:03:03");
+    let ether = format!("0x0800, {a}, {b}");
+    for (class, config, handler, value, expected) in [
+        ("EtherEncap", &ether[..], "src", c, format!("0x0800, {c}, {b}")),
+        ("EtherEncap", &ether, "dst", c, format!("0x0800, {a}, {c}")),
+        ("EtherEncap", &ether, "ethertype", "0x0806", format!("0x0806, {a}, {b}")),
+        ("EtherEncap", &ether, "etht", "0x0806", format!("0x0806, {a}, {b}")),
+        ("EtherRewrite", &format!("DST {b}, SRC {a}"), "src", c, format!("DST {b}, SRC {c}")),
+        ("EtherRewrite", &format!("{a}, {b}"), "dst", c, format!("{a}, {c}")),
+        (
+            "EtherVLANEncap",
+            &format!("0x0800, {b}, {b}, 5"),
+            "vlan_id",
+            "7",
+            format!("2048, {}, {}, VLAN_ID 7, VLAN_PCP 0", mac(2), mac(2)),
+        ),
+        (
+            "EtherVLANEncap",
+            &format!("0x0800, {b}, {b}, ANNO"),
+            "src",
+            c,
+            format!("2048, {}, {}, ANNO", mac(3), mac(2)),
+        ),
+        ("VLANEncap", "5", "vlan_id", "7", "VLAN_ID 7, VLAN_PCP 0".into()),
+        ("VLANEncap", "ANNO", "native_vlan", "3", "ANNO, NATIVE_VLAN 3".into()),
+        ("VLANEncap", "5", "ethertype", "0x88a8", "VLAN_ID 5, VLAN_PCP 0, ETHERTYPE 0x88a8".into()),
+        ("SetVLANAnno", "VLAN_ID 5", "vlan_pcp", "3", "VLAN_ID 5, VLAN_PCP 3".into()),
+        ("IPEncap", "4, 1.0.0.1, 2.0.0.2", "src", "3.0.0.3", "4, 3.0.0.3, 2.0.0.2".into()),
+        ("IPEncap", "4, 1.0.0.1, 2.0.0.2", "dst", "DST_ANNO", "4, 1.0.0.1, DST_ANNO".into()),
+        ("IP6Encap", "41, ::1, ::2", "src", "::3", "41, ::3, ::2".into()),
+        ("SetIPDSCP", "3", "dscp", "5", "5".into()),
+        ("SetIPECN", "1", "ecn", "ce", "ce".into()),
+        ("SetIP6DSCP", "3", "dscp", "5", "5".into()),
+        ("UDPIP6Encap", "::1, 1, ::2, 2", "src", "::3", "::3, 1, ::2, 2".into()),
+        ("UDPIP6Encap", "::1, 1, ::2, 2", "dport", "9", "::1, 1, ::2, 9".into()),
+        ("UDPIPEncap", "1.0.0.1, 1, 2.0.0.2, 2", "sport", "9", "1.0.0.1, 9, 2.0.0.2, 2".into()),
+        ("RatedUnqueue", "100", "rate", "200", "200".into()),
+        ("Queue", "100", "capacity", "200", "200".into()),
+        ("Paint", "1", "color", "7", "1".into()),
+    ] {
+        let class_of = if class == "RatedUnqueue" { "Queue -> e :: RatedUnqueue" } else { "e :: " };
+        let class_of = if class == "RatedUnqueue" { class_of.into() } else { format!("{class_of}{class}") };
+        let end = if class == "Queue" { "Idle" } else { "Discard" };
+        let mut rig = Rig::new(&format!("Idle -> {class_of}({config}) -> {end}")).unwrap();
+        let read = rig.read(&format!("e.{handler}"));
+        rig.write(&format!("e.{handler}"), value).unwrap();
+        assert_eq!(rig.read("e.config"), expected, "{class}({config}) {handler}");
+        assert!(
+            rig.read("flatconfig").contains(&format!("{class}({expected})")),
+            "{}",
+            rig.read("flatconfig")
+        );
+        assert_ne!(rig.read(&format!("e.{handler}")), read, "{class}.{handler}");
+        // What is shown is a configuration that the element takes.
+        rig.write("e.config", &expected).unwrap();
+    }
+}
+
+/// An address of one digit, as handlers show it.
+fn mac(digit: u8) -> String {
+    vec![format!("0{digit}"); 6].join("-").to_uppercase()
+}
