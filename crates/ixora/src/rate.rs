@@ -62,6 +62,12 @@ pub fn per_second(rate: f64) -> String {
     }
 }
 
+/// How many of something in words: `1 packet`, `2 packets`.
+pub fn plural<N: std::fmt::Display + PartialEq + From<u8>>(count: N, what: &str) -> String {
+    let ending = if count == N::from(1) { "" } else { "s" };
+    format!("{count} {what}{ending}")
+}
+
 /// Sizes of frames, with CRC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {

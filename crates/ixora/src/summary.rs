@@ -67,7 +67,7 @@ impl QueueSummary {
 
     fn line(&self, direction: &str) -> String {
         let events: String = self.events.iter().map(|(name, n)| format!("  {name} {n}")).collect();
-        format!("  {direction} queue {}: {} packets{events}\n", self.queue, self.packets)
+        format!("  {direction} queue {}: {}{events}\n", self.queue, rate::plural(self.packets, "packet"))
     }
 }
 
@@ -268,16 +268,16 @@ impl Summary {
             return serde_json::to_string_pretty(self).unwrap_or_default() + "\n";
         }
         let mut text = format!(
-            "{}: {} packets in {:.2} s: {}, {:.1} TSC cycles/packet, batch fill {:.1}, {:.0} % empty polls\n",
+            "{}: {} in {:.2} s: {}, {:.1} TSC cycles/packet, batch fill {:.1}, {:.0} % empty polls\n",
             self.command,
-            self.packets,
+            rate::plural(self.packets, "packet"),
             self.seconds,
             rate::per_second(self.packets as f64 / self.seconds.max(1e-9)),
             self.cycles_per_packet,
             self.batch_fill,
             self.empty_polls * 100.0
         );
-        text += &format!("received {} packets, sent {}\n", self.rx_packets, self.tx_packets);
+        text += &format!("received {}, sent {}\n", rate::plural(self.rx_packets, "packet"), self.tx_packets);
         text.extend(self.ports.iter().map(PortSummary::text));
         text.extend(self.losses.iter().map(|(name, count)| format!("lost  {name:<16} {count}\n")));
         text.extend(self.notes.iter().map(|(name, count)| format!("note  {name:<16} {count}\n")));
@@ -291,7 +291,8 @@ impl Summary {
     /// A run in which buffers vanished is a failure.
     pub fn missing(&self) -> Option<Failure> {
         let n = self.missing_buffers;
-        (n > 0).then(|| Failure::new(format!("{n} buffers did not come back: this is a bug in ixora")))
+        let buffers = rate::plural(n, "buffer");
+        (n > 0).then(|| Failure::new(format!("{buffers} did not come back: this is a bug in ixora")))
     }
 }
 

@@ -8,6 +8,7 @@ use graph::Router;
 use graph::class::NOT_TAKEN_OVER;
 use serde::Serialize;
 
+use crate::rate::plural;
 use crate::summary::{PortSummary, QueueSummary};
 
 /// Packets that an element dropped for a reason.
@@ -185,7 +186,7 @@ impl Account {
     }
 
     fn text(&self) -> String {
-        let mut text = format!("received {} packets", self.received);
+        let mut text = format!("received {}", plural(self.received, "packet"));
         for Part { element, packets } in &self.made {
             text += &format!(" + made by {element} {packets}");
         }
@@ -201,8 +202,8 @@ impl Account {
             Some(true) => {}
             Some(false) => {
                 text += &format!(
-                    "\nwarning: {} packets are missing: a loss has no name, which is a bug in ixora",
-                    self.missing
+                    "\nwarning: {} missing: a loss has no name, which is a bug in ixora",
+                    plural(self.missing, "packet")
                 );
             }
             None if self.missing == 0 => {}

@@ -153,7 +153,8 @@ impl Click {
             click.threads = cores.len();
         }
         if !ignored.is_empty() {
-            notes.push(format!("{} mean nothing here", ignored.join(", ")));
+            let verb = if ignored.len() == 1 { "means" } else { "mean" };
+            notes.push(format!("{} {verb} nothing here", ignored.join(", ")));
         }
         if !self.no_warnings {
             notes.iter().for_each(|note| eprintln!("--dpdk: note: {note}"));

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use super::{Click, configuration, confine, lint, ports, unopened_port};
 use crate::Failure;
+use crate::rate::plural;
 
 /// What was found.
 struct Inspection {
@@ -134,10 +135,6 @@ fn draw(plan: &Plan, file: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     std::fs::write(file, picture).map_err(|error| Failure::new(format!("{}: {error}", file.display())))
-}
-
-fn plural(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 fn summary(file: &str, inspection: &Inspection) -> String {

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use super::group::Layout;
 use super::region::Graph;
+use crate::rate::plural;
 
 /// A table, one element a line.
 pub fn report(graph: &Graph<'_>, layouts: &[Layout]) -> String {
@@ -36,10 +37,9 @@ pub fn report(graph: &Graph<'_>, layouts: &[Layout]) -> String {
     }
     let _ = writeln!(
         out,
-        "{fused} of {} elements in {} program{}",
-        elements.len(),
-        layouts.len(),
-        if layouts.len() == 1 { "" } else { "s" }
+        "{fused} of {} in {}",
+        plural(elements.len(), "element"),
+        plural(layouts.len(), "program")
     );
     out
 }

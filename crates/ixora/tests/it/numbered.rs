@@ -55,7 +55,7 @@ fn options_of_dpdk_say_which_ports_and_threads_there_are() {
         let (plan, errors) = plan(front);
         let ports: Vec<&str> = plan["ports"].as_object().expect("ports").keys().map(String::as_str).collect();
         assert_eq!((ports, &plan["threads"]), (vec![SOURCE, SINK], &2.into()), "{errors}");
-        assert!(errors.contains("--dpdk: note: -n mean"), "{errors}");
+        assert!(errors.contains("--dpdk: note: -n means nothing here\n"), "{errors}");
     }
 }
 

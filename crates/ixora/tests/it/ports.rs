@@ -29,6 +29,17 @@ fn no_more_are_sent_than_the_rate_says() {
 }
 
 #[test]
+fn one_packet_is_no_packets() {
+    let place = tempfile::tempdir().expect("a directory");
+    let said = run(place.path(), "pktgen model:82599,wire=sink --count 1 --queues 2").stdout;
+    assert!(
+        said.starts_with("pktgen: 1 packet in ") && said.contains("received 0 packets, sent 1\n"),
+        "{said}"
+    );
+    assert!(said.contains("queue 0: 1 packet\n") && said.contains("queue 1: 0 packets\n"), "{said}");
+}
+
+#[test]
 fn what_pktgen_sends_the_sink_gets() {
     let place = tempfile::tempdir().expect("a directory");
     let (model, port) = model(place.path(), "--wire sink");
