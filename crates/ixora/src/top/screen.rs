@@ -4,6 +4,7 @@
 use super::Order;
 use super::rates::{Dropped, PortRate, Rate, Rates, TunnelRate};
 use super::table::{self, Column};
+use crate::rate::plural;
 use crate::terminal::{Key, Line, Style};
 
 const COLUMNS: [Column; 8] = [
@@ -11,7 +12,7 @@ const COLUMNS: [Column; 8] = [
     Column::words("CLASS").going(1),
     Column::numbers("PACKETS/s", 10),
     Column::numbers("BATCH", 6).going(2),
-    Column::numbers("CYCLES/PKT", 10),
+    Column::numbers("CYCLES/PKT", 10).going(4),
     Column::numbers("CORE", 7).going(3),
     Column::numbers("DROPS/s", 9),
     Column::words("DROPPED FOR"),
@@ -212,8 +213,7 @@ fn summary(rates: &Rates, order: Order) -> String {
     let is_timed = rates.elements.iter().any(|e| e.core.is_some_and(|core| core > 0.0));
     let is_told = is_timed || rates.elements.iter().all(|e| e.core.is_some());
     let drops: f64 = rates.elements.iter().map(Rate::drops_per_second).sum();
-    let threads =
-        if rates.threads == 1 { "1 thread".to_string() } else { format!("{} threads", rates.threads) };
+    let threads = plural(rates.threads, "thread");
     let sort = format!("{order:?}").to_lowercase();
     // Of some elements too few turns were timed to tell.
     let least = if rates.elements.iter().all(|e| e.core.is_some()) { "" } else { "≥" };
@@ -368,6 +368,38 @@ mod tests {
         let seen = shown(&mut screen);
         assert!(place(&seen, "second") < place(&seen, "first") && !seen.contains("idle  "), "{seen}");
         assert!(!screen.key(Key::Char('q')));
+    }
+
+    /// Names are whole in a terminal of 80 columns, other columns go for them; from 120 on all are there.
+    #[test]
+    fn names_are_whole_in_80_columns() {
+        let name = "gateway/uplink/arp_querier@12/neighbours";
+        let elements = vec![rate(name, 1e6, 0.1, 7.0), rate("second", 2e6, 0.5, 7.0)];
+        let link = Some(port::Link::up(10_000));
+        let (port, rx) = ("vfio-user:/run/models/one.sock,id=1", vec![1e6]);
+        let port = PortRate { name: port.into(), link, rx, tx: vec![0.0], losses: vec![] };
+        let rates = Rates { elements, ports: vec![port], ..rates() };
+        let mut screen = Screen::new("here", Order::Graph, rates);
+        let mut shown = |columns| {
+            let lines = screen.lines((columns, 24));
+            let text = lines.into_iter().skip(1).map(|line| line.text);
+            let table: Vec<String> = text.filter(|line| line != KEYS).collect();
+            assert!(table.iter().all(|line| line.chars().count() <= columns), "{table:#?}");
+            table.join("\n")
+        };
+        let (narrow, wide) = (shown(80), shown(120));
+        for name in [name, "vfio-user:/run/models/one.sock,id=1"] {
+            assert!(narrow.contains(name) && wide.contains(name), "{narrow}\n{wide}");
+        }
+        for head in ["PACKETS/s", "DROPS/s", "DROPPED FOR", "RX/s", "TX/s", "LOST/s"] {
+            assert!(narrow.contains(head), "{narrow}");
+        }
+        assert!(narrow.contains("1.0M") && !narrow.contains("CYCLES/PKT"), "{narrow}");
+        let all = ["CLASS", "BATCH", "CYCLES/PKT", "CORE", "LINK", "too short 7"];
+        assert!(all.iter().all(|head| wide.contains(head)), "{wide}");
+        // Longer than all that can go: the beginning and the end are there.
+        let shortened = shown(60);
+        assert!(shortened.contains("gateway…") && shortened.contains("neighbours"), "{shortened}");
     }
 
     #[test]
