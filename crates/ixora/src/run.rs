@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use port::Counter;
 use runtime::confine::Confinement;
 use runtime::{Options, Poller, PollerStats, Progress, Runtime};
 
@@ -37,24 +36,22 @@ pub fn run(
     options: &PortOptions,
     stop: &Arc<AtomicBool>,
 ) -> Result<(), Failure> {
-    run_counted(name, ports, pollers, options, stop, Vec::new).map(drop)
+    run_watched(name, ports, pollers, options, stop, &Watch::default()).map(drop)
 }
 
-/// As [`run`], with what the pollers counted by the time they ended; how many packets were
-/// sent.
-pub fn run_counted(
+/// As [`run`], with somebody who watches; how many packets were sent.
+pub fn run_watched(
     name: &'static str,
     mut ports: Ports,
     pollers: Vec<Box<dyn Poller>>,
     options: &PortOptions,
     stop: &Arc<AtomicBool>,
-    counted: impl FnOnce() -> Vec<Counter>,
+    watch: &Watch<'_>,
 ) -> Result<u64, Failure> {
     let runtime = threads(name, &ports, pollers, options, stop, &Arc::default())?;
     let confinement = ports.confine(options, None)?;
-    let mut outcome = measure(name, runtime, &mut ports, options, confinement);
+    let outcome = measure_watched(name, runtime, &mut ports, options, confinement, watch);
     drop(ports);
-    outcome.summary.add_counters(&counted());
     outcome.summary.print(options.json);
     let sent = outcome.summary.tx_packets;
     outcome.failure.or_else(|| outcome.summary.missing()).map_or(Ok(sent), Err)
@@ -101,11 +98,13 @@ pub struct Watch<'a> {
     pub look: &'a dyn Fn(&mut Ports),
     /// Whether the run goes on while an interface is down that somebody took down.
     pub outlives_down: bool,
+    /// How long what the run did took, when its threads have ended; `None` for all of its time.
+    pub time: &'a dyn Fn() -> Option<Duration>,
 }
 
 impl Default for Watch<'_> {
     fn default() -> Self {
-        Watch { look: &|_| {}, outlives_down: false }
+        Watch { look: &|_| {}, outlives_down: false, time: &|| None }
     }
 }
 
@@ -131,6 +130,9 @@ pub fn measure_watched(
     live::watch(ports, &running, options, start, watch);
     let mut summary = Summary::new(name, start.elapsed());
     let mut finished = running.end();
+    if let Some(time) = (watch.time)() {
+        summary.seconds = time.as_secs_f64();
+    }
     for poller in &finished.pollers {
         poller.rx.iter().for_each(|rx| summary.add_rx(rx));
         poller.tx.iter().for_each(|tx| summary.add_tx(tx, poller.retries));

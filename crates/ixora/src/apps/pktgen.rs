@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use app::generate::{Generator, Pace, template};
+use app::generate::{Generator, Pace, Span, template};
 use app::vlan::Tagging;
 use clap::Args;
 use port::Feature;
@@ -70,10 +70,12 @@ pub fn run(arguments: &Pktgen) -> Result<(), Failure> {
     let inserts = ports.list[0].capabilities().has(Feature::VlanInsert);
     let queues = options.open.tx_queues as u64;
     let mut pollers: Vec<Box<dyn Poller>> = Vec::new();
+    let mut spans: Vec<Arc<Span>> = Vec::new();
     for n in 0..queues {
         let count = arguments.port.count.map(|count| count / queues + u64::from(n < count % queues));
         let Rate(rate) = arguments.rate;
         let tx = ports.tx(0, n as usize)?;
+        spans.push(Arc::default());
         pollers.push(Box::new(Generator {
             tx: match arguments.vlan {
                 Some(tag) => Box::new(Tagging { tx, tag, by_device: inserts }),
@@ -85,9 +87,13 @@ pub fn run(arguments: &Pktgen) -> Result<(), Failure> {
             sequence: 0,
             left: count.unwrap_or(u64::MAX),
             pace: Pace::new(rate.map(|rate| rate / queues as f64), missed.clone()),
+            span: spans[n as usize].clone(),
         }));
     }
-    let sent = run::run_counted("pktgen", ports, pollers, options, &stop, Vec::new)?;
+    // A run that a time ends is as long as that, also where nothing was sent for a part of it.
+    let time = || Span::time_of(&spans, arguments.port.count?);
+    let watch = run::Watch { time: &time, ..run::Watch::default() };
+    let sent = run::run_watched("pktgen", ports, pollers, options, &stop, &watch)?;
     let missed = missed.load(Ordering::Relaxed);
     let rate = arguments.rate.0.filter(|_| !arguments.allow_short);
     rate.and_then(|rate| short(rate, sent, missed)).map_or(Ok(()), Err)

@@ -105,7 +105,8 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
             }
             drop((asking, metrics, followed)); // whoever asks now is told nothing
         });
-        let watch = run::Watch { look: &|ports| links.look(ports), outlives_down: true };
+        let watch =
+            run::Watch { look: &|ports| links.look(ports), outlives_down: true, ..run::Watch::default() };
         let outcome = run::measure_watched("overlay", runtime, &mut ports, &options, confinement, &watch);
         ended.store(true, Ordering::Relaxed);
         outcome

@@ -28,6 +28,22 @@ fn no_more_are_sent_than_the_rate_says() {
     assert!((1..=2_020).contains(&count), "{sent:#?}");
 }
 
+/// A rate is that of the packets: what a run takes before its first one and behind its last one is
+/// no part of it.
+#[test]
+fn the_rate_is_told_from_the_first_packet_to_the_last() {
+    let place = tempfile::tempdir().expect("a directory");
+    let words = "pktgen model:82599,wire=sink --rate 10k --count 500 --allow-short --json";
+    let rate = |_| {
+        let sent = run(place.path(), words).json();
+        assert_eq!(sent["tx_packets"], 500, "{sent:#}");
+        sent["mpps"].as_f64().expect("a number")
+    };
+    // Another program may have the thread's core when the last one is due; that cannot be always.
+    let mut rates = (0..20).map(rate);
+    assert!(rates.any(|rate| (0.0098..=0.0102).contains(&rate)));
+}
+
 #[test]
 fn one_packet_is_no_packets() {
     let place = tempfile::tempdir().expect("a directory");

@@ -35,6 +35,53 @@ pub struct Generator {
     pub left: u64,
     /// When packets are due.
     pub pace: Pace,
+    /// When packets were sent.
+    pub span: Arc<Span>,
+}
+
+/// When a generator sent packets. Its thread writes that, and others read it when it has ended.
+#[derive(Debug, Default)]
+pub struct Span {
+    /// The TSC when the first packets were sent, and the last ones.
+    first: AtomicU64,
+    last: AtomicU64,
+    /// How many the first ones were, and all of them.
+    first_packets: AtomicU64,
+    packets: AtomicU64,
+}
+
+impl Span {
+    // Relaxed: one thread writes, and those who read joined it.
+    fn add(&self, now: Instant, sent: usize) {
+        if sent == 0 {
+            return;
+        }
+        let before = self.packets.load(Ordering::Relaxed);
+        if before == 0 {
+            self.first.store(now.ticks(), Ordering::Relaxed);
+            self.first_packets.store(sent as u64, Ordering::Relaxed);
+        }
+        self.last.store(now.ticks(), Ordering::Relaxed);
+        self.packets.store(before + sent as u64, Ordering::Relaxed);
+    }
+
+    /// How long generators took for `packets` packets at the rate at which they sent them between
+    /// the first and the last: of n packets there are n - 1 intervals. `None` where they sent another
+    /// number, or all of them at once.
+    pub fn time_of(spans: &[Arc<Span>], packets: u64) -> Option<Duration> {
+        let begun = || spans.iter().filter(|span| span.packets.load(Ordering::Relaxed) > 0);
+        let sum =
+            |count: fn(&Span) -> &AtomicU64| begun().map(|span| count(span).load(Ordering::Relaxed)).sum();
+        let (all, first_packets): (u64, u64) = (sum(|span| &span.packets), sum(|span| &span.first_packets));
+        let first = begun().map(|span| span.first.load(Ordering::Relaxed)).min()?;
+        let last = begun().map(|span| span.last.load(Ordering::Relaxed)).max()?;
+        let (ticks, later) = (last.saturating_sub(first), all - first_packets);
+        if all != packets || later == 0 || ticks == 0 {
+            return None;
+        }
+        let seconds = ticks as f64 / bus::tsc::hz() as f64;
+        Some(Duration::from_secs_f64(seconds * all as f64 / later as f64))
+    }
 }
 
 /// What a thread that had no turn for a while may catch up with.
@@ -124,6 +171,7 @@ impl Poller for Generator {
         self.sequence -= batch.len() as u64;
         pool.free_batch(batch);
         self.pace.spend(sent);
+        self.span.add(now, sent);
         self.left -= sent as u64;
         sent
     }
@@ -192,6 +240,26 @@ mod tests {
         assert_eq!(pace.due(at(1020), 64), 64);
         let given_up = missed.load(Ordering::Relaxed);
         assert!((899_000..=901_000).contains(&given_up), "{given_up}");
+    }
+
+    #[test]
+    fn packets_are_timed_from_the_first_to_the_last() {
+        let (start, spans) = (Instant::now(), [Arc::<Span>::default(), Arc::default(), Arc::default()]);
+        let at = |us: u64| start + Duration::from_micros(us);
+        assert_eq!(Span::time_of(&spans, 0), None);
+        // Two threads begin after 6 ms, and have a packet each every 20 us; a third has none to send.
+        for n in 0..50 {
+            spans[0].add(at(6000 + 20 * n), 1);
+            spans[1].add(at(6000 + 20 * n), 1);
+            spans[1].add(at(6001 + 20 * n), 0);
+        }
+        let time = Span::time_of(&spans, 100).expect("all were sent");
+        assert!((999_000..1_001_000).contains(&time.as_nanos()), "{time:?}");
+        assert_eq!(Span::time_of(&spans, 200), None, "not all were sent");
+        assert_eq!(Span::time_of(&spans[2..], 0), None);
+        let at_once = [Arc::<Span>::default()];
+        at_once[0].add(start, 64);
+        assert_eq!(Span::time_of(&at_once, 64), None);
     }
 
     /// A run that is shorter than what is caught up with sent half of what was due.
