@@ -14,6 +14,7 @@ use graph::lang::{Problem, Problems, Severity, Source, SourceLocation};
 use graph::plan::Plan;
 use graph::plan::cost::Costs;
 use graph::plan::explain;
+use graph::run::shared::Hotswap;
 use graph::{Console, Router};
 use serde_json::{Value, json};
 
@@ -90,6 +91,8 @@ fn inspect(click: &Click, sources: Vec<Source>) -> Inspection {
         batching: click.batches.into(),
         measure: click.measure || click.metrics.is_some(),
         chains: !click.no_chains,
+        // A router that takes a configuration has handlers for it.
+        hotswap: click.allow_reconfigure.then(|| -> Hotswap { Arc::new(|_, _| Err("nothing runs".into())) }),
         ..graph::Options::default()
     };
     let text = flat.sources.first().unwrap_or_default();

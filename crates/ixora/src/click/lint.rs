@@ -68,10 +68,12 @@ pub struct Unset {
 }
 
 impl Unset {
-    /// Whether a problem is that such an argument is no value: it has none yet.
+    /// Whether a problem is that such an argument is no value: it has none yet. One that tells what
+    /// arguments there are is of something else.
     pub fn explains(&self, problem: &Problem) -> bool {
         let SourceLocation { file, line, column, .. } = &problem.place;
-        !self.arguments.is_empty() && self.arguments.contains(&(file.clone(), *line, *column))
+        let is_there = || self.arguments.contains(&(file.clone(), *line, *column));
+        !self.arguments.is_empty() && problem.expected.is_none() && is_there()
     }
 }
 

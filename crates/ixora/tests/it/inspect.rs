@@ -151,8 +151,9 @@ fn check_tells_independent_problems_together() {
         Idle -> Strip(xyz); ARPResponder(zz); Idle -> Print(foo, bar, baz) -> Discard;\n\
         Idle -> Counter(COUNT_CALL 3 nonex.run) -> t :: Tee; t[1] -> Discard;\n\
         InfiniteSource -> DecIPTTL -> Discard; i :: Idle; i -> Discard; i -> Discard;";
-    let always = ["pull output 0 connected to 'q2'", "MAXLENGTH: expected", "needs the network header"];
-    let connected = ["need exactly 1 input", "no element named 'nonex'", "output 0 unused"];
+    let always = ["pull output 0 connected to 'q2'", "MAXLENGTH: expected"];
+    let connected =
+        ["need exactly 1 input", "no element named 'nonex'", "output 0 unused", "needs the network header"];
     // An element whose ports and arguments are wrong.
     let always = [&always[..], &["LENGTH: expected unsigned"]].concat();
     for (further, told) in [("", &connected[..]), ("a[2] -> Discard", &["undeclared element 'a'"])] {
@@ -163,6 +164,58 @@ fn check_tells_independent_problems_together() {
         // With a connection that was not understood there may be what is missing.
         assert_eq!(said.contains("unused"), further.is_empty(), "{said}");
     }
+}
+
+/// What comes of another problem only is not told, and what is right is not refused.
+#[test]
+fn check_tells_nothing_that_is_not_wrong() {
+    for (config, message) in [
+        (
+            "t :: ARPTable(TIMEOUT bogus); Idle -> q :: ARPQuerier(10.0.0.1, 2:0:0:0:0:1, TABLE t) -> Discard;
+             Idle -> [1]q",
+            "TIMEOUT: ",
+        ),
+        (
+            "Idle -> n :: AggregateIPFlows(REAP $r) -> AggregateFirst(NOTIFIER n) -> Discard",
+            "'$r' is not set",
+        ),
+        ("Idle -> RED(1, 2, 0.5) -> Null -> Queue -> Discard; Idle -> Queue(x) -> Discard", "CAPACITY: "),
+        ("InfiniteSource -> d :: DecIPTTL -> Discard; Idle -> MarkIPHeadr -> d", "undeclared element 'MarkIPHeadr'"),
+        ("InfiniteSource(LIMT $N) -> Discard", "LIMT: unknown argument"),
+    ] {
+        let out = click(&["--check", "-e", config]);
+        let said = text(&out.stderr);
+        assert!(said.contains(message), "{config}: {said}");
+        let more = usize::from(config.contains("$N"));
+        assert_eq!(said.matches("error:").count(), 1 + more, "{config}: {said}");
+    }
+    let hotconfig = "Idle -> Counter(COUNT_CALL 3 hotconfig \"Idle -> Discard\") -> Discard";
+    for (further, code) in [(&["-R"][..], 0), (&[], 1)] {
+        let out = click(&[further, &["--check", "-e", hotconfig]].concat());
+        assert_eq!(out.status.code(), Some(code), "{further:?}: {}", text(&out.stderr));
+    }
+    // A task that an element makes when it is initialized, and one that it does not make.
+    let calls = |element: &str| {
+        format!(
+            "Idle -> Counter(COUNT_CALL 1 d.scheduled true) -> Discard; {element}; Script(wait 1ms, stop)"
+        )
+    };
+    let delays = calls("Idle -> Queue -> d :: DelayShaper(1ms) -> Discard");
+    for further in [&["--check"][..], &[]] {
+        let out = click(&[further, &["-e", &delays]].concat());
+        assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    }
+    let said = text(&click(&["-e", &calls("d :: Idle -> Discard")]).stderr);
+    assert_eq!(said.matches("no 'd.scheduled' write handler").count(), 1, "{said}");
+}
+
+/// Click asks for names when it is an element's turn to be initialized.
+#[test]
+fn names_are_told_in_clicks_order_in_compatibility() {
+    let config =
+        "FromDump(/nowhere/none.pcap) -> Discard; Idle -> Counter(COUNT_CALL 3 nonex.run) -> Discard";
+    let said = text(&click(&["--compat", "-e", config]).stderr);
+    assert!(said.contains("No such file") && !said.contains("nonex"), "{said}");
 }
 
 /// A variable that nothing sets is told, and so is a name that is no port's, beside all else.

@@ -113,9 +113,7 @@ pub(crate) fn configure(flat: &Flat, registry: &Registry, inputs: Inputs<'_>) ->
     results.faults.extend(conflicts);
     if inputs.thorough {
         let flood = check::Flood::new(&elements, &wires);
-        let headers = check::headers(&flood);
-        results.faults.extend(headers.iter().cloned());
-        problems.extend(headers);
+        problems.extend(check::headers(&flood));
         // What is not connected is told of the ports already.
         problems.extend(if sound { check::unreachable(&flood) } else { vec![] });
     }

@@ -17,6 +17,7 @@ use crate::element::{Complaint, Refused};
 use crate::run::lane::Lane;
 use crate::run::late::Late;
 use common::{CONFIG, ElementRow, LIVE_CONFIG, OF_ALL, TaskRow};
+pub(crate) use named::Made;
 pub use named::Named;
 
 /// How long another thread may take to answer.

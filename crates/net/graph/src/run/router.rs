@@ -1,5 +1,6 @@
 //! A router: built from a configuration, run by threads, looked at by handlers.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::thread;
@@ -19,7 +20,7 @@ use crate::plan::{Instances, Plan, Planned, Port};
 use crate::run::buffers::Buffers;
 use crate::run::counters::Counters;
 use crate::run::fused;
-use crate::run::handlers::Named;
+use crate::run::handlers::{Made, Named};
 use crate::run::lane::{Lane, Pulled, Slot};
 use crate::run::locked::{Copies, replicate};
 use crate::run::mailbox::Mailbox;
@@ -59,7 +60,8 @@ impl Router {
         let warnings = std::mem::take(&mut results.problems);
         describe(&mut elements, &mut results.made);
         let mut plan = Plan::new(elements, wires, flat, source.into());
-        names_are_there(&plan, &results, &options)?;
+        // Click asks each element when it is its turn to be initialized.
+        let again = if options.thorough { names_are_there(&plan, &results, &options, true)? } else { vec![] };
         let mut copies: Vec<Copies> =
             replicate(&mut plan.elements, std::mem::take(&mut results.made)).collect();
         let regions = if options.measure { &[] } else { options.fused };
@@ -103,7 +105,7 @@ impl Router {
         }
         let services = options.services;
         let mut router = Router { lanes, shared, cores, begun: false, warnings, services };
-        router.init()?;
+        router.init(!options.thorough, again)?;
         Ok(router)
     }
 
@@ -113,8 +115,9 @@ impl Router {
     }
 
     /// Initializes all elements, in their phases' order, until one fails: those behind it
-    /// have not opened a file.
-    fn init(&mut self) -> Result<(), Vec<Problem>> {
+    /// have not opened a file. Each is asked before whether the names it has are there, with
+    /// `ask_each`; those of `again` when all are initialized.
+    fn init(&mut self, ask_each: bool, again: Vec<usize>) -> Result<(), Vec<Problem>> {
         let mut problems: Vec<Problem> = vec![];
         let mut failed = None;
         let elements = &self.shared.plan.elements;
@@ -122,7 +125,19 @@ impl Router {
             if failed.is_some_and(|failed| failed != element) {
                 return;
             }
-            let Some(Err(message)) = lane.with(element, |e, cx| e.init(cx)) else { return };
+            let mut result = if ask_each { names_of(lane, element) } else { Ok(()) };
+            if result.is_ok() {
+                result = lane.with(element, |e, cx| e.init(cx)).unwrap_or(Ok(()));
+            }
+            let Err(message) = result else { return };
+            failed = Some(element);
+            problems.push(initializing(&lane.shared.plan.elements[element], message));
+        });
+        let again = if failed.is_some() { vec![] } else { again };
+        self.each_at_rest(again, |lane, element| {
+            let Some(message) = names_of(lane, element).err().filter(|_| failed != Some(element)) else {
+                return;
+            };
             failed = Some(element);
             problems.push(initializing(&lane.shared.plan.elements[element], message));
         });
@@ -302,7 +317,7 @@ impl Router {
         }
         describe(&mut elements, &mut results.made);
         let mut plan = Plan::new(elements, wires, flat, source.into());
-        problems.extend(names_are_there(&plan, &results, &options).err().unwrap_or_default());
+        problems.extend(names_are_there(&plan, &results, &options, is_planned).err().unwrap_or_default());
         if !is_planned {
             return (Err(plan.flat.elements), problems);
         }
@@ -316,9 +331,9 @@ impl Router {
 
     /// What is wrong in a configuration that is wrong otherwise, of what could be read of it
     /// ([`read_anyway`](crate::lang::read_anyway)): with arguments, and with the connections that
-    /// were understood. Nothing is said of ports that nothing is connected to, nor of names:
-    /// connections and elements may be missing that were not understood. The elements whose classes
-    /// are known, by the indices they were made with, and what is wrong.
+    /// were understood. Nothing is said of ports that nothing is connected to, of headers, nor of
+    /// names: connections and elements may be missing that were not understood. The elements whose
+    /// classes are known, by the indices they were made with, and what is wrong.
     pub fn faults(mut flat: Flat, registry: &Registry, options: &Options) -> (Vec<Declared>, Vec<Problem>) {
         let is_known = |declared: &Declared| registry.find(&declared.class).is_some();
         let known: Vec<usize> = (0..flat.elements.len()).filter(|&i| is_known(&flat.elements[i])).collect();
@@ -380,17 +395,38 @@ fn describe(elements: &mut [Planned], made: &mut Instances) {
 }
 
 /// Asks elements whether what they name is there, in the order in which they are initialized. One
-/// that is made again when ports are open is asked as well: names do not depend on addresses.
-fn names_are_there(plan: &Plan, results: &Results, options: &Options) -> Result<(), Vec<Problem>> {
-    let ask = |element: usize| {
-        let made = results.made[element].as_ref()?;
-        let named = Named::of_plan(plan, &results.shares, options.hotswap.is_some(), element);
-        let message = made.check_names(&named).err()?;
-        Some(initializing(&plan.elements[element], message))
-    };
-    let most = if options.thorough { usize::MAX } else { 1 };
-    let problems: Vec<Problem> = in_phases(&plan.elements).into_iter().filter_map(ask).take(most).collect();
-    if problems.is_empty() { Ok(()) } else { Err(problems) }
+/// that is made again when ports are open is asked as well: names do not depend on addresses. Those
+/// that are to be asked again when all are initialized.
+fn names_are_there(
+    plan: &Plan,
+    results: &Results,
+    options: &Options,
+    is_whole: bool,
+) -> Result<Vec<usize>, Vec<Problem>> {
+    let (misses, rests_on_tasks) = (Cell::new(false), Cell::new(false));
+    let made = Made { elements: &results.made, is_whole, misses, rests_on_tasks };
+    let (mut again, mut problems) = (vec![], vec![]);
+    for element in in_phases(&plan.elements) {
+        let Some(one) = &results.made[element] else { continue };
+        let named = Named::of_plan(plan, &results.shares, options.hotswap.is_some(), &made, element);
+        let found = one.check_names(&named);
+        if made.rests_on_tasks.take() {
+            again.push(element);
+        }
+        // What comes of another problem is not told.
+        if let Err(message) = found
+            && !made.misses.get()
+        {
+            problems.push(initializing(&plan.elements[element], message));
+        }
+        made.misses.set(false);
+    }
+    if problems.is_empty() { Ok(again) } else { Err(problems) }
+}
+
+/// Whether what an element names is there, in a router.
+fn names_of(lane: &mut Lane, element: usize) -> Result<(), String> {
+    lane.with_real(element, |element, cx| element.check_names(&cx.named())).unwrap_or(Ok(()))
 }
 
 /// A problem with an element that is being initialized.

@@ -2,6 +2,7 @@
 //! that is none is found before anything runs.
 
 use std::any::{Any, TypeId};
+use std::cell::Cell;
 use std::sync::Arc;
 
 use super::common::{LIVE_CONFIG, OF_ALL, OF_HOTSWAP, OF_ROUTER, OF_TASKS, RouterRow, TaskRow};
@@ -10,7 +11,7 @@ use crate::element::class::Class;
 use crate::element::handler::Handler;
 use crate::element::well_known::HandlerName;
 use crate::plan::setup::Shares;
-use crate::plan::{Plan, reach};
+use crate::plan::{Instances, Plan, reach};
 use crate::run::shared::RouterShared;
 
 /// An element's number and the name of one of its handlers.
@@ -23,27 +24,69 @@ pub struct Named<'a> {
     shares: &'a Shares,
     /// Whether the router has handlers for a new configuration.
     has_hotswap: bool,
-    /// The router, once it is there: it knows which elements have tasks.
-    router: Option<&'a RouterShared>,
+    stage: Stage<'a>,
     /// Who names them.
     from: Option<usize>,
 }
 
+/// How far a router is.
+#[derive(Clone, Copy)]
+enum Stage<'a> {
+    /// Its elements are made, as far as nothing is wrong with them.
+    Made(&'a Made<'a>),
+    /// It is there, and knows which elements have tasks.
+    There(&'a RouterShared),
+}
+
+/// The elements of a plan before there is a router, and what is not certain of an answer about
+/// their names.
+pub(crate) struct Made<'a> {
+    /// The elements; none where something is wrong with one.
+    pub(crate) elements: &'a Instances,
+    /// Whether nothing is wrong with the configuration: else elements and connections are missing.
+    pub(crate) is_whole: bool,
+    /// The answer rests on something that is missing.
+    pub(crate) misses: Cell<bool>,
+    /// The answer is of a handler that elements have which have tasks: known when all are initialized.
+    pub(crate) rests_on_tasks: Cell<bool>,
+}
+
 impl<'a> Named<'a> {
     /// Those of a plan, before there is a router.
-    pub(crate) fn of_plan(plan: &'a Plan, shares: &'a Shares, has_hotswap: bool, from: usize) -> Named<'a> {
-        Named { plan, shares, has_hotswap, router: None, from: Some(from) }
+    pub(crate) fn of_plan(
+        plan: &'a Plan,
+        shares: &'a Shares,
+        has_hotswap: bool,
+        made: &'a Made<'a>,
+        from: usize,
+    ) -> Named<'a> {
+        Named { plan, shares, has_hotswap, stage: Stage::Made(made), from: Some(from) }
     }
 
     /// Those of a router.
     pub(crate) fn of_router(shared: &'a RouterShared, from: Option<usize>) -> Named<'a> {
         let has_hotswap = shared.hotswap.is_some();
-        Named { plan: &shared.plan, shares: shared.shares(), has_hotswap, router: Some(shared), from }
+        Named { plan: &shared.plan, shares: shared.shares(), has_hotswap, stage: Stage::There(shared), from }
     }
 
     /// An element of this name, looked for in the same compound, then further out.
     pub fn find(&self, name: &str) -> Option<usize> {
-        self.plan.find(name, self.from)
+        let found = self.plan.find(name, self.from);
+        if let (Stage::Made(made), Some(element)) = (self.stage, found)
+            && made.elements[element].is_none()
+        {
+            made.misses.set(true);
+        }
+        found
+    }
+
+    /// Tells that an answer rests on connections.
+    fn rests_on_connections(&self) {
+        if let Stage::Made(made) = self.stage
+            && !made.is_whole
+        {
+            made.misses.set(true);
+        }
     }
 
     /// What the element of this name shares ([`Setup::share`](crate::Setup::share)).
@@ -53,6 +96,7 @@ impl<'a> Named<'a> {
 
     /// Whether packets are pushed from an output of the element that asks.
     pub fn is_push_output(&self, output: usize) -> bool {
+        self.rests_on_connections();
         let pulled = |from: usize| self.plan.elements[from].pull_outputs.get(output).copied();
         self.from.and_then(pulled) == Some(false)
     }
@@ -60,6 +104,7 @@ impl<'a> Named<'a> {
     /// The names of the nearest elements of which `is` is true: behind output `port`, or
     /// before input `port`. None of those that are only reached through another one.
     pub fn nearest(&self, port: usize, behind: bool, is: impl Fn(&Class) -> bool) -> Vec<String> {
+        self.rests_on_connections();
         self.from.map_or_else(Vec::new, |from| self.plan.nearest(from, port, behind, is))
     }
 
@@ -149,11 +194,17 @@ impl<'a> Named<'a> {
         OF_ROUTER.iter().chain(further)
     }
 
-    /// The handlers of an element's tasks, if it has any. Before there is a router its ports tell.
+    /// The handlers of an element's tasks, if it has any. Before there is a router its ports tell
+    /// whether it may.
     pub(super) fn task_rows(&self, element: usize) -> &'static [TaskRow] {
         let planned = &self.plan.elements[element];
-        let by_ports = || reach::drives(planned) || planned.hands_over;
-        let has_tasks = self.router.map_or_else(by_ports, |router| router.has_tasks(element));
+        let has_tasks = match self.stage {
+            Stage::There(router) => router.has_tasks(element),
+            Stage::Made(made) => {
+                let pulls = planned.kind.processing.contains('l');
+                !made.is_whole || pulls || planned.hands_over || reach::drives(planned)
+            }
+        };
         if has_tasks { OF_TASKS } else { &[] }
     }
 
@@ -168,7 +219,11 @@ impl<'a> Named<'a> {
         let of_all = || OF_ALL.iter().find(|row| row.handler.name == name).map(|row| row.handler);
         let of_tasks = || {
             let rows = self.task_rows(element);
-            rows.iter().find(|row| row.handler.name == name).map(|row| row.handler)
+            let found = rows.iter().find(|row| row.handler.name == name).map(|row| row.handler);
+            if let (Stage::Made(made), Some(_)) = (self.stage, found) {
+                made.rests_on_tasks.set(true);
+            }
+            found
         };
         let own = planned.own_row(name).map(row);
         own.or_else(of_all).or_else(of_tasks).or_else(|| planned.own_row("*").map(row))
