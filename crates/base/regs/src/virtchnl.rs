@@ -119,6 +119,27 @@ pub mod event {
     pub const SEVERITY_CERTAIN: i32 = 255;
 }
 
-/// Speeds of a link: value, Mbit/s.
-pub const SPEEDS: &[(u32, u32)] =
-    &[(1 << 1, 100), (1 << 2, 1_000), (1 << 3, 10_000), (1 << 4, 40_000), (1 << 5, 20_000), (1 << 6, 25_000)];
+/// Speeds of a link: value, Mbit/s. The first and the last are later than the others: a driver may
+/// not know them.
+pub const SPEEDS: &[(u32, u32)] = &[
+    (1 << 0, 2_500),
+    (1 << 1, 100),
+    (1 << 2, 1_000),
+    (1 << 3, 10_000),
+    (1 << 4, 40_000),
+    (1 << 5, 20_000),
+    (1 << 6, 25_000),
+    (1 << 7, 5_000),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_speed_that_a_port_may_have_can_be_told() {
+        // The bits of the firmware are those of messages.
+        let of_port = crate::i40e::admin::link::SPEEDS.map(|(bit, mbps)| (u32::from(bit), mbps));
+        assert_eq!(SPEEDS, of_port);
+    }
+}
