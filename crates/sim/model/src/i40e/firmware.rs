@@ -12,7 +12,7 @@ use super::admin::{Buffer, RECEIVE, SEND};
 use super::director::{BEST_EFFORT, GUARANTEED};
 use super::interrupts::VECTORS;
 use super::lint::{Location, Rule};
-use super::switch::{FILTERS, QUEUE_SET, VSIS, Vsi};
+use super::switch::{FILTERS, QUEUE_SET, Switch, VSIS, Vsi};
 use super::{I40e, QUEUES, family};
 use crate::{Dma, Pages};
 
@@ -377,6 +377,12 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         }
     }
 
+    /// Filters that the function's VSIs have, those of virtual functions with them.
+    fn filters_used(&self) -> usize {
+        let of_vfs = self.sriov.iter().flat_map(|sriov| &sriov.vfs).filter_map(|vf| vf.vsi.as_ref());
+        self.switch.used() + of_vfs.map(Switch::used).sum::<usize>()
+    }
+
     fn filters(&mut self, command: &mut Descriptor) -> Answer {
         let vsi = self.find_vsi(command, command.param16(2))?;
         let (buffer, mut bytes) = self.argument(command)?;
@@ -386,7 +392,7 @@ impl<D: Dma, P: Pages> I40e<D, P> {
         }
         let adding = command.opcode == opcode::ADD_MACVLAN;
         let any_vlan = if adding { macvlan::ADD_ANY_VLAN } else { macvlan::REMOVE_ANY_VLAN };
-        let mut failed = false;
+        let (mut used, mut failed) = (self.filters_used(), false);
         for filter in bytes.chunks_exact_mut(macvlan::LEN).take(count) {
             let half = |at: usize| u16::from_le_bytes([filter[at], filter[at + 1]]);
             let flags = if adding { half(macvlan::FLAGS) } else { half(macvlan::FLAGS) & 0xFF };
@@ -395,14 +401,14 @@ impl<D: Dma, P: Pages> I40e<D, P> {
             // Flow Director's receives nothing, whatever it asks for.
             let done = vsi == Vsi::Director
                 || self.switch_of(vsi).is_some_and(|of| match adding {
-                    true => of.add(mac, vlan),
+                    true => of.add(mac, vlan, used < FILTERS),
                     false => of.remove(mac, vlan),
                 });
+            used = self.filters_used();
             let good = if adding { macvlan::PERFECT as u8 } else { 0 };
             filter[macvlan::ANSWER] = if done { good } else { macvlan::FAILED };
             failed |= !done;
         }
-        let used = self.switch_of(vsi).map_or(0, |of| of.used());
         for (at, half) in [(0, used), (2, FILTERS - used), (4, 0), (6, 0)] {
             command.set_param(at, &(half as u16).to_le_bytes());
         }

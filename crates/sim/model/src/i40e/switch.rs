@@ -29,7 +29,9 @@ pub(super) const VSIS: u16 = 2;
 pub(super) const QUEUE_SET: u16 = 21;
 const DIRECTOR_QUEUE_SET: u16 = 22;
 const QUEUE_SETS: [u16; 2] = [QUEUE_SET, DIRECTOR_QUEUE_SET];
-/// Filters by address and VLAN.
+/// Filters by address and VLAN, of all VSIs together: as many as Linux's driver reckons with of a card with
+/// two ports (`I40E_MAX_MACVLAN_PER_HW` is 3,072, and ports share them). What other ports take is not
+/// modelled.
 pub(super) const FILTERS: usize = 1536;
 /// Filters of control frames that have an effect here.
 const CONTROL_FILTERS: usize = 16;
@@ -345,9 +347,9 @@ impl Switch {
         inserted.then(|| self.properties.half(vsi::PVID))
     }
 
-    /// Adds a filter; `false` when there is no room.
-    pub fn add(&mut self, mac: [u8; 6], vlan: Option<u16>) -> bool {
-        if self.filters.len() >= FILTERS && !self.filters.contains(&(mac, vlan)) {
+    /// Adds a filter; `false` when there is none of that kind and no room in the card's table.
+    pub fn add(&mut self, mac: [u8; 6], vlan: Option<u16>, room: bool) -> bool {
+        if !room && !self.filters.contains(&(mac, vlan)) {
             return false;
         }
         if let (true, Some(vlan)) = (self.filters.insert((mac, vlan)), vlan) {

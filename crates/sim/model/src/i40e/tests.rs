@@ -19,7 +19,7 @@ use regs::i40e::*;
 
 use super::statistics::OF_MAIN;
 use super::switch::{QUEUE_SET, VSI_SEID};
-use super::{I40e, Rule};
+use super::{I40e, Rule, SharedSlot};
 use crate::fixture::{Cable, Memory};
 use crate::{Dma, Pages};
 
@@ -66,8 +66,13 @@ impl Guest {
 
     /// Likewise with a chip of any family.
     fn of(family: Family) -> Guest {
+        Guest::with_vfs(family, &[])
+    }
+
+    /// Likewise with virtual functions.
+    fn with_vfs(family: Family, slots: &[SharedSlot]) -> Guest {
         let memory = Memory::new(BASE, 4 << 20);
-        let chip = I40e::with_vfs(family, memory.clone(), Tails::default(), MAC, &[]);
+        let chip = I40e::with_vfs(family, memory.clone(), Tails::default(), MAC, slots);
         let mut guest = Guest { chip, memory, cable: Cable::default(), next: 0, now_ns: 0 };
         guest.read_all(&[GLGEN_RSTAT::AT, GLNVM_ULD::AT]);
         for (registers, base) in [

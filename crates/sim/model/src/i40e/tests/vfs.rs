@@ -1,6 +1,6 @@
 //! What virtual functions have sent, as the physical function's steps forward it.
 
-use regs::i40e::admin::vsi;
+use regs::i40e::admin::{Descriptor, error, flag, macvlan, opcode, vsi};
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,9 +10,9 @@ use regs::i40e::context::{rx, tx};
 use regs::i40e::descriptor::tx as descriptor;
 use regs::iavf::{QTX_TAIL1, VF_ATQLEN1};
 
-use super::{BASE, DATA, MAC, RX_RING, TX_RING, Tails};
+use super::{BASE, DATA, Guest, MAC, RX_RING, TX_RING, Tails};
 use crate::fixture::{Cable, Memory};
-use crate::i40e::switch::{Switch, Vsi};
+use crate::i40e::switch::{FILTERS, Switch, Vsi};
 use crate::i40e::{I40e, MOST_VFS, QUEUES, SharedSlot, Vf};
 use crate::{Chip, Pages};
 
@@ -28,7 +28,7 @@ fn card(slots: &[SharedSlot]) -> I40e<Memory, Tails> {
     }
     for vf in chip.sriov.iter_mut().flat_map(|sriov| &mut sriov.vfs) {
         let mut own = Switch::of_vf(0);
-        assert!(own.update(Vsi::Main, &properties, QUEUES) && own.add([0xFF; 6], None));
+        assert!(own.update(Vsi::Main, &properties, QUEUES) && own.add([0xFF; 6], None, true));
         vf.vsi = Some(own);
     }
     chip
@@ -136,4 +136,50 @@ fn a_queue_that_starts_sends_what_it_was_given_since_its_mailbox_runs() {
     let on = VF_ATQLEN1::ENABLE | 32;
     assert_eq!(after(&[(mailbox, on), (tail, 3)]), 3);
     assert_eq!(after(&[(tail, 2), (mailbox, on)]), 0, "that was another ring");
+}
+
+/// Adds filters of addresses to a VSI, or removes them; what the firmware answers, and how many filters
+/// it says are left.
+fn filter(guest: &mut Guest, opcode: u16, vsi: Vsi, addresses: std::ops::Range<u16>) -> (u16, u16) {
+    let one = |n: u16| {
+        let mut filter = [0; macvlan::LEN];
+        filter[..6].copy_from_slice(&[2, 0, 0, 0, (n >> 8) as u8, n as u8]);
+        // The flags of both commands are the same here: any VLAN.
+        let any =
+            if opcode == opcode::ADD_MACVLAN { macvlan::ADD_ANY_VLAN } else { macvlan::REMOVE_ANY_VLAN };
+        filter[macvlan::FLAGS..macvlan::FLAGS + 2].copy_from_slice(&(any | macvlan::PERFECT).to_le_bytes());
+        filter
+    };
+    let data: Vec<u8> = addresses.clone().flat_map(one).collect();
+    let mut command = Descriptor::new(opcode);
+    command.set_param(0, &(addresses.len() as u16).to_le_bytes());
+    command.set_param(2, &(vsi.seid() | macvlan::SEID_VALID).to_le_bytes());
+    let long = if data.len() > 512 { flag::LB } else { 0 };
+    let answer = guest.command(command, &data, flag::BUF | flag::RD | long);
+    (answer.retval, answer.param16(2))
+}
+
+#[test]
+fn the_table_of_filters_is_that_of_all_vsis() {
+    let slots = [(); 2].map(|()| SharedSlot::default());
+    let mut guest = Guest::with_vfs(Family::Xl710, &slots);
+    for vf in guest.chip.sriov.iter_mut().flat_map(|sriov| &mut sriov.vfs) {
+        vf.vsi = Some(Switch::of_vf(0));
+    }
+    // The function's own address has one.
+    let room = FILTERS as u16 - 1;
+    let (add, remove) = (opcode::ADD_MACVLAN, opcode::REMOVE_MACVLAN);
+    for n in 0..5 {
+        let added = filter(&mut guest, add, Vsi::Vf(0), 200 * n..200 * (n + 1));
+        assert_eq!(added, (0, room - 200 * (n + 1)));
+    }
+    let rest = room - 1000;
+    for from in (0..rest).step_by(200) {
+        assert_eq!(filter(&mut guest, add, Vsi::Vf(1), from..(from + 200).min(rest)).0, 0);
+    }
+    assert_eq!(filter(&mut guest, add, Vsi::Vf(1), rest..rest + 1), (error::ENOSPC, 0));
+    assert_eq!(filter(&mut guest, add, Vsi::Main, 0..1), (error::ENOSPC, 0), "nor has the function room");
+    assert_eq!(filter(&mut guest, add, Vsi::Vf(1), 0..1), (0, 0), "it has that one");
+    assert_eq!(filter(&mut guest, remove, Vsi::Vf(0), 0..1), (0, 1));
+    assert_eq!(filter(&mut guest, add, Vsi::Vf(1), rest..rest + 1), (0, 0));
 }
