@@ -20,7 +20,8 @@ pub trait Hosting {
     fn mac(&self, vf: usize) -> Option<[u8; 6]>;
     /// What was counted of a virtual function.
     fn counters(&self, vf: usize) -> VfCounters;
-    /// Messages that came while too many of the same virtual function waited.
+    /// Messages that came while too many of the same virtual function waited, and those of none that is
+    /// hosted here.
     fn lost(&self) -> u64;
 }
 
@@ -58,6 +59,8 @@ pub struct VfCounters {
     pub unsent: u64,
     /// Messages that nobody answers, for a reset came behind them, or before its end.
     pub discarded: u64,
+    /// Messages that came while too many of its own waited.
+    pub messages_lost: u64,
     /// Promiscuous modes that one without trust asked for and does not have.
     pub not_trusted: u64,
     /// Its resets, whoever asked for them.

@@ -174,8 +174,9 @@ impl AdminQueue {
     /// Carries out a command without a buffer, of which some errors say that there was nothing
     /// to do.
     pub fn command_unless(&mut self, command: Descriptor, nothing_to_do: &[u16]) -> Result<()> {
-        match self.answer(command)?.retval {
-            0 => Ok(()),
+        let answer = self.answer(command)?;
+        match answer.retval {
+            0 if answer.flags & flag::ERR == 0 => Ok(()),
             error if nothing_to_do.contains(&error) => Ok(()),
             error => Err(self.refused(command.opcode, error)),
         }

@@ -38,6 +38,8 @@ pub(super) struct Filters {
     multicast: Vec<[u8; 6]>,
     by_vlan: bool,
     vlans: BTreeSet<u16>,
+    /// Filters of the card's table that are kept for others.
+    pub others: usize,
     /// All frames have this tag outside of the VSI.
     pub port_vlan: Option<u16>,
     told: BTreeSet<Filter>,
@@ -70,7 +72,7 @@ impl Filters {
     }
 
     /// The filters that should be there.
-    fn wanted(&self) -> BTreeSet<Filter> {
+    pub fn wanted(&self) -> BTreeSet<Filter> {
         if !self.receiving {
             return BTreeSet::new();
         }
@@ -87,6 +89,11 @@ impl Filters {
     /// Tells the firmware what makes the difference, for a VSI.
     pub fn tell(&mut self, admin: &mut AdminQueue, seid: u16, device: &str) -> Result<()> {
         let wanted = self.wanted();
+        let capacity = FILTERS - self.others;
+        let full = || Error::TableFull { device: device.to_owned(), table: "MAC and VLAN filters", capacity };
+        if wanted.len() > capacity {
+            return Err(full());
+        }
         let gone: Vec<Filter> = self.told.difference(&wanted).copied().collect();
         for filters in gone.chunks(AT_ONCE) {
             remove(admin, seid, filters)?;
@@ -99,10 +106,8 @@ impl Filters {
             self.told.extend((0..filters.len()).filter(added).map(|n| filters[n]));
             match retval {
                 0 => {}
-                error::ENOSPC => {
-                    let (device, table) = (device.to_owned(), "MAC and VLAN filters");
-                    return Err(Error::TableFull { device, table, capacity: FILTERS });
-                }
+                // Other functions of the card have more of the table than was left to them.
+                error::ENOSPC => return Err(full()),
                 other => return Err(admin.refused(opcode::ADD_MACVLAN, other)),
             }
         }

@@ -3,17 +3,18 @@
 //! [`Host::poll`] answers (virtchnl 1.1, [`regs::virtchnl`]).
 //!
 //! Drivers of virtual functions are hostile: what they ask for is checked against what theirs has
-//! and the [`Policy`] for it, refused by a status, and counted; a poll answers a bounded number of
-//! them. Not here: channels, more queues on request, RDMA.
+//! and the [`Policy`] for it, refused by a status, and counted. They take turns, and none waits for
+//! another's queues or reset. Not here: channels, more queues on request, RDMA.
 
 mod bring_up;
+mod inbox;
+mod limits;
 mod messages;
 mod queues;
 
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bus::Pci;
 use memory::Dma;
@@ -25,74 +26,22 @@ use wire::ethernet::EtherType;
 
 use super::device::Chip;
 use super::filter::Filters;
+use super::info::FILTERS;
 use super::stats::OfVf;
 use super::{I40e, I40eFault, MOST_QUEUES};
 use crate::vf_host::{Hosting, own_address};
 pub use crate::vf_host::{Policy, VfCounters};
 use crate::{Error, Result};
 use bring_up::{DRAINED, Wait};
+pub use inbox::Inbox;
+use inbox::Message;
+use limits::Limits;
+use queues::Switching;
 
 /// The first queue of virtual functions: behind the port's own, and the one that programs filters.
 const FIRST_QUEUE: usize = MOST_QUEUES + 1;
 /// Queue pairs of a virtual function.
 pub const VF_QUEUES: usize = 4;
-/// Messages of a virtual function that wait to be looked at; those that come then are lost, and
-/// counted. Its driver sends one and waits for the answer.
-const MOST_WAITING: usize = 16;
-/// Messages answered in a poll.
-const AT_ONCE: usize = 64;
-
-/// Messages of virtual functions that wait to be answered.
-#[derive(Debug, Default)]
-pub struct Inbox {
-    /// Kinds and bytes, by the virtual function's number on the card; only of those that wait.
-    waiting: BTreeMap<usize, VecDeque<(u32, Vec<u8>)>>,
-    /// Whose turn it is.
-    next: usize,
-    lost: u64,
-}
-
-/// A message, and from whom it is.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Message {
-    /// The virtual function's number on the card.
-    vf: usize,
-    opcode: u32,
-    bytes: Vec<u8>,
-}
-
-impl Inbox {
-    /// Keeps what an event brought.
-    pub(super) fn put(&mut self, event: &Descriptor, bytes: Vec<u8>) {
-        let vf = usize::from(event.retval);
-        // A bound for each, so that one that floods loses its own alone.
-        let full = self.waiting.get(&vf).is_some_and(|own| own.len() >= MOST_WAITING);
-        if full || vf >= VFS {
-            self.lost += 1;
-            return;
-        }
-        self.waiting.entry(vf).or_default().push_back((event.cookie as u32, bytes));
-    }
-
-    /// The next message. Virtual functions take turns: answering one may take a tenth of a second,
-    /// and one that sends many does not hold up the others.
-    fn take(&mut self) -> Option<Message> {
-        let mut turns = self.waiting.range(self.next..).chain(self.waiting.range(..self.next));
-        let vf = *turns.next()?.0;
-        self.next = vf + 1;
-        let own = self.waiting.get_mut(&vf)?;
-        let (opcode, bytes) = own.pop_front()?;
-        if own.is_empty() {
-            self.waiting.remove(&vf);
-        }
-        Some(Message { vf, opcode, bytes })
-    }
-
-    /// Discards what came from a virtual function, by its number on the card; how many messages.
-    fn forget(&mut self, vf: usize) -> u64 {
-        self.waiting.remove(&vf).map_or(0, |own| own.len() as u64)
-    }
-}
 
 /// The VSI of a virtual function.
 #[derive(Debug, Clone, Copy)]
@@ -111,11 +60,14 @@ struct Vf {
     mac: [u8; 6],
     vsi: Option<Vsi>,
     filters: Filters,
+    limits: Limits,
     /// Its driver has asked for its resources since the last reset.
     active: bool,
     /// Queues whose rings are known, and those that run, a bit each: receive, transmit.
     configured: [u32; 2],
     running: [u32; 2],
+    /// Queues that are being started or stopped, of which its driver is to be told.
+    switching: Option<Switching>,
     /// What has to come before it may work.
     waits: Option<Wait>,
     /// What its VSI has counted.
@@ -173,19 +125,22 @@ impl Host {
         let (first, vectors) = chip.has_vfs(policies.len())?;
         let mac = port.mac();
         let bridge = chip.open_bridge()?;
-        let vf = |(n, policy): (usize, &Policy)| Vf {
+        let limits = chip.divide_filters(policies)?;
+        let vf = |(n, (policy, limits)): (usize, (&Policy, Limits))| Vf {
             policy: *policy,
             mac: policy.mac.unwrap_or(own_address(mac, n)),
             vsi: None,
             filters: Filters::default(),
+            limits,
             active: false,
             configured: [0; 2],
             running: [0; 2],
+            switching: None,
             waits: None,
             counted: OfVf::default(),
             counters: VfCounters::default(),
         };
-        let vfs = policies.iter().enumerate().map(vf).collect();
+        let vfs = policies.iter().zip(limits).enumerate().map(vf).collect();
         let mut host = Host { chip, _port: None, vfs, bridge, first, vectors, link: Link::DOWN, drain };
         host.chip.drop_control_frames()?;
         host.link = host.chip.link_by_events();
@@ -199,7 +154,7 @@ impl Host {
     /// # Errors
     /// When the device itself fails.
     pub fn poll(&mut self) -> Result<usize> {
-        let mut done = self.take_resets()? + self.go_on_with_resets()?;
+        let mut done = self.take_resets()? + self.go_on_with_resets()? + self.go_on_with_queues()?;
         let link = self.chip.link_by_events();
         if link != self.link {
             self.link = link;
@@ -207,17 +162,32 @@ impl Host {
             active.into_iter().for_each(|n| self.tell_link(n));
             done += 1;
         }
-        for _ in 0..AT_ONCE {
-            let Some(message) = self.chip.state().inbox.take() else { break };
+        // As many as there are virtual functions: what else is to be done is looked at again soon. Events
+        // are fetched in between, for one that floods leaves the others few of their descriptors.
+        for _ in 0..self.vfs.len() {
+            let Some(message) = self.next_message()? else { break };
             done += 1;
-            match message.vf.checked_sub(self.first.into()).filter(|vf| *vf < self.vfs.len()) {
+            match self.vf_of(message.vf) {
                 // Of before its reset.
-                Some(vf) if self.vfs[vf].waits.is_some() => self.vfs[vf].counters.discarded += 1,
-                Some(vf) => self.serve(vf, &message)?,
-                None => self.chip.state().inbox.lost += 1,
+                Some(n) if self.vfs[n].waits.is_some() => self.vfs[n].counters.discarded += 1,
+                Some(n) => self.serve(n, &message)?,
+                None => self.chip.state().inbox.lose(message.vf),
             }
         }
         Ok(done)
+    }
+
+    /// Which virtual function has a number on the card.
+    fn vf_of(&self, number: usize) -> Option<usize> {
+        number.checked_sub(self.first.into()).filter(|n| *n < self.vfs.len())
+    }
+
+    /// The message whose turn it is, of those that came up to now. What a virtual function sends waits
+    /// while its queues are being started or stopped.
+    fn next_message(&self) -> Result<Option<Message>> {
+        self.chip.fetch_events()?;
+        let busy = |number| self.vf_of(number).is_some_and(|n| self.vfs[n].switching.is_some());
+        Ok(self.chip.state().inbox.take(busy))
     }
 
     /// Resets a virtual function, whose driver is told before; [`Host::poll`] gives it what it has
@@ -244,19 +214,22 @@ impl Host {
 
     /// What was counted of a virtual function.
     pub fn counters(&self, vf: usize) -> VfCounters {
-        self.vfs.get(vf).map(|vf| vf.counters).unwrap_or_default()
+        let Some(counters) = self.vfs.get(vf).map(|vf| vf.counters) else { return VfCounters::default() };
+        let messages_lost = self.chip.state().inbox.lost_of(usize::from(self.first) + vf);
+        VfCounters { messages_lost, ..counters }
     }
 
-    /// Messages that came while too many of the same virtual function waited.
+    /// Messages that were lost: those that came while too many of the same virtual function waited, and
+    /// those of none that is hosted here.
     pub fn lost(&self) -> u64 {
-        self.chip.state().inbox.lost
+        self.chip.state().inbox.lost()
     }
 
     /// Sends a message to a virtual function. One that takes none loses it, which is counted.
     fn send(&mut self, vf: usize, opcode: u32, status: i32, bytes: &[u8]) {
         let mut command = Descriptor::new(opcode::SEND_MSG_TO_VF);
         command.cookie = u64::from(opcode) | u64::from(status as u32) << 32;
-        command.set_param(0, &u32::from(self.first + vf as u16).to_le_bytes());
+        command.set_param(0, &(u32::from(self.first) + vf as u32).to_le_bytes());
         let sent = self.chip.with_admin(|admin| match bytes {
             [] => admin.command(command),
             bytes => admin.write(command, bytes),
@@ -308,7 +281,9 @@ impl Drop for Host {
             self.begin_reset(n, true);
         }
         sleep(self.drain);
-        (0..self.vfs.len()).for_each(|n| self.take_down(n));
+        let begun = Instant::now();
+        (0..self.vfs.len()).for_each(|n| self.take_down(n, begun));
+        self.chip.state().filters.others = 0;
         if let Err(error) = self.chip.close_bridge(self.bridge) {
             tracing::debug!(port = self.chip.name, "{error}");
         }
@@ -325,6 +300,10 @@ impl Chip {
         if (has as usize) < wanted {
             return Err(Error::FewVfs { device: device(), has: has as usize, wanted });
         }
+        if !are_numbers(first, wanted) {
+            let why = "no card has virtual functions of these numbers";
+            return Err(self.nonsense("LIST_FUNC_CAPABILITIES", why));
+        }
         let queues = FIRST_QUEUE + wanted * VF_QUEUES;
         let has = of(capability::TXQ).map_or(0, |(number, _)| number as usize);
         if has < queues {
@@ -332,6 +311,25 @@ impl Chip {
         }
         let vectors = of(capability::VF_MSIX).map_or(0, |(number, _)| number as u16);
         Ok((first as u16, vectors))
+    }
+
+    /// Takes what the firmware sent since, and is given its descriptors back.
+    fn fetch_events(&self) -> Result<()> {
+        self.with_admin(|admin| {
+            self.take_events(admin);
+            Ok(())
+        })
+    }
+
+    /// Divides the table of filters among the port and virtual functions, none of which takes what
+    /// another may have from then on.
+    fn divide_filters(&self, policies: &[Policy]) -> Result<Vec<Limits>> {
+        let mut of_port = 0;
+        self.change_filters(|filters| {
+            of_port = limits::of_port(filters.wanted().len());
+            filters.others = FILTERS - of_port;
+        })?;
+        Ok(limits::divide(policies, FILTERS - of_port))
     }
 
     /// The bridge, to which what the port sends goes from now on, too.
@@ -400,33 +398,18 @@ impl Chip {
     }
 }
 
+/// Whether a card can have so many virtual functions from this number on.
+fn are_numbers(first: u32, count: usize) -> bool {
+    (first as usize).checked_add(count).is_some_and(|end| end <= VFS)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn event(vf: u16, kind: u64) -> Descriptor {
-        Descriptor { retval: vf, cookie: kind, ..Descriptor::default() }
-    }
-
-    /// Whose messages are taken, one after the other.
-    fn turns(inbox: &mut Inbox) -> Vec<usize> {
-        std::iter::from_fn(|| inbox.take()).map(|message| message.vf).collect()
-    }
-
     #[test]
-    fn one_that_sends_many_messages_does_not_hold_up_another() {
-        let mut inbox = Inbox::default();
-        (0..20).for_each(|kind| inbox.put(&event(3, kind), Vec::new()));
-        assert_eq!(inbox.lost, 4, "it loses its own alone");
-        assert_eq!(inbox.take(), Some(Message { vf: 3, opcode: 0, bytes: Vec::new() }));
-        for vf in [40, 1, 40] {
-            inbox.put(&event(vf, 1), vec![7]);
-        }
-        assert_eq!(turns(&mut inbox)[..5], [40, 1, 3, 40, 3]);
-        inbox.put(&event(3, 1), Vec::new());
-        inbox.put(&event(4, 1), Vec::new());
-        assert_eq!(inbox.forget(3), 1);
-        inbox.put(&event(VFS as u16, 1), Vec::new());
-        assert_eq!((turns(&mut inbox), inbox.lost), (vec![4], 5), "and no card has that one");
+    fn numbers_of_virtual_functions_are_those_that_a_card_can_have() {
+        assert!(are_numbers(0, VFS) && are_numbers(127, 1));
+        assert!(!are_numbers(127, 2) && !are_numbers(0x1_0000, 1) && !are_numbers(u32::MAX, 1));
     }
 }

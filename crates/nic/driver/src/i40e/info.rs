@@ -8,7 +8,10 @@ use crate::intel::{ChipInfo, name_at};
 /// Entries of the table that spreads flows.
 pub(super) const RSS_TABLE: usize = 512;
 
-/// Addresses that are received beside the port's own, and VLANs each: pairs of them.
+/// Filters of the card's table that the function may use, a pair each of an address and a VLAN: for
+/// all its VSIs together. Linux's driver reckons with 3,072 of the whole card
+/// (`I40E_MAX_MACVLAN_PER_HW`), which its ports share: with two, so many. Whether a card of four ports
+/// gives one more than 768 is known to its firmware alone, which answers ENOSPC when it does not.
 pub(super) const FILTERS: usize = 1536;
 
 /// What is known of the XL710 before one is opened.

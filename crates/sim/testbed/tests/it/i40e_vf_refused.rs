@@ -12,7 +12,7 @@ use crate::common::vf::{Card, options};
 use bus::{DmaRange, Pci};
 use driver::i40e::host::Policy;
 use port::Port as _;
-use regs::i40e::admin::opcode;
+use regs::i40e::admin::{flag, opcode};
 use regs::i40e::{PF_ATQBAH, PF_ATQBAL, PF_ATQT, QTX_ENA};
 use regs::virtchnl::message::{QueuePair, Queues, Select};
 use regs::virtchnl::{op, status};
@@ -79,12 +79,18 @@ struct Garbling {
     /// Where it sees the ring of commands.
     ring: AtomicU64,
     change: Mutex<Option<Change>>,
+    /// What is changed in the answers.
+    answer: Mutex<Option<Change>>,
     changed: AtomicUsize,
 }
 
 impl Garbling {
     fn set(&self, change: Option<Change>) {
         *self.change.lock().unwrap() = change;
+    }
+
+    fn set_answer(&self, change: Option<Change>) {
+        *self.answer.lock().unwrap() = change;
     }
 
     /// How many commands were changed.
@@ -107,8 +113,7 @@ impl Garbling {
         Some([0, 8, 16, 24].map(|word| unsafe { &*((first + word) as *const AtomicU64) }))
     }
 
-    fn garble(&self, tail: u32) {
-        let change = *self.change.lock().unwrap();
+    fn garble(&self, change: Option<Change>, tail: u32) {
         let (Some((kind, word, bits)), Some(words)) = (change, self.words(tail)) else { return };
         if (words[0].load(Ordering::Acquire) >> 16) as u16 == kind {
             words[word].fetch_xor(bits, Ordering::AcqRel);
@@ -123,10 +128,18 @@ impl Between for Garbling {
         match offset {
             PF_ATQBAL::AT => self.ring.store(value.into(), Ordering::Relaxed),
             PF_ATQBAH::AT => _ = self.ring.fetch_or(u64::from(value) << 32, Ordering::Relaxed),
-            PF_ATQT::AT => self.garble(value),
+            PF_ATQT::AT => self.garble(*self.change.lock().unwrap(), value),
             _ => {}
         }
-        inner.write_bar(index, offset, data)
+        inner.write_bar(index, offset, data)?;
+        if offset == PF_ATQT::AT {
+            let answer = *self.answer.lock().unwrap();
+            if let (Some(_), Some([first, ..])) = (answer, self.words(value)) {
+                until("the answer", || first.load(Ordering::Acquire) as u16 & flag::DD != 0);
+                self.garble(answer, value);
+            }
+        }
+        Ok(())
     }
 
     fn map_dma(&self, inner: &Pci, range: &DmaRange<'_>) -> bus::Result<()> {
@@ -180,4 +193,30 @@ fn a_mode_that_cannot_be_set_or_taken_back_is_refused() {
     vf.device.set_promiscuous(true).unwrap();
     card.works_on(&mut vf);
     card.finish(vec![vf], &["AdminArgumentInvalid"]);
+}
+
+#[test]
+fn an_answer_to_another_command_is_the_virtual_functions_alone_that_asked() {
+    let (mut card, garbling) = garbled();
+    let mut vf = card.open_vf(0, &options());
+    let kind = opcode::SET_VSI_PROMISCUOUS;
+    garbling.set_answer(Some((kind, 0, u64::from(kind ^ opcode::GET_VERSION) << 16)));
+    let refused = vf.device.set_promiscuous(true).unwrap_err().to_string();
+    assert!(refused.contains("CONFIG_PROMISCUOUS_MODE (14): ERR_ADMIN_QUEUE_ERROR"), "{refused}");
+    garbling.set_answer(None);
+    vf.device.set_promiscuous(true).expect("it is hosted still");
+    card.works_on(&mut vf);
+    card.finish(vec![vf], &[]);
+}
+
+#[test]
+fn an_answer_that_tells_an_error_without_a_number_is_an_error() {
+    let (mut card, garbling) = garbled();
+    garbling.set_answer(Some((opcode::DELETE_ELEMENT, 0, flag::ERR.into())));
+    card.host(|host| host.reset(0)).unwrap();
+    until("it to be refused", || card.host(|host| host.counters(0).not_brought_up) > 0);
+    garbling.set_answer(None);
+    let mut vf = card.open_vf(0, &options());
+    card.works_on(&mut vf);
+    card.finish(vec![vf], &[]);
 }

@@ -42,6 +42,7 @@ mod i40e_vf_probe;
 mod i40e_vf_refused;
 mod i40e_vf_rings;
 mod i40e_vf_rules;
+mod i40e_vf_shares;
 mod i40e_x722;
 mod i40e_x722_probe;
 mod igbvf;

@@ -10,6 +10,7 @@ use regs::iavf::{QUEUES, VFQF_HLUT};
 
 use super::super::filter::Filters;
 use super::super::hash::Owner;
+use super::super::info::FILTERS;
 use super::super::interrupt::NO_QUEUE;
 use super::super::stats::OfVf;
 use super::{FIRST_QUEUE, Host, Policy, VF_QUEUES, Vf, Vsi};
@@ -71,6 +72,7 @@ impl Host {
         }
         let vf = &mut self.vfs[n];
         (vf.active, vf.configured, vf.running) = (false, [0; 2], [0; 2]);
+        vf.counters.discarded += u64::from(vf.switching.take().is_some());
         vf.counters.resets += 1;
         vf.waits = Some(Wait::Reset { from: Instant::now() + self.drain });
     }
@@ -149,10 +151,7 @@ impl Host {
         let chip = self.chip.clone();
         let bar = &chip.bar;
         // What it sent before is not the next one's, who may have other memory.
-        chip.with_admin(|admin| {
-            chip.take_events(admin);
-            Ok(())
-        })?;
+        chip.fetch_events()?;
         let discarded = chip.state().inbox.forget(usize::from(self.first) + n);
         self.vfs[n].counters.discarded += discarded;
         bar.write32(VFGEN_RSTAT1::at(n), reset_state::COMPLETED);
@@ -168,7 +167,7 @@ impl Host {
         let vf = &mut self.vfs[n];
         vf.vsi = Some(vsi);
         vf.counted = OfVf::new(bar, vsi.counters);
-        vf.filters = Vf::filters(&vf.policy, vf.mac, chip.firmware().api >= promiscuous::RX_ONLY_SINCE);
+        vf.filters = vf.first_filters(chip.firmware().api >= promiscuous::RX_ONLY_SINCE);
         let filters = &mut vf.filters;
         chip.with_admin(|admin| filters.tell(admin, vsi.seid, &chip.name))?;
         self.limit(n, vsi)?;
@@ -277,11 +276,13 @@ impl Host {
         (n * each).min(VPINT_LNKLSTN::COUNT)..((n + 1) * each).min(VPINT_LNKLSTN::COUNT)
     }
 
-    /// Takes from a virtual function that is being reset what it has, for good.
-    pub(super) fn take_down(&mut self, n: usize) {
+    /// Takes from a virtual function that is being reset what it has, for good. All resets have the time
+    /// of one, from `begun` on.
+    pub(super) fn take_down(&mut self, n: usize, begun: Instant) {
         let bar = &self.chip.bar;
         let (offset, done) = (VPGEN_VFRSTAT::at(n), VPGEN_VFRSTAT::VFRD);
-        if let Err(error) = self.chip.wait(LIMIT_MS, "VPGEN_VFRSTAT", offset, done, done, STAYS) {
+        let left_ms = LIMIT_MS.saturating_sub(begun.elapsed().as_millis() as u64);
+        if let Err(error) = self.chip.wait(left_ms, "VPGEN_VFRSTAT", offset, done, done, STAYS) {
             tracing::warn!(port = self.chip.name, vf = n, "{error}");
         }
         bar.write32(VPLAN_MAPENA::at(n), 0);
@@ -296,9 +297,10 @@ impl Host {
 
 impl Vf {
     /// What a virtual function receives at first: its own address and broadcasts.
-    fn filters(policy: &Policy, mac: [u8; 6], rx_only: bool) -> Filters {
-        let mut filters = Filters::new(mac);
-        (filters.receiving, filters.rx_only, filters.port_vlan) = (true, rx_only, policy.vlan);
+    fn first_filters(&self, rx_only: bool) -> Filters {
+        let mut filters = Filters::new(self.mac);
+        (filters.receiving, filters.rx_only, filters.port_vlan) = (true, rx_only, self.policy.vlan);
+        filters.others = FILTERS - self.limits.filters;
         filters
     }
 }

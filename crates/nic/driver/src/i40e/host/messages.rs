@@ -19,18 +19,13 @@ const OFFERED: u32 = capability::L2 | capability::VLAN | capability::RSS_PF | ca
 /// Bytes of the hash's key and entries of its table.
 const KEY: usize = 4 * iavf::VFQF_HKEY::COUNT;
 const TABLE: usize = 4 * iavf::VFQF_HLUT::COUNT;
-/// Addresses and VLANs of one without trust, its own address with them.
-const UNTRUSTED_MACS: usize = 18;
-const UNTRUSTED_VLANS: usize = 16;
-/// Addresses and VLANs of one with trust: each pair has a filter of the device's.
-const TRUSTED_MACS: usize = 128;
-const TRUSTED_VLANS: usize = 64;
-
 /// An answer: bytes, or a status that says why not.
-type Answer = std::result::Result<Vec<u8>, i32>;
+pub(super) type Answer = std::result::Result<Vec<u8>, i32>;
 
-const NOTHING: Answer = Ok(Vec::new());
+pub(super) const NOTHING: Answer = Ok(Vec::new());
 const PARAM: Answer = Err(status::ERR_PARAM);
+/// The VLAN that stands for frames without a tag.
+const UNTAGGED: u16 = 0;
 const LENGTH: i32 = status::ERR_OPCODE_MISMATCH;
 
 /// An answer without bytes.
@@ -38,30 +33,28 @@ fn done(good: bool) -> Answer {
     if good { NOTHING } else { PARAM }
 }
 
-/// The firmware's refusal is an answer, a failure of the device is not.
-fn by_firmware(told: Result<()>) -> Result<Answer> {
-    match told {
-        Ok(()) => Ok(NOTHING),
-        Err(crate::Error::TableFull { .. }) => Ok(Err(status::ERR_NO_MEMORY)),
-        Err(crate::Error::I40e(super::I40eFault::Refused { .. }) | crate::Error::Timeout { .. }) => {
-            Ok(Err(status::ERR_ADMIN_QUEUE_ERROR))
-        }
-        Err(error) => Err(error),
-    }
-}
-
 impl Host {
     /// Answers a message.
     pub(super) fn serve(&mut self, n: usize, message: &Message) -> Result<()> {
         let opcode = message.opcode;
-        self.vfs[n].counters.messages += 1;
         if opcode == op::RESET_VF {
             // Nobody answers: the reset itself is seen.
+            self.vfs[n].counters.messages += 1;
             self.begin_reset(n, true);
             return Ok(());
         }
-        let answer = self.answer(n, opcode, &message.bytes)?;
+        let answer = match opcode {
+            op::ENABLE_QUEUES | op::DISABLE_QUEUES => self.select(n, opcode, &message.bytes)?,
+            _ => Some(self.answer(n, opcode, &message.bytes)?),
+        };
+        answer.into_iter().for_each(|answer| self.reply(n, opcode, answer));
+        Ok(())
+    }
+
+    /// Sends an answer.
+    pub(super) fn reply(&mut self, n: usize, opcode: u32, answer: Answer) {
         let name = virtchnl::name(opcode);
+        self.vfs[n].counters.messages += 1;
         match answer {
             Ok(bytes) => {
                 tracing::debug!(port = self.chip.name, vf = n, "{name} ({opcode}): done");
@@ -76,7 +69,16 @@ impl Host {
                 self.send(n, opcode, status, &[]);
             }
         }
-        Ok(())
+    }
+
+    /// The firmware's refusal is an answer, and so is one of its answers that makes no sense; a failure of
+    /// the device is not.
+    fn by_firmware(&self, told: Result<()>) -> Result<Answer> {
+        let Err(error) = told else { return Ok(NOTHING) };
+        Ok(Err(match self.chip.unless_failed(error)? {
+            crate::Error::TableFull { .. } => status::ERR_NO_MEMORY,
+            _ => status::ERR_ADMIN_QUEUE_ERROR,
+        }))
     }
 
     fn answer(&mut self, n: usize, opcode: u32, bytes: &[u8]) -> Result<Answer> {
@@ -102,7 +104,6 @@ impl Host {
                 Some(_) => PARAM,
                 None => Err(LENGTH),
             },
-            op::ENABLE_QUEUES | op::DISABLE_QUEUES => return self.select(n, opcode, vsi, bytes),
             op::ADD_ETH_ADDR | op::DEL_ETH_ADDR => return self.addresses(n, opcode, vsi, bytes),
             op::ADD_VLAN | op::DEL_VLAN => return self.vlans(n, opcode, vsi, bytes),
             op::CONFIG_PROMISCUOUS_MODE => return self.promiscuous(n, vsi, bytes),
@@ -144,10 +145,13 @@ impl Host {
         Ok(of.encode())
     }
 
-    /// Starts or stops queues, all of which must be there and known.
-    fn select(&mut self, n: usize, opcode: u32, vsi: Vsi, bytes: &[u8]) -> Result<Answer> {
-        let Some(select) = Select::decode(bytes) else { return Ok(Err(LENGTH)) };
-        let (wanted, vf) = ([select.rx, select.tx], &self.vfs[n]);
+    /// Starts or stops queues, all of which must be there and known; the answer, unless they take their
+    /// time.
+    fn select(&mut self, n: usize, opcode: u32, bytes: &[u8]) -> Result<Option<Answer>> {
+        let vf = &self.vfs[n];
+        let Some(vsi) = vf.vsi.filter(|_| vf.active) else { return Ok(Some(PARAM)) };
+        let Some(select) = Select::decode(bytes) else { return Ok(Some(Err(LENGTH))) };
+        let wanted = [select.rx, select.tx];
         let there = (1u32 << VF_QUEUES) - 1;
         let known = match opcode {
             op::ENABLE_QUEUES => vf.configured,
@@ -155,15 +159,14 @@ impl Host {
         };
         let good = wanted.iter().zip(known).all(|(wanted, known)| wanted & !known == 0);
         if select.vsi != vsi.number || !good || wanted == [0; 2] {
-            return Ok(PARAM);
+            return Ok(Some(PARAM));
         }
-        by_firmware(match opcode {
-            op::ENABLE_QUEUES => {
-                let fresh = [0, 1].map(|kind| wanted[kind] & !vf.running[kind]);
-                self.start(n, fresh)
-            }
-            _ => self.stop(n, wanted),
-        })
+        let running = vf.running;
+        match opcode {
+            op::ENABLE_QUEUES => self.start(n, [0, 1].map(|kind| wanted[kind] & !running[kind])),
+            _ => self.stop(n, [0, 1].map(|kind| wanted[kind] & running[kind])),
+        }
+        self.go_on_with(n)
     }
 
     /// Changes filters and tells the firmware; they stay as they were if that fails.
@@ -180,7 +183,7 @@ impl Host {
                 tracing::warn!(port = chip.name, vf = n, "its filters are not as they were: {error}");
             }
         }
-        by_firmware(told)
+        self.by_firmware(told)
     }
 
     fn addresses(&mut self, n: usize, opcode: u32, vsi: Vsi, bytes: &[u8]) -> Result<Answer> {
@@ -198,7 +201,7 @@ impl Host {
         if list.vsi != vsi.number || !list.addresses.iter().all(is_good) {
             return Ok(PARAM);
         }
-        let most = if policy.trust { TRUSTED_MACS } else { UNTRUSTED_MACS };
+        let most = vf.limits.addresses;
         let mut filters = vf.filters.clone();
         for mac in &list.addresses {
             let is_group = MacAddress(*mac).is_multicast();
@@ -226,17 +229,17 @@ impl Host {
 
     fn vlans(&mut self, n: usize, opcode: u32, vsi: Vsi, bytes: &[u8]) -> Result<Answer> {
         let Some(list) = Vlans::decode(bytes) else { return Ok(Err(LENGTH)) };
-        let policy = self.vfs[n].policy;
+        let (policy, most) = (self.vfs[n].policy, self.vfs[n].limits.vlans);
         let known = list.vlans.iter().all(|vlan| *vlan <= wire::vlan::ID);
         if list.vsi != vsi.number || policy.vlan.is_some() || !known {
             return Ok(PARAM);
         }
-        let most = if policy.trust { TRUSTED_VLANS } else { UNTRUSTED_VLANS };
         let mut vlans = self.vfs[n].filters.vlans().clone();
         for vlan in list.vlans {
             let _ = if opcode == op::ADD_VLAN { vlans.insert(vlan) } else { vlans.remove(&vlan) };
         }
-        if vlans.len() > most {
+        // Frames without a tag, for which VLAN 0 stands, are received beside those of any VLAN.
+        if vlans.iter().filter(|vlan| **vlan != UNTAGGED).count() > most {
             return Ok(Err(status::ERR_NO_MEMORY));
         }
         self.filter(n, vsi, |filters| {
@@ -281,7 +284,7 @@ impl Host {
             return Ok(PARAM);
         }
         let owner = Owner::Vf { n, vsi: vsi.number };
-        by_firmware(match key {
+        self.by_firmware(match key {
             true => self.chip.set_key(owner, &rss.bytes),
             false => self.chip.set_table(owner, &rss.bytes),
         })
@@ -294,7 +297,7 @@ impl Host {
         }
         let halves = [classes as u32, (classes >> 32) as u32];
         let write = |(at, half)| self.chip.write_receive_register(VFQF_HENA1::at(row(at, n)), half);
-        by_firmware(halves.into_iter().enumerate().try_for_each(write))
+        self.by_firmware(halves.into_iter().enumerate().try_for_each(write))
     }
 
     /// Has tags taken out of received frames, or not.
@@ -309,6 +312,6 @@ impl Host {
         properties[vsi::PORT_VLAN_FLAGS] = port_vlan_flags(vlan, on);
         let mut command = Descriptor::new(opcode::UPDATE_VSI);
         command.set_param(0, &vsi.seid.to_le_bytes());
-        by_firmware(self.chip.with_admin(|admin| admin.write(command, &properties)).map(|_| ()))
+        self.by_firmware(self.chip.with_admin(|admin| admin.write(command, &properties)).map(|_| ()))
     }
 }

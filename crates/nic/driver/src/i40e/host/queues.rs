@@ -1,15 +1,16 @@
 //! Queues of virtual functions: their contexts, which the physical function writes, their
 //! vectors, starting and stopping (datasheet chapters 8 and 10).
 
-use std::thread::sleep;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use regs::i40e::descriptor::MOST_RX_BUFFERS;
 use regs::i40e::*;
 use regs::virtchnl::message::{QueuePair, Queues, Vectors};
+use regs::virtchnl::{op, status};
 
 use super::super::init::PREPARED;
 use super::super::interrupt::NO_QUEUE;
+use super::messages::{Answer, NOTHING};
 use super::{Host, VF_QUEUES, Vsi};
 use crate::Result;
 
@@ -20,11 +21,37 @@ const LONGEST_RING: u64 = 8160;
 const BUFFERS: std::ops::RangeInclusive<u32> = 1024..=16_256;
 /// The longest frame, and the shortest that a queue can be limited to.
 const FRAMES: std::ops::RangeInclusive<u32> = 64..=9728;
-/// How long a queue may take to start or to stop, in milliseconds.
-const LIMIT_MS: u64 = 100;
-/// Kinds of queues in the list of a vector.
-const RX_TYPE: u32 = 0;
-const TX_TYPE: u32 = 1;
+/// How long queues may take to start or to stop.
+const LIMIT: Duration = Duration::from_millis(100);
+/// Places of the kinds of queues, which are their numbers in the list of a vector, too.
+const RX: usize = 0;
+const TX: usize = 1;
+const RX_TYPE: u32 = RX as u32;
+const TX_TYPE: u32 = TX as u32;
+
+/// Queues of a virtual function that are being started or stopped. Nobody waits for them: its driver is
+/// answered when all have, or not in time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Switching {
+    /// They are being started.
+    on: bool,
+    /// Those that have not yet, a bit each: receive, transmit.
+    left: [u32; 2],
+    /// The device was told to; since when, or since when those that send are announced.
+    asked: bool,
+    since: Instant,
+}
+
+/// The function's queues that are some of a virtual one, a bit each, with their kinds.
+fn queues(n: usize, bits: [u32; 2]) -> impl Iterator<Item = (usize, usize)> {
+    let of = move |kind: usize| (0..VF_QUEUES).filter(move |at| bits[kind] >> at & 1 != 0);
+    [RX, TX].into_iter().flat_map(move |kind| of(kind).map(move |at| (kind, Host::queue(n, at))))
+}
+
+/// The register that starts and stops a queue; QRX_ENA and QTX_ENA have the same bits.
+fn enable_at(kind: usize, queue: usize) -> u32 {
+    if kind == RX { QRX_ENA::at(queue) } else { QTX_ENA::at(queue) }
+}
 
 /// Whether the device can use a ring.
 fn is_ring(address: u64, len: u64) -> bool {
@@ -146,61 +173,100 @@ impl Host {
         true
     }
 
-    /// Starts queues, a bit each: receive, transmit.
-    ///
-    /// # Errors
-    /// When one does not start: then its ring is not in memory that the virtual function reaches.
-    pub(super) fn start(&mut self, n: usize, [rx, tx]: [u32; 2]) -> Result<()> {
-        let on = QRX_ENA::QENA_STAT;
-        let meaning = "a queue of a virtual function does not start: its ring is not in its memory";
-        for at in (0..VF_QUEUES).filter(|at| rx >> at & 1 != 0) {
-            let (chip, queue) = (&self.chip, Host::queue(n, at));
-            chip.bar.write32(QRX_ENA::at(queue), QRX_ENA::QENA_REQ);
-            if let Err(error) = chip.wait(LIMIT_MS, "QRX_ENA", QRX_ENA::at(queue), on, on, meaning) {
-                chip.bar.write32(QRX_ENA::at(queue), 0);
-                return Err(error);
+    /// Has the device start queues, a bit each: receive, transmit.
+    pub(super) fn start(&mut self, n: usize, left: [u32; 2]) {
+        let bar = &self.chip.bar;
+        for (kind, queue) in queues(n, left) {
+            if kind == RX {
+                bar.write32(QRX_ENA::at(queue), QRX_ENA::QENA_REQ);
+                continue;
             }
-            self.vfs[n].running[0] |= 1 << at;
+            bar.write32(QTX_HEAD::at(queue), 0);
+            self.chip.announce_tx(queue, GLLAN_TXPRE_QDIS::CLEAR_QDIS);
+            bar.write32(QTX_ENA::at(queue), QTX_ENA::QENA_REQ);
         }
-        for at in (0..VF_QUEUES).filter(|at| tx >> at & 1 != 0) {
-            let (chip, queue) = (&self.chip, Host::queue(n, at));
-            chip.bar.write32(QTX_HEAD::at(queue), 0);
-            chip.announce_tx(queue, GLLAN_TXPRE_QDIS::CLEAR_QDIS);
-            chip.bar.write32(QTX_ENA::at(queue), QTX_ENA::QENA_REQ);
-            if let Err(error) = chip.wait(LIMIT_MS, "QTX_ENA", QTX_ENA::at(queue), on, on, meaning) {
-                chip.bar.write32(QTX_ENA::at(queue), 0);
-                return Err(error);
-            }
-            self.vfs[n].running[1] |= 1 << at;
-        }
-        Ok(())
+        self.vfs[n].switching = Some(Switching { on: true, left, asked: true, since: Instant::now() });
     }
 
-    /// Stops queues, likewise, all of them in the time that one has.
+    /// Has the device stop queues, likewise: those that send are announced first.
+    pub(super) fn stop(&mut self, n: usize, left: [u32; 2]) {
+        self.announce_stop(n, left);
+        let asked = left[TX] == 0;
+        if asked {
+            self.ask_to_stop(n, left);
+        }
+        self.vfs[n].switching = Some(Switching { on: false, left, asked, since: Instant::now() });
+    }
+
+    fn announce_stop(&self, n: usize, left: [u32; 2]) {
+        for (_, queue) in queues(n, left).filter(|(kind, _)| *kind == TX) {
+            self.chip.announce_tx(queue, GLLAN_TXPRE_QDIS::SET_QDIS);
+        }
+    }
+
+    fn ask_to_stop(&self, n: usize, left: [u32; 2]) {
+        queues(n, left).for_each(|(kind, queue)| self.chip.bar.write32(enable_at(kind, queue), 0));
+    }
+
+    /// Answers those whose queues have started or stopped, or not in time; how many.
     ///
     /// # Errors
-    /// When one does not stop: the first of these. It runs still, as far as is known here.
-    pub(super) fn stop(&mut self, n: usize, [rx, tx]: [u32; 2]) -> Result<()> {
-        let stat = QRX_ENA::QENA_STAT;
-        let meaning = "a queue of a virtual function does not stop";
-        let [rx, tx] = [rx & self.vfs[n].running[0], tx & self.vfs[n].running[1]];
-        let queues = |bits: u32| (0..VF_QUEUES).filter(move |at| bits >> at & 1 != 0);
-        queues(tx).for_each(|at| self.chip.announce_tx(Host::queue(n, at), GLLAN_TXPRE_QDIS::SET_QDIS));
-        if tx != 0 {
-            sleep(PREPARED);
-        }
-        let tx = queues(tx).map(|at| (1, at, "QTX_ENA", QTX_ENA::at(Host::queue(n, at))));
-        let rx = queues(rx).map(|at| (0, at, "QRX_ENA", QRX_ENA::at(Host::queue(n, at))));
-        let all: Vec<(usize, usize, &str, u32)> = tx.chain(rx).collect();
-        all.iter().for_each(|(.., offset)| self.chip.bar.write32(*offset, 0));
-        let (begun, mut stopped) = (Instant::now(), Ok(()));
-        for (kind, at, register, offset) in all {
-            let left_ms = LIMIT_MS.saturating_sub(begun.elapsed().as_millis() as u64);
-            match self.chip.wait(left_ms, register, offset, stat, 0, meaning) {
-                Ok(()) => self.vfs[n].running[kind] &= !(1 << at),
-                Err(error) => stopped = stopped.and(Err(error)),
+    /// When the device itself fails.
+    pub(super) fn go_on_with_queues(&mut self) -> Result<usize> {
+        let mut done = 0;
+        for n in 0..self.vfs.len() {
+            let Some(Switching { on, .. }) = self.vfs[n].switching else { continue };
+            if let Some(answer) = self.go_on_with(n)? {
+                self.reply(n, if on { op::ENABLE_QUEUES } else { op::DISABLE_QUEUES }, answer);
+                done += 1;
             }
         }
-        stopped
+        Ok(done)
+    }
+
+    /// Looks at queues that are being started or stopped; the answer, once all have, or not in time.
+    pub(super) fn go_on_with(&mut self, n: usize) -> Result<Option<Answer>> {
+        let Some(mut switching) = self.vfs[n].switching else { return Ok(None) };
+        if !switching.asked {
+            if switching.since.elapsed() < PREPARED {
+                return Ok(None);
+            }
+            self.ask_to_stop(n, switching.left);
+            (switching.asked, switching.since) = (true, Instant::now());
+        }
+        let Switching { on, left, since, .. } = switching;
+        // Before they are looked at: whoever looks late does not take one for late that is not.
+        let is_late = since.elapsed() >= LIMIT;
+        for at in 0..VF_QUEUES {
+            for kind in [RX, TX].into_iter().filter(|kind| left[*kind] >> at & 1 != 0) {
+                if self.runs(kind, Host::queue(n, at))? == on {
+                    switching.left[kind] &= !(1 << at);
+                    self.vfs[n].running[kind] ^= 1 << at;
+                }
+            }
+        }
+        let all = switching.left == [0; 2];
+        self.vfs[n].switching = (!all && !is_late).then_some(switching);
+        if all || !is_late {
+            return Ok(all.then_some(NOTHING));
+        }
+        let what = if on { "start: its ring is not in its memory" } else { "stop" };
+        tracing::debug!(port = self.chip.name, vf = n, "a queue of a virtual function does not {what}");
+        if on {
+            self.announce_stop(n, switching.left);
+            self.ask_to_stop(n, switching.left);
+        }
+        // What does not stop runs still, as far as is known here.
+        Ok(Some(Err(status::ERR_ADMIN_QUEUE_ERROR)))
+    }
+
+    /// Whether the device says that a queue runs.
+    fn runs(&self, kind: usize, queue: usize) -> Result<bool> {
+        let control = self.chip.bar.read32(enable_at(kind, queue));
+        // So all registers of a device read that is gone.
+        if control == u32::MAX {
+            self.chip.pci.health()?;
+        }
+        Ok(control & QRX_ENA::QENA_STAT != 0)
     }
 }
