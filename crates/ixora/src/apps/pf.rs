@@ -13,7 +13,7 @@ use signal_hook::consts::SIGUSR1;
 use wire::MacAddress;
 
 use crate::{Failure, open, signal};
-use arguments::Pf;
+use arguments::{Pf, VfPolicy};
 
 /// How long nothing is looked at when there was nothing to do.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -51,10 +51,21 @@ pub fn run(arguments: &Pf) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The policy of each virtual function.
+/// The policy of each virtual function; none of two that contradict each other is taken.
 fn policies(arguments: &Pf) -> Result<Vec<Policy>, Failure> {
     let mut policies = vec![Policy::default(); arguments.vfs.into()];
-    for given in &arguments.vf {
+    for (place, given) in arguments.vf.iter().enumerate() {
+        let before = &arguments.vf[..place];
+        if before.iter().any(|other| other.vf == given.vf) {
+            return Err(Failure::usage(format!("--vf {} is given twice", given.vf))
+                .fix("write all its words behind one --vf, as 0,trust,rate=500"));
+        }
+        let same = |other: &&VfPolicy| other.policy.mac.is_some() && other.policy.mac == given.policy.mac;
+        if let (Some(other), Some(mac)) = (before.iter().find(same), given.policy.mac) {
+            let (vf, other, mac) = (given.vf, other.vf, MacAddress(mac));
+            return Err(Failure::usage(format!("--vf {other} and --vf {vf} have the same address {mac}"))
+                .fix("give each its own, or trust them, and have a driver add the other's address"));
+        }
         let Some(policy) = policies.get_mut(given.vf) else {
             let (vf, vfs) = (given.vf, arguments.vfs);
             return Err(Failure::usage(format!("--vf {vf} is given, and {vfs} are hosted"))
@@ -67,15 +78,15 @@ fn policies(arguments: &Pf) -> Result<Vec<Policy>, Failure> {
 
 fn print(counters: &[VfCounters], lost: u64, json: bool) {
     let named = |one: &VfCounters| {
-        let VfCounters { messages, refused, unsent, discarded, not_trusted, resets, not_brought_up } = *one;
         [
-            ("messages", messages),
-            ("refused", refused),
-            ("unsent", unsent),
-            ("discarded", discarded),
-            ("not_trusted", not_trusted),
-            ("resets", resets),
-            ("not_brought_up", not_brought_up),
+            ("messages", one.messages),
+            ("refused", one.refused),
+            ("unsent", one.unsent),
+            ("discarded", one.discarded),
+            ("messages_lost", one.messages_lost),
+            ("not_trusted", one.not_trusted),
+            ("resets", one.resets),
+            ("not_brought_up", one.not_brought_up),
         ]
     };
     if json {

@@ -70,6 +70,13 @@ fn what_cannot_be_hosted_is_refused() {
         ("pf model:xl710 --vfs 1", 1, "the device has 0 virtual functions, and 1 are asked for"),
         ("pf model:xl710 --vfs 1 --vf 3,trust", 2, "--vf 3 is given, and 1 are hosted"),
         ("pf model:xl710 --vf 0,colour=5", 2, "\"colour=5\" is unknown"),
+        ("pf model:xl710 --vf 0,trust,trust=off", 2, "trust is given twice"),
+        ("pf model:xl710 --vf 0,trust --vf 0,rate=50", 2, "--vf 0 is given twice"),
+        (
+            "pf model:xl710 --vfs 3 --vf 2,mac=02:00:00:00:00:11 --vf 0,mac=02:00:00:00:00:11",
+            2,
+            "--vf 2 and --vf 0 have the same address 02:00:00:00:00:11",
+        ),
         ("model 82599 --socket x --vfs 64", 2, "82599 has 63 virtual functions, not 64"),
         ("model xl710 --socket x --vfs 16", 2, "xl710 has 15 virtual functions, not 16"),
     ] {

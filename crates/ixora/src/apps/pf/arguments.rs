@@ -17,6 +17,8 @@ pub struct Pf {
     pub vfs: u16,
     /// What one may: N,mac=ADDRESS,vlan=ID,trust[=off],spoofcheck[=off],rate=MBIT. Others have an address
     /// of their own, no VLAN, no trust, their senders' addresses checked, and no limit of what they send.
+    /// An XL710 keeps a rate in steps of 50 Mbit/s, the next below but one at least; 0 is no limit. Each
+    /// is given once, with all its words.
     #[arg(long, value_name = "N,…")]
     pub vf: Vec<VfPolicy>,
     #[command(flatten)]
@@ -39,9 +41,13 @@ impl FromStr for VfPolicy {
         let vf = number
             .parse()
             .map_err(|_| format!("{number:?} is no number of a virtual function: write 0,…"))?;
-        let mut policy = Policy::default();
+        let (mut policy, mut keys) = (Policy::default(), Vec::new());
         for word in words {
             let (key, value) = word.split_once('=').map_or((word, None), |(key, value)| (key, Some(value)));
+            if keys.contains(&key) {
+                return Err(format!("{key} is given twice: leave one of them out"));
+            }
+            keys.push(key);
             match (key, value) {
                 ("mac", Some(mac)) => policy.mac = Some(address(mac)?),
                 ("vlan", Some(vlan)) => policy.vlan = Some(vlan_of(vlan)?),
@@ -102,5 +108,7 @@ mod tests {
         for wrong in words {
             assert!(of(wrong).is_err(), "{wrong}");
         }
+        let twice = of("0,trust,rate=50,trust=off");
+        assert_eq!(twice, Err("trust is given twice: leave one of them out".to_owned()));
     }
 }
