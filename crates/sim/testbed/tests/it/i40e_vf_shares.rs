@@ -12,8 +12,9 @@ use bus::Pci;
 use driver::i40e::MOST_QUEUES;
 use driver::i40e::host::{Host, Policy, VF_QUEUES};
 use memory::Region;
-use port::{Filters as _, Options, Port as _};
-use regs::i40e::{PF_ARQH, QTX_ENA};
+use port::{Filters as _, Options};
+use regs::i40e::{PF_ARQH, QTX_ENA, reset_state};
+use regs::iavf::VFGEN_RSTAT;
 use regs::virtchnl::message::{Addresses, QueuePair, Queues, Select, Vlans};
 use regs::virtchnl::{op, status};
 
@@ -135,8 +136,7 @@ fn a_reset_does_not_wait_for_queues_that_do_not_start() {
         let before = host.counters(0);
         host.reset(0).unwrap();
         let mut limit = Limit::time("the reset");
-        let rstat = regs::iavf::VFGEN_RSTAT::AT;
-        while raws[0].bar.read32(rstat) != regs::i40e::reset_state::ACTIVE {
+        while raws[0].bar.read32(VFGEN_RSTAT::AT) != reset_state::ACTIVE {
             limit.check();
             host.poll().unwrap();
         }
@@ -209,11 +209,11 @@ fn virtual_functions_that_take_all_they_may_are_brought_up_again() {
         // A fifth of 1,472 filters, and 19 for each VLAN, broadcasts with them.
         assert_eq!(take_all(raw, 17, 16), 1472 / 5 / 19 - 1);
     }
-    for (n, raw) in raws.iter_mut().enumerate() {
-        card.host(|host| host.reset(n)).unwrap();
-        *raw = Raw::open(&card.vfs[n], &card.dma);
-        assert_eq!(take_all(raw, 17, 16), 1472 / 5 / 19 - 1);
-        assert_eq!(card.host(|host| host.counters(n).not_brought_up), 0);
+    for (n, raw) in raws.iter().enumerate() {
+        let resets = card.host(|host| host.reset(n).map(|()| host.counters(n).resets)).unwrap();
+        until("it to be brought up", || raw.bar.read32(VFGEN_RSTAT::AT) == reset_state::ACTIVE);
+        let counters = card.host(|host| host.counters(n));
+        assert_eq!((counters.resets, counters.not_brought_up), (resets, 0), "at once, and not again");
     }
     card.polling = None;
     drop(raws);
