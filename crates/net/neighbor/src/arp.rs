@@ -57,10 +57,19 @@ impl Address for Ipv4Addr {
     /// 3.3.2), nor one about 0.0.0.0, which is the sender's address while it has none
     /// (RFC 5227, section 1.1).
     fn answer(frame: &[u8]) -> Option<(Ipv4Addr, MacAddress)> {
-        let reply = parse(frame).filter(|packet| packet.operation == Operation::REPLY)?;
-        let ip = reply.sender_ip;
-        // Packets to these are for groups, or for nobody (RFC 1122, section 3.2.1.3).
-        let is_host = !(ip.is_unspecified() || ip.is_broadcast() || ip.is_multicast());
-        (is_host && !reply.sender_mac.is_multicast()).then_some((ip, reply.sender_mac))
+        sender(frame, Operation::REPLY)
     }
+
+    fn asker(frame: &[u8]) -> Option<(Ipv4Addr, MacAddress)> {
+        sender(frame, Operation::REQUEST)
+    }
+}
+
+/// The sender of a message of this kind, if that is a host.
+fn sender(frame: &[u8], operation: Operation) -> Option<(Ipv4Addr, MacAddress)> {
+    let packet = parse(frame).filter(|packet| packet.operation == operation)?;
+    let ip = packet.sender_ip;
+    // Packets to these are for groups, or for nobody (RFC 1122, section 3.2.1.3).
+    let is_host = !(ip.is_unspecified() || ip.is_broadcast() || ip.is_multicast());
+    (is_host && !packet.sender_mac.is_multicast()).then_some((ip, packet.sender_mac))
 }

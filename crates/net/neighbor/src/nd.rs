@@ -67,6 +67,8 @@ pub struct Solicitation {
     pub target: Ipv6Addr,
     /// From which Ethernet address.
     pub src_mac: MacAddress,
+    /// The Ethernet address that the sender says it has.
+    pub told_mac: Option<MacAddress>,
 }
 
 /// The neighbour solicitation in a frame, if there is one, it is valid (section 7.1.1), to
@@ -74,11 +76,11 @@ pub struct Solicitation {
 pub fn solicitation(frame: &[u8]) -> Option<Solicitation> {
     let Message { head, options, ip, src_mac } = parse(frame, icmpv6::NEIGHBOR_SOLICITATION)?;
     let (src, dst, target) = (ip.src(), ip.dst(), head.target());
-    let is_valid = !src.is_unspecified()
-        || ndp::is_solicited_group(dst) && ndp::address_in(options, ndp::SOURCE_ADDRESS).is_none();
+    let told_mac = ndp::address_in(options, ndp::SOURCE_ADDRESS);
+    let is_valid = !src.is_unspecified() || ndp::is_solicited_group(dst) && told_mac.is_none();
     let is_for_target = dst == target || dst == ndp::solicited_group(target);
     let is_of_host = !(src.is_multicast() || src_mac.is_multicast());
-    (is_valid && is_for_target && is_of_host).then_some(Solicitation { src, dst, target, src_mac })
+    (is_valid && is_for_target && is_of_host).then_some(Solicitation { src, dst, target, src_mac, told_mac })
 }
 
 /// An answer that names an Ethernet address.
@@ -206,5 +208,10 @@ impl Address for Ipv6Addr {
 
     fn answer(frame: &[u8]) -> Option<(Ipv6Addr, MacAddress)> {
         advertisement(frame).map(|told| (told.target, told.mac))
+    }
+
+    fn asker(frame: &[u8]) -> Option<(Ipv6Addr, MacAddress)> {
+        let asks = solicitation(frame)?;
+        Some((asks.src, asks.told_mac.filter(|mac| !mac.is_multicast())?))
     }
 }

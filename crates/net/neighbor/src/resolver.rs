@@ -30,6 +30,10 @@ pub trait Address: Copy + Eq + Hash + Debug + Send + 'static {
 
     /// Who has which address, if a frame is a valid answer that says so.
     fn answer(frame: &[u8]) -> Option<(Self, MacAddress)>;
+
+    /// Who asks for some address, and has which one itself, if a frame is a valid request that says
+    /// so.
+    fn asker(frame: &[u8]) -> Option<(Self, MacAddress)>;
 }
 
 /// One host's side of address resolution: who asks, and how often. What it knows is in a

@@ -61,6 +61,8 @@ pub struct Control {
     last_asked: Option<(u16, IpAddr)>,
     /// Next hops that answered. Nobody has a claim for one of these.
     known: BTreeMap<(u16, IpAddr), MacAddress>,
+    /// Those of them that were asked since they answered last.
+    polled: BTreeSet<(u16, IpAddr)>,
     poll_ns: i64,
     /// The NIC that has a table like this one, and what it said when it failed.
     nic: Option<Offload>,
@@ -88,6 +90,7 @@ impl Control {
             asked: BTreeMap::new(),
             last_asked: None,
             known: BTreeMap::new(),
+            polled: BTreeSet::new(),
             poll_ns: i64::MIN,
             nic: None,
             nic_failure: None,
@@ -192,6 +195,7 @@ impl Control {
         let is_named =
             |(port, address): &(u16, IpAddr)| program.value(&Key::Neighbor(*port, *address)).is_some();
         self.known.retain(|next_hop, _| !is_named(next_hop));
+        self.polled.retain(|next_hop| !is_named(next_hop));
         self.asked.retain(|next_hop, _| !is_named(next_hop));
     }
 
@@ -230,16 +234,21 @@ impl Control {
         }
     }
 
-    /// Learns who a next hop is, of one that was asked for; whether the table is another one.
+    /// Learns who a next hop is, of one that was asked for, from its answer or from what it asks itself
+    /// (RFC 826; RFC 4861, section 7.2.3); whether the table is another one.
     fn learn(&mut self, frame: &Frame, now_ns: i64) -> bool {
         let Some(link) = self.links.get_mut(usize::from(frame.port)) else { return false };
-        let Some((address, mac)) = link.answer(frame.bytes()) else { return false };
+        let Some((address, mac, is_answer)) = sender(frame.bytes()) else { return false };
         let key = (frame.port, address);
         if !self.asked.contains_key(&key) && !self.known.contains_key(&key) {
             return false; // nobody asked: a stranger fills nothing
         }
-        link.learn(frame.bytes(), now_ns);
+        if !is_answer && self.known.get(&key) == Some(&mac) {
+            return false; // that it asks does not say that what is sent to it arrives
+        }
+        link.learn(address, mac, now_ns);
         self.asked.remove(&key);
+        self.polled.remove(&key);
         if self.known.insert(key, mac) == Some(mac) {
             return false;
         }
@@ -290,10 +299,13 @@ impl Control {
             }
         }
         for (key, mac) in again {
-            self.ask(key, Some(mac));
+            // Whoever has the address now need not be the one who had it.
+            let is_first = self.polled.insert(key);
+            self.ask(key, Some(mac).filter(|_| is_first));
         }
         for key @ (port, address) in &gone {
             self.known.remove(key);
+            self.polled.remove(key);
             self.held.table.set_neighbor(*port, *address, None);
         }
         if !gone.is_empty() {
@@ -315,9 +327,9 @@ impl<A: Address> Neighbors<A> {
         Neighbors { resolver, table: Table::new(Limits { timeout_ns: TIMEOUT_NS, ..Limits::default() }) }
     }
 
-    fn learn(&mut self, frame: &[u8], now_ns: i64) {
+    fn learn(&mut self, address: A, mac: MacAddress, now_ns: i64) {
         // No packet waits in this table.
-        let _ = self.table.learn(frame, now_ns, &mut Vec::new());
+        let _ = self.table.insert(address, Some(mac), now_ns, &mut Vec::new());
     }
 
     fn lookup(&mut self, address: A, now_ns: i64) -> Resolution {
@@ -339,18 +351,11 @@ impl Link {
         Link { v4, v6 }
     }
 
-    /// Who says that it has which address.
-    fn answer(&self, frame: &[u8]) -> Option<(IpAddr, MacAddress)> {
-        let v4 = Ipv4Addr::answer(frame).map(|(address, mac)| (address.into(), mac));
-        v4.or_else(|| Ipv6Addr::answer(frame).map(|(address, mac)| (address.into(), mac)))
-    }
-
-    fn learn(&mut self, frame: &[u8], now_ns: i64) {
-        if let Some(v4) = &mut self.v4 {
-            v4.learn(frame, now_ns);
-        }
-        if let Some(v6) = &mut self.v6 {
-            v6.learn(frame, now_ns);
+    fn learn(&mut self, address: IpAddr, mac: MacAddress, now_ns: i64) {
+        match (address, &mut self.v4, &mut self.v6) {
+            (IpAddr::V4(address), Some(v4), _) => v4.learn(address, mac, now_ns),
+            (IpAddr::V6(address), _, Some(v6)) => v6.learn(address, mac, now_ns),
+            _ => {}
         }
     }
 
@@ -369,4 +374,14 @@ impl Link {
             IpAddr::V6(address) => self.v6.as_ref().map(|v6| v6.resolver.request(address, known).to_vec()),
         }
     }
+}
+
+/// Who says in a frame that it has which address, and whether that is an answer: the sender of a
+/// request has its own address, too.
+fn sender(frame: &[u8]) -> Option<(IpAddr, MacAddress, bool)> {
+    fn of<A: Address + Into<IpAddr>>(frame: &[u8]) -> Option<(IpAddr, MacAddress, bool)> {
+        let answer = A::answer(frame).map(|(address, mac)| (address.into(), mac, true));
+        answer.or_else(|| A::asker(frame).map(|(address, mac)| (address.into(), mac, false)))
+    }
+    of::<Ipv4Addr>(frame).or_else(|| of::<Ipv6Addr>(frame))
 }

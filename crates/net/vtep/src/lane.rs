@@ -1,12 +1,13 @@
 //! The way of packets through one thread: from ports of virtual networks into tunnels, and
 //! out of tunnels to them. A lane has one receive and one transmit queue of every port.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::Duration;
 
 use memory::{Batch, DATA_ROOM, Packet, Pool, TxOffload};
-use neighbor::Responder;
+use neighbor::{Address, Responder};
 use overlay::{Decapsulator, Encapsulator, Layer, Observation, Overlay, Received, Sent};
 use port::{Capabilities, Reason, RxQueue, TxQueue};
 use runtime::{Instant, Poller, Queue};
@@ -365,16 +366,17 @@ fn own(port: &mut UnderlayQueues, packet: &mut Packet, number: u16, control: &Sy
     if !untag(packet, port.vlan) {
         return Own::Lost(Reason::OverlayNotForUs);
     }
-    let is_answer = neighbor::arp::parse(packet)
-        .is_some_and(|arp| arp.operation == wire::arp::Operation::REPLY)
-        || neighbor::nd::advertisement(packet).is_some();
-    if is_answer {
+    let is_answer = Ipv4Addr::answer(packet).is_some() || Ipv6Addr::answer(packet).is_some();
+    if is_answer || Ipv4Addr::asker(packet).is_some() || Ipv6Addr::asker(packet).is_some() {
         let frame = Frame::new(number, &packet[..packet.len().min(neighbor::nd::FRAME_LEN)]);
         let Some(frame) = frame else { return Own::Lost(Reason::OverlayNotForUs) };
-        return match control.try_send(frame) {
-            Ok(()) => Own::Taken,
-            Err(_) => Own::Lost(Reason::OverlayControlFull),
-        };
+        match control.try_send(frame) {
+            Ok(()) if is_answer => return Own::Taken,
+            Err(_) if is_answer => return Own::Lost(Reason::OverlayControlFull),
+            // Whom a next hop asks for says as well where it is itself, and what is asked is
+            // answered here, or is not for this host.
+            Ok(()) | Err(_) => {}
+        }
     }
     match port.host.answer(packet) && tag(packet, port.vlan) {
         true => Own::Answer,

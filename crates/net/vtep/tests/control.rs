@@ -85,6 +85,82 @@ fn a_next_hop_is_asked_for_until_it_answers_and_again_when_it_is_old() {
     assert_eq!(rig.control.state().0.unresolved().count(), 1);
 }
 
+/// RFC 826: a request says where its sender is, as an answer does. A router that another one stands
+/// in for is there at once.
+#[test]
+fn a_next_hop_that_asks_itself_says_where_it_is() {
+    let peer = Ipv4Addr::new(192, 0, 2, 2);
+    let mut rig = Rig::new();
+    let asks = |rig: &Rig, last, target, mac| {
+        let own = neighbor::Resolver::new(mac, Ipv4Addr::new(192, 0, 2, last));
+        let frame = own.request(Ipv4Addr::new(192, 0, 2, target), None);
+        rig.to_control.frames.try_send(Frame::new(0, &frame).unwrap()).unwrap();
+    };
+    rig.turn(0);
+    rig.answer(peer, PEER);
+    rig.turn(SECOND);
+    let (second, third) = (MacAddress([2, 0, 0, 0, 0, 3]), MacAddress([2, 0, 0, 0, 0, 4]));
+    asks(&rig, 2, 2, second);
+    rig.turn(2 * SECOND);
+    assert_eq!(rig.known(), [(0, peer.into(), second)], "it asked for its own address");
+    asks(&rig, 2, 1, third);
+    asks(&rig, 9, 1, PEER);
+    rig.turn(3 * SECOND);
+    assert_eq!(rig.known(), [(0, peer.into(), third)], "it asked for ours, and so did a stranger");
+    // What it asks does not say that it hears what is sent to it: it is asked all the same.
+    rig.asked();
+    for second in [12, 22, 32, 34] {
+        asks(&rig, 2, 1, third);
+        rig.turn(second * SECOND);
+    }
+    assert_eq!(rig.asked(), [peer]);
+}
+
+/// RFC 4861, section 7.2.3: so does a solicitation.
+#[test]
+fn an_ipv6_next_hop_that_asks_itself_says_where_it_is() {
+    let text = TEXT.replace("192.0.2.1/24", "2001:db8::1/64").replace("192.0.2.2", "2001:db8::2");
+    let config = Config::parse(&text).unwrap();
+    let (channels, to_control, _requests) = channels();
+    let mut control = Control::new(&config.underlay, &[MAC], config.desired(&[MAC]), channels, 0).unwrap();
+    let (own, peer): (std::net::Ipv6Addr, _) =
+        ("2001:db8::1".parse().unwrap(), "2001:db8::2".parse().unwrap());
+    control.turn(Duration::from_millis(1), || 0);
+    for mac in [PEER, MacAddress([2, 0, 0, 0, 0, 3])] {
+        let frame = neighbor::Resolver::new(mac, peer).request(own, None);
+        to_control.frames.try_send(Frame::new(0, &frame).unwrap()).unwrap();
+        control.turn(Duration::from_millis(1), || SECOND);
+        assert_eq!(control.neighbors().collect::<Vec<_>>(), [(0, peer.into(), mac)]);
+    }
+}
+
+/// A next hop that does not answer where it was is asked for everywhere.
+#[test]
+fn a_next_hop_that_went_silent_is_asked_for_by_all() {
+    let peer = Ipv4Addr::new(192, 0, 2, 2);
+    let mut rig = Rig::new();
+    rig.turn(0);
+    rig.answer(peer, PEER);
+    rig.turn(SECOND);
+    let asked_whom = |rig: &mut Rig, seconds: std::ops::Range<i64>| {
+        let mut asked = Vec::new();
+        for second in seconds {
+            rig.turn(second * SECOND);
+            let frames = rig.requests.try_iter();
+            asked.extend(frames.map(|frame| wire::ethernet::Header::of(frame.bytes()).unwrap().dst()));
+        }
+        asked
+    };
+    asked_whom(&mut rig, 0..2);
+    let asked = asked_whom(&mut rig, 31..40);
+    assert_eq!((asked[0], asked[1]), (PEER, MacAddress::BROADCAST), "{asked:?}");
+    assert!(asked[1..].iter().all(|dst| *dst == MacAddress::BROADCAST));
+    // One that answered is asked alone the next time.
+    rig.answer(peer, PEER);
+    rig.turn(40 * SECOND);
+    assert_eq!(asked_whom(&mut rig, 40..73)[0], PEER);
+}
+
 /// Whom the table sends an address to.
 fn remote(rig: &Rig) -> Option<IpAddr> {
     rig.control.state().0.get(5, 9).map(|tunnel| tunnel.remote)
@@ -246,7 +322,7 @@ fn many_that_are_silent_keep_none_from_being_asked_for() {
     let mut rig = Rig::new();
     let entry = |n: u32| {
         let [.., high, low] = n.to_be_bytes();
-        format!("[[network.entry]]\nkey = {n}\nremote = '192.0.{}.{low}'\n", 64 + high)
+        format!("[[network.entry]]\nkey = {}\nremote = '192.0.{}.{low}'\n", n + 1, 64 + high)
     };
     let text = TEXT.replace("/24", "/16") + &(0..600).map(entry).collect::<String>();
     let config = Config::parse(&text).unwrap();
