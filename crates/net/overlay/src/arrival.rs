@@ -8,10 +8,11 @@ use port::Reason;
 use wire::ethernet::{self, EtherType};
 use wire::flow::MAX_TAGS;
 use wire::ip::{Addresses, Protocol as IpProtocol};
-use wire::{checksum, ipv4, ipv6, udp, vlan};
+use wire::{MacAddress, checksum, ipv4, ipv6, udp, vlan};
 
 use crate::end::End;
 use crate::protocol::{Carrier, Refusal};
+use crate::underlay::Port;
 
 /// An IP header in front of a tunnel's, and what it says that follows; not checked yet.
 pub(crate) struct Outer {
@@ -26,7 +27,40 @@ pub(crate) struct Outer {
     pub(crate) is_fragment: bool,
 }
 
-/// Where the IP header of a frame begins.
+/// Which frames that come by a port of the underlay are for this host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Entrance {
+    mac: MacAddress,
+    vlan: Option<u16>,
+}
+
+impl Entrance {
+    pub(crate) fn of(port: &Port) -> Entrance {
+        Entrance { mac: port.mac, vlan: port.vlan.map(|control| control & vlan::ID) }
+    }
+
+    /// Where the IP header begins of a frame to this port in its VLAN, under no other tag. A frame to
+    /// a group of stations is none: its packet is not taken (RFC 1122, section 3.3.6).
+    #[inline(always)]
+    pub(crate) fn network_offset(&self, frame: &[u8]) -> Result<usize, Refusal> {
+        let header = ethernet::Header::of(frame).ok_or(Refusal::NotMine)?;
+        if header.dst() != self.mac {
+            return Err(Refusal::NotMine);
+        }
+        let ethertype = header.ethertype();
+        if self.vlan.is_none() && !ethertype.is_tag() {
+            return ip_at(frame, ethernet::HEADER_LEN, ethertype);
+        }
+        // A tag of the VLAN 0 has a priority and no VLAN (IEEE 802.1Q, section 6.8).
+        let tag = frame.get(ethernet::HEADER_LEN..).and_then(vlan::Header::of).ok_or(Refusal::NotMine)?;
+        match ethertype.is_tag() && tag.id() == self.vlan.unwrap_or(0) {
+            true => ip_at(frame, ethernet::HEADER_LEN + vlan::HEADER_LEN, tag.ethertype()),
+            false => Err(Refusal::NotMine),
+        }
+    }
+}
+
+/// Where the IP header of a frame begins, whoever it is for and in whatever VLAN.
 #[inline(always)]
 pub(crate) fn network_offset(frame: &[u8]) -> Result<usize, Refusal> {
     let header = ethernet::Header::of(frame).ok_or(Refusal::NotMine)?;
@@ -39,6 +73,12 @@ pub(crate) fn network_offset(frame: &[u8]) -> Result<usize, Refusal> {
         ethertype = tag.ethertype();
         at += vlan::HEADER_LEN;
     }
+    ip_at(frame, at, ethertype)
+}
+
+/// `at`, where an IP header of the version that the frame says begins there.
+#[inline(always)]
+fn ip_at(frame: &[u8], at: usize, ethertype: EtherType) -> Result<usize, Refusal> {
     let first = frame.get(at).map(|first| ipv4::version(*first));
     match (ethertype, first) {
         (EtherType::IPV4, Some(4)) | (EtherType::IPV6, Some(6)) => Ok(at),

@@ -10,7 +10,7 @@ use memory::Packet;
 use port::Reason;
 use wire::{checksum, ecn, ipv4, ipv6, udp};
 
-use crate::arrival::{Outer, check_outer, check_udp, network_offset, outer, sum};
+use crate::arrival::{Entrance, Outer, check_outer, check_udp, network_offset, outer, sum};
 use crate::drops::Drops;
 use crate::end::{End, Local, LocalView};
 use crate::hop::inspect_unhashed;
@@ -40,6 +40,8 @@ pub struct Decapsulator {
     /// Protocols at UDP ports of their own.
     ports: Reader<Exact, u8>,
     ends: Reader<Exact, End>,
+    /// Ports of the underlay, by their numbers.
+    entrances: Reader<Exact, Entrance>,
     drops: Drops,
     watcher: Watcher,
 }
@@ -67,12 +69,12 @@ type Last = Option<(std::net::IpAddr, Carrier, u32, u32)>;
 
 impl Decapsulator {
     pub(crate) fn new(
-        locals: Reader<Exact, LocalView>,
-        ports: Reader<Exact, u8>,
+        (locals, ports): (Reader<Exact, LocalView>, Reader<Exact, u8>),
         ends: Reader<Exact, End>,
+        entrances: Reader<Exact, Entrance>,
         watcher: Watcher,
     ) -> Decapsulator {
-        Decapsulator { locals, ports, ends, drops: Drops::default(), watcher }
+        Decapsulator { locals, ports, ends, entrances, drops: Drops::default(), watcher }
     }
 
     /// What was dropped since the start, by reason.
@@ -93,11 +95,35 @@ impl Decapsulator {
     }
 
     /// Takes frames of the underlay out of their tunnels. `received` says of each what became
-    /// of it.
+    /// of it. To which station and in which VLAN a frame came is not looked at.
     ///
     /// # Panics
     /// When `received` is shorter than `packets`.
     pub fn decapsulate(&mut self, packets: &mut [Packet], received: &mut [Received]) {
+        self.take(packets, received, network_offset);
+    }
+
+    /// As [`decapsulate`](Self::decapsulate), of frames that came by a port of the underlay: those to
+    /// another station than the port, to a group of stations or in another VLAN than the port's are
+    /// [others](Received::Other), and all are by a port that is not published.
+    ///
+    /// # Panics
+    /// When `received` is shorter than `packets`.
+    pub fn decapsulate_from(&mut self, port: u16, packets: &mut [Packet], received: &mut [Received]) {
+        match self.entrances.fib().lookup(entrance_key(port)).copied() {
+            Some(entrance) => self.take(packets, received, |frame| entrance.network_offset(frame)),
+            None => received[..packets.len()].fill(Received::Other),
+        }
+    }
+
+    /// Takes frames out of their tunnels whose IP headers begin where `network_offset` says.
+    #[inline(always)]
+    fn take(
+        &mut self,
+        packets: &mut [Packet],
+        received: &mut [Received],
+        network_offset: impl Fn(&[u8]) -> Result<usize, Refusal>,
+    ) {
         let received = &mut received[..packets.len()];
         let (locals, ports, ends) = (self.locals.fib(), self.ports.fib(), self.ends.fib());
         let mut last = None;
@@ -106,7 +132,9 @@ impl Decapsulator {
             // Packets in a row mostly came to the same end, which is looked up once.
             let (mut keys, mut indices, mut count) = ([Key::default(); LANES], [MISS; LANES], 0);
             for (n, packet) in packets.iter().enumerate() {
-                match arrive(packet, locals, ports, &mut last) {
+                let arrived =
+                    network_offset(packet).and_then(|at| arrive(packet, at, (locals, ports), &mut last));
+                match arrived {
                     Ok((key, arrival)) => {
                         if count == 0 || keys[count - 1] != key {
                             keys[count] = key;
@@ -141,15 +169,20 @@ fn refused(refusal: Refusal, drops: &mut Drops) -> Received {
     }
 }
 
-/// Recognises a tunnel's packet: the key of its end, and what its headers say.
+/// Where a port of the underlay stands in their table.
+pub(crate) fn entrance_key(port: u16) -> Key {
+    Key::new(port.into(), 0)
+}
+
+/// Recognises a tunnel's packet whose IP header begins at `at`: the key of its end, and what its
+/// headers say.
 #[inline(always)]
 fn arrive(
     packet: &Packet,
-    locals: &Fib<Exact, LocalView>,
-    ports: &Fib<Exact, u8>,
+    at: usize,
+    (locals, ports): (&Fib<Exact, LocalView>, &Fib<Exact, u8>),
     last: &mut Last,
 ) -> Result<(Key, Arrival), Refusal> {
-    let at = network_offset(packet)?;
     // What is for another address, or for a protocol that does not end here, is nobody's
     // to complain of: it is left alone, whatever it is.
     let outer = outer(packet, at).ok_or(Refusal::NotMine)?;

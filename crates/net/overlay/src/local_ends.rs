@@ -43,6 +43,7 @@ impl Overlay {
             self.release_local(tunnel.local, tunnel.protocol, port)?;
             return Err(full.into());
         }
+        self.network_ends.insert((network, key));
         Ok(())
     }
 
@@ -52,8 +53,10 @@ impl Overlay {
     /// When the table refuses.
     pub fn remove_end(&mut self, tunnel: &Tunnel) -> Result<bool> {
         let Some(local) = self.locals.get(&tunnel.local) else { return Ok(false) };
-        let end = self.ends.remove(End::key(tunnel, local.view().number))?;
+        let key = End::key(tunnel, local.view().number);
+        let end = self.ends.remove(key)?;
         if let Some(end) = &end {
+            self.network_ends.remove(&(end.network, key));
             self.release_local(tunnel.local, tunnel.protocol, end.port)?;
         }
         Ok(end.is_some())
@@ -108,11 +111,16 @@ impl Overlay {
     /// Lets receivers know what is done now with frames at the ends of a network.
     pub(crate) fn watch_ends(&mut self, network: u32) -> Result<()> {
         let watch = self.watch(network);
-        let of_network = self.ends.iter().filter(|entry| entry.hop.network == network);
-        let ends: Vec<(Key, End)> = of_network.map(|entry| (entry.rule, *entry.hop)).collect();
-        for (key, end) in ends {
+        for (key, end) in self.ends_of(network) {
             self.ends.insert(key, End { watch, ..end })?;
         }
         Ok(())
+    }
+
+    /// The ends of a network. Not all there are is looked at: there may be as many networks.
+    pub(crate) fn ends_of(&self, network: u32) -> Vec<(Key, End)> {
+        let of_network = (network, Key::new(0, 0))..=(network, Key::new(u32::MAX, u128::MAX));
+        let keys = self.network_ends.range(of_network).map(|(_, key)| *key);
+        keys.filter_map(|key| Some((key, *self.ends.get(key)?))).collect()
     }
 }

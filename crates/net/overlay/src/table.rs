@@ -1,13 +1,13 @@
 //! The overlay's table, for the one who changes it: networks, entries, tunnels and the ends
 //! that are here. Changes of entries and of the underlay come together in one publication.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use fib::Rib;
 use fib::exact::{Exact, Key};
-use wire::MacAddress;
 
+use crate::arrival::Entrance;
 use crate::count::{Counting, Usages};
 use crate::decap::Decapsulator;
 use crate::encap::Encapsulator;
@@ -23,7 +23,7 @@ use crate::routes::{Routes, Routing, SharedReaders};
 use crate::segment::{Segment, Watcher};
 use crate::tunnel::Tunnel;
 use crate::tunnels::{Tunnels, Use};
-use crate::underlay::{self, Port, Prefix, Route, Underlay};
+use crate::underlay::Underlay;
 
 /// Places of all flood lists together, at most.
 const MAX_FLOODS: usize = 1 << 22;
@@ -76,6 +76,10 @@ pub struct Overlay {
     /// Protocols at UDP ports that are not their own.
     pub(crate) ports: Rib<Exact, u8>,
     pub(crate) ends: Rib<Exact, End>,
+    /// The same by their networks.
+    pub(crate) network_ends: BTreeSet<(u32, Key)>,
+    /// Ports of the underlay.
+    pub(crate) entrances: Rib<Exact, Entrance>,
     /// Ethernet segments behind networks' ports.
     pub(crate) segments: Rib<Exact, Segment>,
     rewritten: u64,
@@ -109,6 +113,8 @@ impl Overlay {
             free_locals: Vec::new(),
             ports: Rib::new(),
             ends: Rib::new(),
+            network_ends: BTreeSet::new(),
+            entrances: Rib::new(),
             segments: Rib::new(),
             rewritten: 0,
             version: 0,
@@ -137,7 +143,8 @@ impl Overlay {
     /// One more receiver, who sees what is published.
     pub fn decapsulator(&mut self) -> Decapsulator {
         let watcher = Watcher::new(self.segments.reader());
-        Decapsulator::new(self.published_locals.reader(), self.ports.reader(), self.ends.reader(), watcher)
+        let here = (self.published_locals.reader(), self.ports.reader());
+        Decapsulator::new(here, self.ends.reader(), self.entrances.reader(), watcher)
     }
 
     /// Shows senders and receivers all changes since the last time. All entries and the state
@@ -153,6 +160,7 @@ impl Overlay {
         self.ends.publish();
         self.ports.publish();
         self.published_locals.publish();
+        self.entrances.publish();
         self.tunnels.free_released();
         self.version += 1;
     }
@@ -400,32 +408,6 @@ impl Overlay {
         self.tunnels.len()
     }
 
-    /// Changes or removes a route of the underlay.
-    ///
-    /// # Errors
-    /// When there is no such prefix.
-    pub fn set_route(&mut self, prefix: Prefix, route: Option<Route>) -> Result<()> {
-        if self.underlay.set_route(prefix, route)? {
-            self.update(self.tunnels.to(underlay::range(prefix)));
-        }
-        Ok(())
-    }
-
-    /// Changes or removes the Ethernet address of a next hop.
-    pub fn set_neighbor(&mut self, port: u16, address: IpAddr, mac: Option<MacAddress>) {
-        if self.underlay.set_neighbor((port, address), mac) {
-            self.update(self.tunnels.by(&(port, address)));
-        }
-    }
-
-    /// Changes or removes a port of the underlay: its address, length of packets, VLAN and
-    /// whether it is up.
-    pub fn set_port(&mut self, number: u16, port: Option<Port>) {
-        if self.underlay.set_port(number, port) {
-            self.update(self.tunnels.by_port(number));
-        }
-    }
-
     /// Puts a tunnel's new state where it is read.
     fn refresh(&mut self, hop: Hop) {
         self.journal.note(Change::Tunnel(hop.id));
@@ -435,7 +417,7 @@ impl Overlay {
     }
 
     /// Makes the headers of tunnels anew whose way changed.
-    fn update(&mut self, mut tunnels: Vec<TunnelId>) {
+    pub(crate) fn update(&mut self, mut tunnels: Vec<TunnelId>) {
         tunnels.retain(|id| self.tunnels.update(*id, &self.underlay));
         // A group is made once, however many of its members are others.
         let groups = self.tunnels.groups_with(&tunnels);
@@ -465,10 +447,9 @@ impl Overlay {
                 self.tunnels.release(old.id);
             }
         }
-        let of_network = self.ends.iter().filter(|entry| entry.hop.network == number);
-        let ends: Vec<(Key, End)> = of_network.map(|entry| (entry.rule, *entry.hop)).collect();
-        for (key, end) in ends {
+        for (key, end) in self.ends_of(number) {
             self.ends.remove(key)?;
+            self.network_ends.remove(&(number, key));
             self.release_local(end.local, End::protocol_of(key), end.port)?;
         }
         self.remove_routes(number);

@@ -9,6 +9,9 @@ use fib::Rib;
 use port::Reason;
 use wire::MacAddress;
 
+use crate::arrival::Entrance;
+use crate::decap::entrance_key;
+use crate::error;
 use crate::table::Overlay;
 use crate::tunnel::Link;
 
@@ -108,6 +111,38 @@ impl Underlay {
 }
 
 impl Overlay {
+    /// Changes or removes a route of the underlay.
+    ///
+    /// # Errors
+    /// When there is no such prefix.
+    pub fn set_route(&mut self, prefix: Prefix, route: Option<Route>) -> error::Result<()> {
+        if self.underlay.set_route(prefix, route)? {
+            self.update(self.tunnels.to(range(prefix)));
+        }
+        Ok(())
+    }
+
+    /// Changes or removes the Ethernet address of a next hop.
+    pub fn set_neighbor(&mut self, port: u16, address: IpAddr, mac: Option<MacAddress>) {
+        if self.underlay.set_neighbor((port, address), mac) {
+            self.update(self.tunnels.by(&(port, address)));
+        }
+    }
+
+    /// Changes or removes a port of the underlay: its address, length of packets, VLAN and
+    /// whether it is up.
+    pub fn set_port(&mut self, number: u16, port: Option<Port>) {
+        if self.underlay.set_port(number, port) {
+            let key = entrance_key(number);
+            let set = match port {
+                Some(port) => self.entrances.insert(key, Entrance::of(&port)),
+                None => self.entrances.remove(key),
+            };
+            debug_assert!(set.is_ok(), "there is room for all ports that have numbers");
+            self.update(self.tunnels.by_port(number));
+        }
+    }
+
     /// Next hops whose Ethernet addresses are not known and asked for by some tunnel: the
     /// port, and the address to ask for.
     pub fn unresolved(&self) -> impl Iterator<Item = Neighbor> + '_ {

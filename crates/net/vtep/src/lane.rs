@@ -269,7 +269,7 @@ impl Lane {
         }
         counters.receive(received, batch.iter().map(Packet::total_len).sum());
         let mut became = [Received::Other; Batch::MAX];
-        self.receiver.decapsulate(batch, &mut became);
+        self.receiver.decapsulate_from(place as u16, batch, &mut became);
         for (mut packet, became) in batch.drain().zip(became) {
             if became == Received::Other && self.nic.is_some() {
                 match self.take_back(place, packet, pool) {

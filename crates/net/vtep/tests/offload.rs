@@ -2,16 +2,16 @@
 //! and what becomes of all when the NIC fails.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::VecDeque;
+#[path = "common/frames.rs"]
+mod frames;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use frames::Frames;
 use memory::{Batch, Dma, Pool};
-use port::{
-    Capabilities, EncapHeaders, EncapLimits, EncapNetwork, EncapOffload, Error, Result, RxQueue, RxStats,
-    TxQueue, TxStats,
-};
+use port::{Capabilities, EncapHeaders, EncapLimits, EncapNetwork, EncapOffload, Error, Result};
 use runtime::{Instant, Poller};
 use vtep::{Config, Control, InnerQueues, Lane, Offload, Totals, UnderlayQueues, channels};
 use wire::{MacAddress, encap_tag};
@@ -23,55 +23,6 @@ const TEXT: &str = "[[underlay]]\nname = 'up'\nport = 'tap:x'\naddresses = ['192
                     [[network.entry]]\nkey = '02:00:00:00:0b:01'\nremote = '192.0.2.2'\n\
                     [[network]]\nnumber = 200\nprotocol = 'vxlan'\ninner = 'tap:b'\n\
                     [[network.entry]]\nkey = '02:00:00:00:0b:01'\nremote = '192.0.2.2'\n";
-
-/// Frames that wait at one end of a port.
-#[derive(Clone, Default)]
-struct Frames(Arc<Mutex<VecDeque<Vec<u8>>>>);
-
-impl Frames {
-    fn put(&self, frame: &[u8]) {
-        self.0.lock().unwrap().push_back(frame.to_vec());
-    }
-
-    fn take(&self) -> Vec<Vec<u8>> {
-        self.0.lock().unwrap().drain(..).collect()
-    }
-}
-
-impl RxQueue for Frames {
-    fn recv(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
-        let frames = self.take();
-        for frame in &frames {
-            let mut packet = pool.alloc().unwrap();
-            packet.copy_at(memory::HEADROOM, frame).unwrap();
-            assert!(batch.push(packet).is_none());
-        }
-        frames.len()
-    }
-
-    fn stats(&self) -> RxStats {
-        RxStats::default()
-    }
-}
-
-impl TxQueue for Frames {
-    fn send(&mut self, pool: &mut Pool, batch: &mut Batch) -> usize {
-        let count = batch.len();
-        for packet in batch.drain() {
-            self.put(&packet);
-            pool.free(packet);
-        }
-        count
-    }
-
-    fn clean(&mut self, _pool: &mut Pool) -> usize {
-        0
-    }
-
-    fn stats(&self) -> TxStats {
-        TxStats::default()
-    }
-}
 
 /// A NIC with room for two networks and one entry, which is gone when it is told to.
 #[derive(Clone, Default)]
