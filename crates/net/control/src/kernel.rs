@@ -20,7 +20,7 @@ use rustix::net::{
 use crate::mirror::{Generation, Mirror, Origin};
 use crate::netlink::write::Writer;
 use crate::netlink::{
-    self, Body, FAMILY_BRIDGE, Header, IS_DUMP, IS_INTERRUPTED, IS_REQUEST, Messages, OVERRUN,
+    self, Body, DEL_ADDRESS, FAMILY_BRIDGE, Header, IS_DUMP, IS_INTERRUPTED, IS_REQUEST, Messages, OVERRUN,
 };
 
 /// The receive buffer that is asked for: 100,000 changes at once and some more.
@@ -34,9 +34,11 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 /// How often a dump, or all of them, are asked for again before that is put off.
 const ATTEMPTS: usize = 8;
 
-/// `RTMGRP_LINK`, `RTMGRP_NEIGH`, `RTMGRP_IPV4_ROUTE`, `RTMGRP_IPV6_ROUTE`, and the group of
-/// nexthop objects, `RTNLGRP_NEXTHOP` (32).
-const GROUPS: u32 = 0x1 | 0x4 | 0x40 | 0x400 | 1 << 31;
+/// `RTMGRP_LINK`, `RTMGRP_NEIGH`, `RTMGRP_IPV4_IFADDR`, `RTMGRP_IPV4_ROUTE`, `RTMGRP_IPV6_ROUTE`, and
+/// the group of nexthop objects, `RTNLGRP_NEXTHOP` (32).
+const GROUPS: u32 = 0x1 | 0x4 | 0x10 | 0x40 | 0x400 | 1 << 31;
+/// How long after it said that an address went the kernel is done with the routes that go with it.
+const SETTLED: Duration = Duration::from_millis(200);
 
 /// What is asked for, in this order: the request, its family, and the length of the header
 /// behind the message's, in which all but the family is 0.
@@ -108,6 +110,9 @@ pub struct Kernel {
     datagram: Vec<u8>,
     /// Changes were lost, or a round did not end well.
     is_behind: bool,
+    /// When everything is asked for again, as an address went: IPv4 routes from it and those of a device
+    /// without another one go a moment later, without a message (net/ipv4/fib_frontend.c).
+    settled: Option<Instant>,
     counters: KernelCounters,
 }
 
@@ -145,6 +150,7 @@ impl Kernel {
             generation: mirror.begin(Origin::Kernel),
             datagram: vec![0; DATAGRAM],
             is_behind: true,
+            settled: None,
             counters: KernelCounters::default(),
         })
     }
@@ -191,6 +197,9 @@ impl Kernel {
     /// When the socket fails, or the kernel refuses or leaves out an answer. It may be called
     /// again, and begins with everything then.
     pub fn turn(&mut self, mirror: &mut Mirror, most: usize) -> Result<bool, KernelError> {
+        if self.settled.is_some_and(|settled| Instant::now() >= settled) {
+            (self.settled, self.is_behind) = (None, true);
+        }
         if self.is_behind {
             self.synchronize(mirror)?;
         }
@@ -327,6 +336,9 @@ impl Kernel {
             };
             if header.kind == OVERRUN {
                 self.is_behind = true;
+            }
+            if header.kind == DEL_ADDRESS {
+                self.settled = Some(Instant::now() + SETTLED);
             }
             let is_answer = (header.sequence, header.port) == (self.sequence, self.port);
             let parsed = netlink::parse(&header, body);

@@ -26,14 +26,15 @@ mod routes;
 mod wanted;
 
 use fdb::{Destination, FdbKey};
-use routes::{RouteKey, RouteTarget};
+use routes::{RouteKey, RouteTarget, Stands};
 pub use wanted::Unresolved;
 
 /// What is taken from whom, and where it leads.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The outer source address of devices that have none of their own.
-    pub local: Option<IpAddr>,
+    /// The outer source addresses of devices that have none of their own: the first of a version of
+    /// IP is that of tunnels to far ends of that version.
+    pub locals: Vec<IpAddr>,
     /// The devices that are ports of the underlay.
     pub ports: Vec<Binding>,
     /// The routing table of the underlay; 254 is the main one.
@@ -81,7 +82,7 @@ pub struct Limits {
 impl Default for Options {
     fn default() -> Options {
         Options {
-            local: None,
+            locals: Vec::new(),
             ports: Vec::new(),
             table: 254,
             entries: Origin::Kernel,
@@ -243,8 +244,12 @@ impl Mirror {
             Body::NewNeighbor(neighbor) if !neighbor.is_fdb => self.set_neighbor(generation, &neighbor),
             Body::DelNeighbor(neighbor) if !neighbor.is_fdb => self.remove_neighbor(&neighbor),
             Body::NewRoute(route) => {
-                let is_beside = header.flags & (netlink::IS_APPENDED | IS_MULTI) != 0;
-                self.set_route(generation, route, is_beside);
+                let stands = match header.flags {
+                    flags if flags & (netlink::IS_APPENDED | IS_MULTI) != 0 => Stands::Behind,
+                    flags if flags & netlink::IS_REPLACED != 0 => Stands::Instead,
+                    _ => Stands::InFront,
+                };
+                self.set_route(generation, route, stands);
             }
             Body::DelRoute(route) => self.remove_route(&route),
             _ => self.counters.ignored += 1,

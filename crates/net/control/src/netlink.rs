@@ -28,6 +28,8 @@ pub const ERROR: u16 = 2;
 pub const DONE: u16 = 3;
 /// The sender lost messages.
 pub const OVERRUN: u16 = 4;
+/// `RTM_DELADDR`: an address of this machine's is gone.
+pub const DEL_ADDRESS: u16 = 21;
 /// `NLM_F_REQUEST`: somebody asks.
 pub const IS_REQUEST: u16 = 0x1;
 /// `NLM_F_MULTI`: one of a dump's messages.
@@ -36,6 +38,8 @@ pub const IS_MULTI: u16 = 0x2;
 pub const IS_INTERRUPTED: u16 = 0x10;
 /// `NLM_F_DUMP`: all objects are asked for.
 pub const IS_DUMP: u16 = 0x300;
+/// `NLM_F_REPLACE`: the object stands in the place of the first of its key.
+pub const IS_REPLACED: u16 = 0x100;
 /// `NLM_F_APPEND`: the object stands beside others of its key.
 pub const IS_APPENDED: u16 = 0x800;
 

@@ -121,7 +121,8 @@ fn who_else_changes_the_table_is_said_with_its_place() {
     let options = config.mirror();
     let bound = &options.ports[0];
     assert_eq!((bound.link.as_str(), bound.port, bound.vlan, bound.mtu), ("eth1", 0, Some(30), Some(1600)));
-    assert_eq!(options.local, Some("192.0.2.1".parse().unwrap()));
+    let locals: Vec<String> = options.locals.iter().map(ToString::to_string).collect();
+    assert_eq!(locals, ["192.0.2.1", "2001:db8::1"]);
     // Both ends of network 100 are there before anybody told of an entry; others' are not open.
     let ends: Vec<String> = config.desired(&[]).ends.keys().map(ToString::to_string).collect();
     assert!(ends.contains(&"vxlan to 2001:db8::1, identifier 100".to_owned()) && ends.len() == 3, "{ends:?}");

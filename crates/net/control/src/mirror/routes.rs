@@ -39,6 +39,17 @@ pub(super) enum RouteTarget {
     Nowhere,
 }
 
+/// Where a route stands among those of its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stands {
+    /// In their place.
+    Instead,
+    /// Before those that are known.
+    InFront,
+    /// After those that are known.
+    Behind,
+}
+
 impl RouteTarget {
     /// Next hops of a route that names them.
     fn parts(&self) -> usize {
@@ -56,9 +67,9 @@ impl Mirror {
         Some(RouteKey { prefix: prefix?, metric: route.metric, tos: route.tos })
     }
 
-    /// Changes a route. Next hops stand beside those that are known of a route that says so,
-    /// and in a dump beside those that were told of in the same round.
-    pub(super) fn set_route(&mut self, stamp: Generation, route: Route, is_beside: bool) {
+    /// Changes a route. Its next hops stand beside those that were told of in the same round, unless
+    /// it says that it replaces them.
+    pub(super) fn set_route(&mut self, stamp: Generation, route: Route, stands: Stands) {
         let Some(key) = self.route_key(&route) else {
             self.counters.ignored += 1;
             return;
@@ -68,11 +79,15 @@ impl Mirror {
             None if route.is_unicast => RouteTarget::Hops(route.hops),
             None => RouteTarget::Nowhere,
         };
-        let old = self.routes.get(&key).filter(|held| is_beside && held.stamp == stamp);
+        let old = self.routes.get(&key).filter(|held| stands != Stands::Instead && held.stamp == stamp);
         let way = match (old.map(|held| &held.what), way) {
             (Some(RouteTarget::Hops(old)), RouteTarget::Hops(new)) => {
-                let new = new.into_iter().filter(|hop| !old.contains(hop));
-                RouteTarget::Hops(old.iter().copied().chain(new).collect())
+                let (first, then) = match stands {
+                    Stands::InFront => (&new, old),
+                    Stands::Instead | Stands::Behind => (old, &new),
+                };
+                let then = then.iter().filter(|hop| !first.contains(hop));
+                RouteTarget::Hops(first.iter().chain(then).copied().collect())
             }
             (_, way) => way,
         };

@@ -31,6 +31,8 @@ pub enum Unresolved {
     NoLocal,
     /// Its far end is an address that no single host has.
     NotOneHost(IpAddr),
+    /// It leads to so many far ends at once, which only the flood list does.
+    Several(usize),
 }
 
 impl fmt::Display for Unresolved {
@@ -43,6 +45,9 @@ impl fmt::Display for Unresolved {
             Unresolved::NoNexthop(id) => write!(f, "nexthop {id} names no far end"),
             Unresolved::NoLocal => write!(f, "no outer source address is known"),
             Unresolved::NotOneHost(address) => write!(f, "{address} is not one host's address"),
+            Unresolved::Several(count) => {
+                write!(f, "{count} far ends would each get a copy, which only those of {FLOOD} do")
+            }
         }
     }
 }
@@ -127,7 +132,8 @@ impl Mirror {
         let mut devices = self.devices(vni).filter(|(link, vxlan)| has_it(link, vxlan));
         devices.find_map(|(_, vxlan)| {
             let (port, zero_checksum) = (own_port(vxlan.port), vxlan.zero_checksum);
-            Some(End { local: vxlan.local.or(self.options.local)?, port, zero_checksum })
+            let local = vxlan.local.or(self.options.locals.first().copied());
+            Some(End { local: local?, port, zero_checksum })
         })
     }
 
@@ -175,7 +181,9 @@ impl Mirror {
             return Err(Unresolved::NotOneHost(dst));
         }
         let vni = key.network(vxlan).ok_or(Unresolved::NoNetwork(key.vni))?;
-        let local = vxlan.local.or(self.options.local).filter(|local| local.is_ipv4() == dst.is_ipv4());
+        let is_same = |local: &IpAddr| local.is_ipv4() == dst.is_ipv4();
+        let usual = || self.options.locals.iter().copied().find(is_same);
+        let local = vxlan.local.map_or_else(usual, |local| Some(local).filter(is_same));
         Ok(Far {
             remote: dst,
             local: local.ok_or(Unresolved::NoLocal)?,
@@ -225,6 +233,9 @@ impl Mirror {
         }
         match destination {
             Destination::Remote(remote) => self.far(key, remote, &vxlan).err().into_iter().collect(),
+            Destination::Remotes(remotes) if key.mac != FLOOD && remotes.len() > 1 => {
+                vec![Unresolved::Several(remotes.len())]
+            }
             Destination::Remotes(remotes) => {
                 remotes.iter().filter_map(|(remote, _)| self.far(key, remote, &vxlan).err()).collect()
             }

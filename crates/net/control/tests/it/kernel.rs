@@ -80,8 +80,8 @@ struct Rig {
 impl Rig {
     fn new(buffer: usize) -> Rig {
         let ports = vec![Binding { link: "under0".into(), port: 0, vlan: None, mtu: None }];
-        let local = Some(IpAddr::from([192, 0, 2, 1]));
-        let mut mirror = Mirror::new(Options { ports, local, ..Options::default() });
+        let locals = vec![IpAddr::from([192, 0, 2, 1])];
+        let mut mirror = Mirror::new(Options { ports, locals, ..Options::default() });
         let kernel = Kernel::open(&mut mirror, buffer).unwrap();
         Rig { kernel, mirror, have: BTreeMap::new() }
     }
@@ -332,6 +332,35 @@ fn the_underlay_of_the_kernel_is_followed() {
     assert!(!ip("route").contains("10.0.0.0/8") && !ip("nexthop").contains("id 60"));
     let connected = Key::Route(("192.0.2.0".parse().unwrap(), 24));
     rig.until("the port's own prefix", |rig| rig.have.contains_key(&connected));
+}
+
+/// Of routes of one prefix the first is used, which one that is prepended becomes; the others stay.
+/// Linux does not tell of routes that go with the last IPv4 address of their device.
+#[test]
+fn routes_go_with_what_they_stood_in_front_of_and_with_addresses() {
+    let _namespace = Namespace::enter("prepend");
+    ip("link add under0 type veth peer name far0");
+    ip("addr add 192.0.2.1/24 dev under0");
+    ip("link set under0 up");
+    ip("link set far0 up");
+    let mut rig = Rig::new(RECEIVE_BUFFER);
+    let prefix = ("10.0.0.0".parse::<IpAddr>().unwrap(), 8);
+    let by = |rig: &Rig| match rig.have.get(&Key::Route(prefix)) {
+        Some(Value::Route(route)) => route.gateway.map(|gateway| gateway.to_string()),
+        _ => None,
+    };
+    ip("route add 10.0.0.0/8 via 192.0.2.9");
+    rig.until("the route", |rig| by(rig).as_deref() == Some("192.0.2.9"));
+    ip("route prepend 10.0.0.0/8 via 192.0.2.8");
+    rig.until("one in front", |rig| by(rig).as_deref() == Some("192.0.2.8"));
+    ip("route append 10.0.0.0/8 via 192.0.2.7");
+    ip("route del 10.0.0.0/8 via 192.0.2.8");
+    rig.until("the first again", |rig| by(rig).as_deref() == Some("192.0.2.9"));
+    ip("route del 10.0.0.0/8 via 192.0.2.9");
+    rig.until("the last", |rig| by(rig).as_deref() == Some("192.0.2.7"));
+    ip("addr del 192.0.2.1/24 dev under0");
+    rig.until("none", |rig| !rig.have.contains_key(&Key::Route(prefix)));
+    assert!(!ip("route").contains("10.0.0.0/8"));
 }
 
 #[test]

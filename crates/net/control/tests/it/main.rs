@@ -9,4 +9,5 @@ mod messages;
 mod mirror;
 mod orders;
 mod reconcile;
+mod watched;
 mod witness;

@@ -7,7 +7,8 @@ use std::net::IpAddr;
 use control::netlink::write::Writer;
 use control::netlink::{FAMILY_BRIDGE, FAMILY_V4, Header};
 use netlink_packet_core::{
-    DefaultNla, NLM_F_CREATE, NLM_F_REPLACE, NetlinkHeader, NetlinkMessage, NetlinkPayload,
+    DefaultNla, NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NetlinkHeader, NetlinkMessage,
+    NetlinkPayload,
 };
 use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVxlan, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
@@ -181,6 +182,12 @@ pub fn route(
 
 pub fn new_route(message: RouteMessage) -> Vec<u8> {
     bytes(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE)
+}
+
+/// A route in front of those of its prefix, or behind them.
+pub fn new_route_beside(message: RouteMessage, is_behind: bool) -> Vec<u8> {
+    let flags = if is_behind { NLM_F_APPEND } else { NLM_F_EXCL };
+    bytes(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | flags)
 }
 
 pub fn del_route(message: RouteMessage) -> Vec<u8> {

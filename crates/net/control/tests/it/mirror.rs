@@ -1,82 +1,17 @@
 //! What becomes of single messages, whatever their order.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use control::{Binding, End, Far, Generation, Key, Limits, Mirror, Options, Origin, Unresolved, Value};
+use control::{End, Far, Key, Limits, Options, Origin, Unresolved, Value};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::InfoVxlan;
 use wire::MacAddress;
 
 use crate::messages::{
-    Device, Fdb, Nexthop, bridge_port, bytes, del_route, neighbor, new_neighbor, new_route, route,
+    Device, Fdb, Nexthop, bridge_port, bytes, del_route, neighbor, new_neighbor, new_route, new_route_beside,
+    route,
 };
-
-/// A mirror with what the overlay should have by it.
-struct Watched {
-    mirror: Mirror,
-    kernel: Generation,
-    fpm: Generation,
-    have: BTreeMap<Key, Value>,
-}
-
-impl Watched {
-    fn new() -> Watched {
-        Watched::with(Options {
-            ports: vec![Binding { link: "eth1".into(), port: 0, vlan: None, mtu: None }],
-            ..Options::default()
-        })
-    }
-
-    fn with(options: Options) -> Watched {
-        let mut mirror = Mirror::new(options);
-        let (kernel, fpm) = (mirror.begin(Origin::Kernel), mirror.begin(Origin::Fpm));
-        Watched { mirror, kernel, fpm, have: BTreeMap::new() }
-    }
-
-    fn take(&mut self, bytes: &[u8]) -> &mut Watched {
-        self.mirror.apply_bytes(self.kernel, bytes);
-        self.converge()
-    }
-
-    fn take_fpm(&mut self, bytes: &[u8]) -> &mut Watched {
-        self.mirror.apply_bytes(self.fpm, bytes);
-        self.converge()
-    }
-
-    fn converge(&mut self) -> &mut Watched {
-        for change in self.mirror.changes() {
-            match change.value {
-                Some(value) => drop(self.have.insert(change.key, value)),
-                None => drop(self.have.remove(&change.key)),
-            }
-        }
-        self
-    }
-
-    fn remote(&self, vni: u32, mac: [u8; 6]) -> Option<IpAddr> {
-        match self.have.get(&Key::Entry(vni, MacAddress(mac)))? {
-            Value::Entry(far) => Some(far.remote),
-            other => panic!("{other} is no entry"),
-        }
-    }
-
-    /// The far ends of a group.
-    fn remotes(&self, vni: u32, mac: [u8; 6]) -> Vec<IpAddr> {
-        match self.have.get(&Key::Entry(vni, MacAddress(mac))) {
-            Some(Value::Group(group)) => group.fars.iter().map(|weighted| weighted.far.remote).collect(),
-            Some(other) => panic!("{other} is no group"),
-            None => vec![],
-        }
-    }
-
-    fn flood(&self, vni: u32) -> Vec<IpAddr> {
-        match self.have.get(&Key::Flood(vni)) {
-            Some(Value::Flood(fars)) => fars.iter().map(|far| far.remote).collect(),
-            _ => vec![],
-        }
-    }
-}
+use crate::watched::Watched;
 
 const HOST: [u8; 6] = [2, 0, 0, 0, 1, 1];
 
@@ -292,6 +227,63 @@ fn the_underlay_is_that_of_the_ports_and_in_any_order() {
     let gone = bytes(RouteNetlinkMessage::DelNeighbour(neighbor(3, ip(9), Some(HOST))), 0);
     watched.take(&new_neighbor(3, ip(9), Some(HOST))).take(&gone);
     assert!(!watched.have.contains_key(&Key::Neighbor(0, ip(9))));
+}
+
+/// Of the routes of one key that stand side by side the first is used, and each goes by itself.
+#[test]
+fn a_route_in_front_of_another_takes_no_place_from_it() {
+    let prefix = (IpAddr::from([10, 0, 0, 0]), 8);
+    let way = |last| route(prefix, 20, (Some(3), Some(ip(last))), None);
+    let mut watched = Watched::new();
+    watched.take(&eth1(3).added()).take(&new_route_beside(way(9), false));
+    let by = |watched: &Watched| match watched.have.get(&Key::Route(prefix)) {
+        Some(Value::Route(route)) => route.gateway,
+        _ => None,
+    };
+    assert_eq!(by(&watched), Some(ip(9)));
+    watched.take(&new_route_beside(way(8), false)).take(&new_route_beside(way(7), true));
+    assert_eq!(by(&watched), Some(ip(8)));
+    watched.take(&del_route(way(8)));
+    assert_eq!(by(&watched), Some(ip(9)));
+    watched.take(&del_route(way(9)));
+    assert_eq!(by(&watched), Some(ip(7)));
+    watched.take(&new_route(way(6))).take(&del_route(way(6)));
+    assert_eq!((by(&watched), watched.mirror.parts()), (None, 0), "what is replaced is not there");
+}
+
+/// A device that names no outer source has the first of this machine's of each version of IP.
+#[test]
+fn far_ends_of_both_versions_have_an_outer_source() {
+    let (v6, own) = ("2001:db8::2".parse().unwrap(), "2001:db8::1".parse().unwrap());
+    let other = [2, 0, 0, 0, 2, 2];
+    let mut watched = Watched::with(Options { locals: vec![ip(1), own], ..Options::default() });
+    let device = Device { vxlan: Some((10, None, false)), ..vxlan(7, 10) };
+    watched.take(&device.added()).take(&Fdb::to(7, HOST, ip(2)).added()).take(&Fdb::to(7, other, v6).added());
+    assert_eq!(watched.mirror.unresolved().count(), 0);
+    let local = |watched: &Watched, mac| match watched.have.get(&Key::Entry(10, MacAddress(mac))) {
+        Some(Value::Entry(far)) => Some(far.local),
+        _ => None,
+    };
+    assert_eq!((local(&watched, HOST), local(&watched, other)), (Some(ip(1)), Some(own)));
+    // One that the device names is the only one.
+    watched.take(&vxlan(7, 10).added());
+    assert_eq!((local(&watched, HOST), local(&watched, other)), (Some(ip(1)), None));
+    assert_eq!(watched.mirror.unresolved().map(|it| it.3).collect::<Vec<_>>(), [Unresolved::NoLocal]);
+}
+
+/// Linux sends a frame to a group of stations to each of its far ends. Here only the flood list does.
+#[test]
+fn a_group_of_stations_with_several_far_ends_is_named() {
+    let group = [1, 0, 0x5E, 1, 1, 1];
+    let mut watched = Watched::new();
+    watched.take(&vxlan(7, 10).added()).take(&Fdb::to(7, group, ip(2)).added());
+    assert_eq!((watched.remote(10, group), watched.mirror.unresolved().count()), (Some(ip(2)), 0));
+    watched.take(&Fdb::to(7, group, ip(3)).added());
+    assert_eq!(watched.remote(10, group), None);
+    let problems: Vec<_> = watched.mirror.unresolved().map(|it| (it.2, it.3)).collect();
+    assert_eq!(problems, [(MacAddress(group), Unresolved::Several(2))]);
+    watched.take(&Fdb::to(7, group, ip(2)).removed());
+    assert_eq!((watched.remote(10, group), watched.mirror.unresolved().count()), (Some(ip(3)), 0));
 }
 
 #[test]

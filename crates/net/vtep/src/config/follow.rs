@@ -86,7 +86,7 @@ impl Config {
             Some(Binding { link, port: number as u16, vlan: port.vlan, mtu: Some(port.mtu) })
         });
         let entries = if self.follow.learn == Learn::Fpm { Origin::Fpm } else { Origin::Kernel };
-        Options { local: self.locals().next(), ports: bound.collect(), entries, ..Options::default() }
+        Options { locals: self.locals().collect(), ports: bound.collect(), entries, ..Options::default() }
     }
 
     /// The first address of each version of IP.
