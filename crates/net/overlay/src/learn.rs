@@ -11,7 +11,7 @@ use wire::ethernet;
 use crate::error::{Error, Result};
 use crate::owner::Owner;
 use crate::table::Overlay;
-use crate::tunnel::Tunnel;
+use crate::tunnel::{Tunnel, is_one_host};
 
 /// Notes that a receiver keeps at most.
 const MAX_OBSERVATIONS: usize = 1024;
@@ -81,8 +81,9 @@ impl Observations {
 /// How a network learns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Learning {
-    /// The tunnel to a station that was heard of, but for the remote address.
-    pub tunnel: Tunnel,
+    /// The tunnel to a station that was heard of, but for the remote address: one for each version of
+    /// IP by which the network's tunnels go.
+    pub tunnels: Vec<Tunnel>,
     /// Entries that are learned, at most; those not heard of for longest go first.
     pub limit: usize,
     /// For how long an entry stays without being heard of.
@@ -206,7 +207,9 @@ impl Overlay {
     pub fn set_learning(&mut self, network: u32, learning: Option<Learning>) -> Result<()> {
         let settings = self.state(network)?.network;
         if let Some(learning) = &learning {
-            self.carried(network, &learning.tunnel)?;
+            for tunnel in &learning.tunnels {
+                self.carried(network, tunnel)?;
+            }
             if settings != (crate::Network { unknown: settings.unknown, ..crate::Network::bridged() }) {
                 return Err(Error::Matching(network));
             }
@@ -237,10 +240,10 @@ impl Overlay {
         let is_mine = self.entry(network, station.into()).is_some_and(|entry| entry.owner == Owner::Learned);
         let is_new = !is_mine || before != Some(remote);
         if is_new {
-            let Some(learned) = self.learned.get(&network) else { return false };
-            let tunnel = Tunnel { remote, ..learned.settings.tunnel.clone() };
-            let made = tunnel.check().is_ok()
-                && self.insert_as(Owner::Learned, network, station.into(), tunnel).is_ok();
+            let tunnel = self.tunnel_to_learned(network, remote);
+            let made = tunnel.is_some_and(|tunnel| {
+                self.insert_as(Owner::Learned, network, station.into(), tunnel).is_ok()
+            });
             let Some(learned) = self.learned.get_mut(&network) else { return false };
             match (made, before.is_some() && is_mine) {
                 (true, true) => learned.counts.moved += 1,
@@ -262,6 +265,15 @@ impl Overlay {
             self.unlearn(network, station);
         }
         is_new
+    }
+
+    /// The tunnel to a station behind a far end, which is another host's address.
+    fn tunnel_to_learned(&self, network: u32, remote: IpAddr) -> Option<Tunnel> {
+        let is_another = is_one_host(remote) && !self.locals.contains_key(&remote);
+        let tunnels = &self.learned.get(&network)?.settings.tunnels;
+        let tunnel = tunnels.iter().find(|tunnel| tunnel.local.is_ipv4() == remote.is_ipv4())?;
+        let tunnel = Tunnel { remote, ..tunnel.clone() };
+        (is_another && tunnel.local != remote && tunnel.check().is_ok()).then_some(tunnel)
     }
 
     /// Removes entries that were not heard of for as long as their networks let them stay; whether

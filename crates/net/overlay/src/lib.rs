@@ -64,5 +64,5 @@ pub use segment::{MAX_PEERS, Segment};
 pub use show::{Entry, FarEnd, LocalEnd};
 pub use table::{MAX_FLOOD, Overlay};
 pub use trace::Explanation;
-pub use tunnel::{DEFAULT_TTL, Dscp, InvalidTunnel, Link, MAX_SEGMENTS, Tunnel};
+pub use tunnel::{DEFAULT_TTL, Dscp, InvalidTunnel, Link, MAX_SEGMENTS, Tunnel, is_one_host};
 pub use underlay::{Port, Prefix, Route};

@@ -210,6 +210,17 @@ pub struct Protocol {
 }
 
 impl Protocol {
+    /// Whether there is a protocol that its packets could be [mistaken for](Self::is_mistaken_for).
+    pub fn can_be_mistaken(&self) -> bool {
+        self.mistaken_for.is_some()
+    }
+
+    /// Whether packets of this protocol could be those of another one that end at the same address,
+    /// which therefore cannot be (nvgre and gretap: GRE's key is one number or two).
+    pub fn is_mistaken_for(&self, other: &Protocol) -> bool {
+        self.mistaken_for == Some(other.number)
+    }
+
     /// The UDP port to which its packets go, if any.
     pub const fn udp_port(&self) -> Option<u16> {
         match self.carrier {

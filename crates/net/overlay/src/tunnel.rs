@@ -113,6 +113,16 @@ pub enum InvalidTunnel {
     Segments(usize),
 }
 
+/// Whether an address may be one host's in packets between hosts (RFC 1122, section 3.2.1.3; RFC 4291,
+/// section 2.5).
+pub fn is_one_host(address: IpAddr) -> bool {
+    let is_nobodys = match address {
+        IpAddr::V4(address) => address.is_broadcast() || address.octets()[0] == 0,
+        IpAddr::V6(address) => address.to_ipv4_mapped().is_some() || address.is_unspecified(),
+    };
+    !(is_nobodys || address.is_multicast() || address.is_loopback())
+}
+
 impl Tunnel {
     /// A tunnel with nothing but its ends, and what the standards advise for the rest.
     pub fn new(protocol: &'static Protocol, local: IpAddr, remote: IpAddr) -> Tunnel {

@@ -3,6 +3,8 @@
 
 #[path = "config/several.rs"]
 mod several;
+#[path = "config/wrong.rs"]
+mod wrong;
 
 use std::collections::BTreeSet;
 
@@ -92,7 +94,8 @@ fn what_is_wrong_has_its_place_and_its_fix() {
     assert_eq!(error.fix, "write it as \"192.0.2.1/24\"");
     let error = changed("via = \"192.0.2.254\"", "via = \"203.0.113.1\"");
     assert!(error.line == 10 && error.fix.contains("via"), "{error:?}");
-    let error = changed("protocol = \"ipip\"", "protocol = \"vxlan\"");
+    let framed = GOOD.replace("protocol = \"ipip\"", "protocol = \"vxlan\"");
+    let error = refused(&framed.replace("peer = \"02:00:00:00:0c:01\"\n", ""));
     assert!(error.cause.contains("needs `key`"), "{error:?}");
     // Also of a network without entries, whose packets would never come out of a tunnel.
     let without_entries = GOOD.split("[[network]]").next().unwrap();
@@ -148,7 +151,7 @@ fn one_thing_has_one_owner() {
         "[[network.entry]]\nkey = \"02-00-00-00-0b-01\"\nremote = \"192.0.2.3\"\n\n[[network]]\nnumber = 7";
     let error = changed("[[network]]\nnumber = 7", twice);
     assert_eq!((error.line, error.column), (27, 8), "{error:?}");
-    assert!(error.cause.contains("entry 0x20000000b01 of network 100 is there already, from line 22"));
+    assert!(error.cause.contains("entry 02:00:00:00:0b:01 of network 100 is there already, from line 22"));
     let error = changed("tap:inner1", "tap:inner0");
     assert!(error.cause.contains("from line 17"), "{error:?}");
     let error = changed("number = 7", "number = 100");
@@ -156,6 +159,7 @@ fn one_thing_has_one_owner() {
     // Packets of one VNI cannot come out in two networks.
     let two =
         GOOD.replace("number = 7\nprotocol = \"ipip\"", "number = 8\nprotocol = \"vxlan\"\nidentifier = 100");
+    let two = two.replace("peer = \"02:00:00:00:0c:01\"\n", "");
     let error = refused(&two.replace("remote = \"2001:db8::2\"", "key = 9\nremote = \"192.0.2.2\""));
     assert!(error.cause.contains("come out in network 100 already"), "{error:?}");
 }
@@ -272,7 +276,10 @@ fn what_is_wrong_with_learning_has_its_place() {
     };
     let desired = Config::parse(&with("learning = true")).unwrap().desired(&[]);
     let learning = &desired.learning[&100];
-    assert_eq!((learning.age.as_secs(), learning.limit, learning.tunnel.identifier), (300, 4096, Some(100)));
+    assert_eq!((learning.age.as_secs(), learning.limit), (300, 4096));
+    // One tunnel for each version of IP that the underlay has.
+    let tunnels: Vec<_> = learning.tunnels.iter().map(|it| (it.local.to_string(), it.identifier)).collect();
+    assert_eq!(tunnels, [("192.0.2.1".to_owned(), Some(100)), ("2001:db8::1".to_owned(), Some(100))]);
     assert_eq!(Config::parse(&with("learning = false")).unwrap().desired(&[]).learning.len(), 0);
     let cause = |learning: &str| refused(&with(learning)).cause;
     assert_eq!(cause("learning = 5"), "this is a number");

@@ -96,7 +96,8 @@ fn a_segment_is_its_networks() {
 #[test]
 fn nothing_is_learned_of_what_comes_back() {
     let (mut here, mut receiver) = receiving();
-    let learning = Learning { tunnel: tunnel("vxlan", false), limit: 9, age: std::time::Duration::MAX };
+    let learning =
+        Learning { tunnels: vec![tunnel("vxlan", false)], limit: 9, age: std::time::Duration::MAX };
     here.set_segment(NETWORK, segment(true, &[2])).unwrap();
     here.set_learning(NETWORK, Some(learning)).unwrap();
     here.publish();

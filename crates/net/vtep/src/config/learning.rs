@@ -31,19 +31,20 @@ impl Reading<'_> {
             let cause = "only Ethernet frames that are known by their destination can be learned from";
             return Err(Problem::new(span, cause, "leave learning out, or write key = \"mac\""));
         }
-        let local = basis.options.local.or_else(|| self.config.locals().next());
-        let Some(local) = local else {
-            let cause = "the underlay has no address for the tunnels to who is learned";
-            return Err(Problem::new(span, cause, "add local = an address of this host's"));
+        let locals: Vec<IpAddr> = match basis.options.local {
+            Some(local) => vec![local],
+            None => self.config.locals().collect(),
         };
         // Who is heard of stands in for the far end.
-        let remote = match local {
+        let remote = |local: &IpAddr| match local {
             IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
             IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
         };
-        let tunnel = self.tunnel_to(remote, basis.options.clone(), basis, span)?;
+        let tunnels = locals.iter().map(remote);
+        let tunnels = tunnels.map(|remote| self.tunnel_between(remote, basis.options.clone(), basis, span));
+        let tunnels = tunnels.collect::<Read<_>>()?;
         let age = Duration::from_secs(ageing.into());
-        let learning = Learning { tunnel, limit: limit as usize, age };
+        let learning = Learning { tunnels, limit: limit as usize, age };
         self.config.desired.learning.insert(basis.number, learning);
         self.add_open_ends(basis, span)
     }

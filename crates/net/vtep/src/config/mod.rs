@@ -3,6 +3,7 @@
 //! done: unknown keys, tunnels that cannot be and two owners of one thing are refused, with
 //! the place and what to write. `docs/overlays.md` lists all keys.
 
+mod check;
 mod follow;
 mod group;
 mod learning;
@@ -17,7 +18,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use control::Several;
-use overlay::{Layer, Network, Prefix, Route};
+use overlay::{Layer, Network, Prefix, Protocol, Route};
 use toml_span::Value;
 use wire::MacAddress;
 
@@ -55,6 +56,8 @@ struct Reading<'t> {
     has_ports: bool,
     /// Groups of far ends, by name.
     groups: BTreeMap<String, Vec<FarEnd>>,
+    /// Who has tunnels of a protocol that another one's could be mistaken for, by local address.
+    mistakable: BTreeMap<IpAddr, (&'static Protocol, u32)>,
     /// What they are for networks whose entries name them.
     shared: BTreeMap<(u32, String), Arc<Several>>,
 }
@@ -155,6 +158,10 @@ impl Reading<'_> {
 
     /// Notes an end of a tunnel, which one network may have.
     fn add_end(&mut self, key: EndKey, end: End, span: toml_span::Span) -> Read<()> {
+        if key.protocol.can_be_mistaken() {
+            let known = self.mistakable.entry(key.local).or_insert((key.protocol, end.network));
+            no_other(*known, &key, span)?;
+        }
         match self.config.desired.ends.get(&key) {
             Some(known) if known.network != end.network => {
                 let cause =
@@ -167,6 +174,22 @@ impl Reading<'_> {
             }
         }
     }
+}
+
+/// Whether the packets of an end can be told from those of another protocol that come to its address.
+fn no_other(
+    (other, network): (&Protocol, u32),
+    EndKey { protocol, local, .. }: &EndKey,
+    span: toml_span::Span,
+) -> Read<()> {
+    if !protocol.is_mistaken_for(other) {
+        return Ok(());
+    }
+    let (name, other) = (protocol.name, other.name);
+    let cause =
+        format!("packets of {name} to {local} could be those of {other}, which network {network} has");
+    let fix = format!("write local = another address of this host's than {local} for one of them");
+    Err(Problem::new(span, cause, fix))
 }
 
 /// A prefix as it is written; an address alone is a host's.

@@ -4,11 +4,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use fib::exact::Extractor;
 use overlay::{
-    Carrier, Layer, MAX_FLOOD, MAX_ROUTED, Match, Network, PROTOCOLS, Payload, Protocol, Tunnel, Unknown,
+    Carrier, InvalidTunnel, Layer, MAX_FLOOD, MAX_ROUTED, Match, Network, PROTOCOLS, Payload, Protocol,
+    Tunnel, Unknown,
 };
 use toml_span::{Span, Value};
 use wire::MacAddress;
 
+use super::check::{fix, host, station};
 use super::group::destination;
 use super::read::{Problem, Read, Table, flag, number, parsed, text, word};
 use super::tunnel::{self, Options};
@@ -149,9 +151,17 @@ impl Reading<'_> {
 
     fn inner(&mut self, table: &Table<'_, '_>, basis: &Basis) -> Read<()> {
         let gateway: Read<Vec<IpAddr>> =
-            table.list("gateway")?.iter().map(|value| parsed(value, "IP address", "10.0.0.1")).collect();
-        let peer = table.get("peer", |value| parsed(value, "Ethernet address", "02:00:00:00:00:01"))?;
+            table.list("gateway")?.iter().map(|value| host(value, "10.0.0.1")).collect();
+        let peer = table.get("peer", station)?;
         let (gateway, layer) = (gateway?, basis.network.layer);
+        if let Some(place) = (1..gateway.len()).find(|place| gateway[..*place].contains(&gateway[*place])) {
+            let cause = format!("{} is in the list already", gateway[place]);
+            return Err(Problem::new(table.list("gateway")?[place].span, cause, "name it once"));
+        }
+        if layer == Layer::Ethernet && peer.is_some() {
+            let cause = "packets of this network have Ethernet headers, which say where they go";
+            return Err(Problem::new(table.span_of("peer"), cause, "leave peer out"));
+        }
         let Some(port) = table.get("inner", text)? else {
             return match (gateway.is_empty(), peer) {
                 (true, None) => Ok(()),
@@ -203,7 +213,16 @@ impl Reading<'_> {
             _ => Some(table.need("key", "\"02:00:00:00:00:02\"", |value| key(value, bits))?),
         };
         let key = key.unwrap_or(0);
-        self.once(format!("the entry {key:#x} of network {}", basis.number), table.span_of("key"))?;
+        let name = match bits {
+            MAC_BITS => mac_of(key).to_string(),
+            _ => format!("{key:#x}"),
+        };
+        let no_station = [MacAddress::BROADCAST, MacAddress::ZERO].contains(&mac_of(key));
+        if basis.network.extractor == Network::bridged().extractor && no_station {
+            let fix = "leave it out: flood is the list of those who get such frames";
+            return Err(Problem::new(table.span_of("key"), format!("{name} is no station's address"), fix));
+        }
+        self.once(format!("the entry {name} of network {}", basis.number), table.span_of("key"))?;
         self.ends(&way, basis, table.span)?;
         self.config.desired.entries.insert((basis.number, key), way);
         Ok(())
@@ -237,6 +256,10 @@ impl Reading<'_> {
                 }
             };
             self.end(&tunnel, basis.options.identifier, basis, value.span)?;
+            if flood.contains(&tunnel) {
+                let cause = format!("{} is in the list already, and would get two copies", tunnel.remote);
+                return Err(Problem::new(value.span, cause, "name it once"));
+            }
             flood.push(tunnel);
         }
         self.config.desired.floods.insert(basis.number, flood);
@@ -246,10 +269,23 @@ impl Reading<'_> {
     fn tunnel(&self, table: &Table<'_, '_>, basis: &Basis) -> Read<Tunnel> {
         let remote =
             table.need("remote", "\"192.0.2.2\"", |value| parsed(value, "IP address", "192.0.2.2"))?;
-        self.tunnel_to(remote, Options::read(table)?.or(&basis.options), basis, table.span)
+        self.tunnel_to(remote, Options::read(table)?.or(&basis.options), basis, table.span_of("remote"))
     }
 
+    /// The tunnel to a far end.
     pub(super) fn tunnel_to(
+        &self,
+        remote: IpAddr,
+        options: Options,
+        basis: &Basis,
+        span: Span,
+    ) -> Read<Tunnel> {
+        self.far(remote, span)?;
+        self.tunnel_between(remote, options, basis, span)
+    }
+
+    /// The tunnel to an address, whoever may have that.
+    pub(super) fn tunnel_between(
         &self,
         remote: IpAddr,
         options: Options,
@@ -262,8 +298,15 @@ impl Reading<'_> {
         };
         let local = options.local.or_else(|| self.config.local_for(remote)).ok_or_else(no_local)?;
         let tunnel = options.tunnel(basis.protocol, local, remote);
-        let wrong = |cause: String| Problem::new(span, cause, "change the entry, or the network's protocol");
-        tunnel.check().map_err(|error| wrong(error.to_string()))?;
+        let has_no_udp = !matches!(basis.protocol.carrier, Carrier::Udp(_));
+        let checked = match options.udp_checksum.filter(|_| has_no_udp) {
+            Some(_) => Err(InvalidTunnel::Option { protocol: basis.protocol.name, option: "UDP checksum" }),
+            None => tunnel.check(),
+        };
+        checked.map_err(|error| {
+            let (key, fix) = fix(&error);
+            Problem::new(options.spans.get(key).copied().unwrap_or(span), error.to_string(), fix)
+        })?;
         let carried = match basis.network.layer {
             Layer::Ethernet => Payload::Ethernet,
             Layer::Ip => Payload::Ipv4,
@@ -271,7 +314,10 @@ impl Reading<'_> {
         };
         match basis.protocol.payloads.contains(&carried) {
             true => Ok(tunnel),
-            false => Err(wrong(format!("{} does not carry such packets", basis.protocol.name))),
+            false => {
+                let cause = format!("{} does not carry such packets", basis.protocol.name);
+                Err(Problem::new(span, cause, "change the network's protocol or layer"))
+            }
         }
     }
 
@@ -330,7 +376,7 @@ fn key(value: &Value<'_>, bits: u8) -> Read<u128> {
         None => parse_key(&text(value)?),
     };
     let example = match bits {
-        48 => "\"02:00:00:00:00:02\"",
+        MAC_BITS => "\"02:00:00:00:00:02\"",
         32 => "\"10.0.0.1\", or PATH/INDEX of a service",
         _ => "a number, as in 7 or \"0x1f\"",
     };
@@ -344,6 +390,15 @@ fn key(value: &Value<'_>, bits: u8) -> Read<u128> {
             format!("write {example}"),
         )),
     }
+}
+
+/// Bits of a key that is an Ethernet address.
+const MAC_BITS: u8 = 48;
+
+/// The Ethernet address that a key is.
+fn mac_of(key: u128) -> MacAddress {
+    let [.., a, b, c, d, e, f] = key.to_be_bytes();
+    MacAddress([a, b, c, d, e, f])
 }
 
 /// A key as it is written in a text.

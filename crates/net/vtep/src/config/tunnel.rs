@@ -1,11 +1,13 @@
 //! What a tunnel's headers say: keys that a network has for all of its tunnels, and that an
 //! entry has for its own.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 
 use overlay::{Dscp, Protocol, Tunnel};
-use toml_span::Value;
+use toml_span::{Span, Value};
 
+use super::check::host;
 use super::read::{Problem, Read, Table, flag, number, parsed};
 
 /// Keys of tunnels.
@@ -33,19 +35,21 @@ pub(super) struct Options {
     dscp: Option<Dscp>,
     dont_fragment: Option<bool>,
     udp_port: Option<u16>,
-    udp_checksum: Option<bool>,
+    pub(super) udp_checksum: Option<bool>,
     gre_checksum: Option<bool>,
     gre_sequence: Option<bool>,
     qos_flow: Option<u8>,
     service: Option<(u32, u8)>,
     segments: Option<Vec<Ipv6Addr>>,
+    /// Where the values of the keys stand.
+    pub(super) spans: BTreeMap<&'static str, Span>,
 }
 
 impl Options {
     pub(super) fn read(table: &Table<'_, '_>) -> Read<Options> {
         Ok(Options {
             identifier: table.get("identifier", |value| number(value, 0, u32::MAX.into()))?,
-            local: table.get("local", |value| parsed(value, "IP address", "192.0.2.1"))?,
+            local: table.get("local", |value| host(value, "192.0.2.1"))?,
             ttl: table.get("ttl", |value| number(value, 1, 255))?,
             dscp: table.get("dscp", dscp)?,
             dont_fragment: table.get("dont_fragment", flag)?,
@@ -56,12 +60,15 @@ impl Options {
             qos_flow: table.get("qos_flow", |value| number(value, 0, 63))?,
             service: table.get("service", service)?,
             segments: segments(table)?,
+            spans: KEYS.iter().filter(|key| table.has(key)).map(|key| (*key, table.span_of(key))).collect(),
         })
     }
 
     /// These, and those of `general` where these say nothing.
     pub(super) fn or(self, general: &Options) -> Options {
         let general = general.clone();
+        let mut spans = general.spans;
+        spans.extend(self.spans);
         Options {
             identifier: self.identifier.or(general.identifier),
             local: self.local.or(general.local),
@@ -75,6 +82,7 @@ impl Options {
             qos_flow: self.qos_flow.or(general.qos_flow),
             service: self.service.or(general.service),
             segments: self.segments.or(general.segments),
+            spans,
         }
     }
 
@@ -114,7 +122,7 @@ fn dscp(value: &Value<'_>) -> Read<Dscp> {
 fn service(value: &Value<'_>) -> Read<(u32, u8)> {
     let table = Table::new(value, "a service", &[&["path", "index"]])?;
     let path = table.need("path", "7", |value| number(value, 0, 0xFF_FFFF))?;
-    Ok((path, table.need("index", "255", |value| number(value, 0, 255))?))
+    Ok((path, table.need("index", "255", |value| number(value, 1, 255))?))
 }
 
 fn segments(table: &Table<'_, '_>) -> Read<Option<Vec<Ipv6Addr>>> {

@@ -6,7 +6,9 @@ use overlay::{Port, Route};
 use toml_span::{Span, Value};
 use wire::MacAddress;
 
-use super::read::{Problem, Read, Table, number, parsed, text, word};
+use super::check::{device_name, host, nobodys, station};
+use super::group::destination;
+use super::read::{Problem, Read, Table, number, text, word};
 use super::{Learn, Reading, parse_prefix};
 
 /// Bytes of an IP packet that a port carries where nothing is said.
@@ -65,7 +67,8 @@ impl Reading<'_> {
             let fix = "add addresses = [\"192.0.2.1/24\"]";
             return Err(Problem::new(table.span, "a port of the underlay needs addresses", fix));
         }
-        let neighbors = table.get("neighbors", |value| self.neighbors(value))?.unwrap_or_default();
+        let neighbors =
+            table.get("neighbors", |value| self.neighbors(value, &addresses))?.unwrap_or_default();
         self.config.desired.neighbors.extend(neighbors.into_iter().map(|(ip, mac)| ((place, ip), mac)));
         let link = self.link(&table)?;
         let offload = self.offload(&table)?;
@@ -110,16 +113,15 @@ impl Reading<'_> {
 
     /// The Ethernet address of a port; no device can be asked for that of an element.
     fn mac(&self, table: &Table<'_, '_>) -> Read<Option<MacAddress>> {
-        let read = |value: &Value<'_>| parsed(value, "Ethernet address", "02:00:00:00:00:01");
         match self.has_ports {
-            true => table.get("mac", read),
-            false => table.need("mac", "\"02:00:00:00:00:01\"", read).map(Some),
+            true => table.get("mac", station),
+            false => table.need("mac", "\"02:00:00:00:00:01\"", station).map(Some),
         }
     }
 
     /// The kernel's device that a port is, where the kernel is followed.
     fn link(&mut self, table: &Table<'_, '_>) -> Read<Option<String>> {
-        let Some(link) = table.get("link", text)? else { return Ok(None) };
+        let Some(link) = table.get("link", device_name)? else { return Ok(None) };
         let span = table.span_of("link");
         if self.config.follow.learn == Learn::Nobody {
             let fix = "add learn = \"kernel\" at the top, or leave link out";
@@ -138,13 +140,17 @@ impl Reading<'_> {
             let fix = format!("write it as \"{address}/{}\"", if address.is_ipv4() { 24 } else { 64 });
             return Err(Problem::new(value.span, cause, fix));
         }
+        if let Some(why) = nobodys((address, len)) {
+            let fix = "write the address that this host has there";
+            return Err(Problem::new(value.span, format!("{address}/{len} {why}"), fix));
+        }
         self.once(format!("the address {address}"), value.span)?;
         self.add_route((first(address, len), len), Route { port, gateway: None }, value.span)?;
         Ok((address, len))
     }
 
     /// `{ "192.0.2.2" = "02:…" }`
-    fn neighbors(&mut self, value: &Value<'_>) -> Read<Vec<(IpAddr, MacAddress)>> {
+    fn neighbors(&mut self, value: &Value<'_>, own: &[(IpAddr, u8)]) -> Read<Vec<(IpAddr, MacAddress)>> {
         let Some(pairs) = value.as_table() else {
             let fix = "write { \"192.0.2.2\" = \"02:00:00:00:00:02\" }";
             return Err(Problem::new(value.span, "neighbors must be a table", fix));
@@ -155,15 +161,22 @@ impl Reading<'_> {
                 let cause = format!("{:?} is no IP address", key.name);
                 Problem::new(key.span, cause, "write it as \"192.0.2.2\"")
             })?;
-            all.push((address, parsed(mac, "Ethernet address", "02:00:00:00:00:02")?));
+            if own.iter().any(|(own, _)| *own == address) || !overlay::is_one_host(address) {
+                let cause = format!("{address} is no neighbour's address");
+                return Err(Problem::new(key.span, cause, "write the address of another host"));
+            }
+            all.push((address, station(mac)?));
         }
         Ok(all)
     }
 
     pub(super) fn route(&mut self, value: &Value<'_>) -> Read<()> {
         let table = Table::new(value, "a route", &[ROUTE_KEYS])?;
-        let (to, len) = table.need("to", "\"198.51.100.0/24\"", read_prefix)?;
-        let gateway: Option<IpAddr> = table.get("via", |value| parsed(value, "IP address", "192.0.2.254"))?;
+        let (to, len) = table.need("to", "\"198.51.100.0/24\"", destination)?;
+        let gateway = table.get("via", |value| host(value, "192.0.2.254"))?;
+        if let Some(gateway) = gateway {
+            self.far(gateway, table.span_of("via"))?;
+        }
         let named = table.get("port", |value| {
             let name = text(value)?;
             self.config.port_named(&name).ok_or_else(|| self.no_port(&name, value.span))
@@ -173,7 +186,7 @@ impl Reading<'_> {
             let fix = "add port = \"NAME\" of an [[underlay]], or via = an address on the link of one";
             Problem::new(table.span, "no port of the underlay leads there", fix)
         })?;
-        self.add_route((first(to, len), len), Route { port, gateway }, table.span_of("to"))
+        self.add_route((to, len), Route { port, gateway }, table.span_of("to"))
     }
 
     fn no_port(&self, name: &str, span: Span) -> Problem {

@@ -147,7 +147,7 @@ fn what_is_wrong_with_prefixes_and_groups_has_its_place() {
     let (place, cause, fix) = changed("key = \"lpm\"", "key = \"lpm\"\nlayer = \"ethernet\"");
     assert_eq!((place, fix.as_str()), ((14, 8), "write layer = \"ip\""), "{cause}");
     let (place, cause, _) = changed("protocol = \"lisp\"", "protocol = \"vxlan\"");
-    assert_eq!((place.0, cause.as_str()), (16, "vxlan does not carry such packets"));
+    assert_eq!((place.0, cause.as_str()), (18, "vxlan does not carry such packets"));
     let (place, cause, fix) = changed("group = \"segment1\"", "group = \"segment2\"");
     assert_eq!((place, fix.as_str()), ((22, 10), "name one of segment1"), "{cause}");
     let entry = "key = \"02:00:00:00:0b:01\"\ngroup = \"segment1\"";

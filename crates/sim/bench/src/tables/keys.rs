@@ -119,7 +119,7 @@ pub(super) fn stations() -> Result<Box<dyn Table>> {
     let mut overlay = Overlay::new();
     overlay.add_network(NETWORK, Network::bridged()).map_err(told)?;
     overlay.add_end(NETWORK, &tunnel, false).map_err(told)?;
-    let learning = Learning { tunnel, limit: 4096, age: Duration::from_secs(300) };
+    let learning = Learning { tunnels: vec![tunnel], limit: 4096, age: Duration::from_secs(300) };
     overlay.set_learning(NETWORK, Some(learning)).map_err(told)?;
     Ok(Box::new(Stations(overlay)))
 }
