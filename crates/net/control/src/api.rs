@@ -54,6 +54,10 @@ pub fn answer(request: &Request<'_>, on: &mut Controlled<'_>) -> Response {
 
 fn route(request: &Request<'_>, on: &mut Controlled<'_>) -> Result<Response, Refused> {
     let parts: Vec<&str> = request.path.split('/').skip(1).collect();
+    let known = if parts == ["v1", "claims"] { &["owner", "after"][..] } else { &[] };
+    if let Some(name) = request.parameters().find(|name| !known.contains(name)) {
+        return Err((400, format!("there is no parameter {name:?} here: see /v1/openapi.json")));
+    }
     let method = request.method;
     match (method, parts.as_slice()) {
         (Method::Get, ["v1", "openapi.json"]) => Ok(Response::text(200, OPENAPI)),

@@ -113,6 +113,10 @@ pub struct FpmCounters {
     pub wrong_frames: u64,
     /// How often what nobody told of any more was swept.
     pub sweeps: u64,
+    /// Messages that were read in frames.
+    pub messages: u64,
+    /// Messages whose bytes are wrong.
+    pub malformed: u64,
 }
 
 /// Where zebra connects to.
@@ -294,10 +298,14 @@ impl Fpm {
             };
             taken += length;
             let Connection { frames, generation, has_told, .. } = &mut *connection;
+            let before = mirror.counters();
             let whole = frames.push(&chunk[..length], |payload| {
                 *has_told |= !payload.is_empty();
                 mirror.apply_bytes(*generation, payload);
             });
+            let after = mirror.counters();
+            self.counters.messages += after.messages - before.messages;
+            self.counters.malformed += after.malformed - before.malformed;
             if let Err(wrong) = whole {
                 self.counters.wrong_frames += 1;
                 self.last_wrong = Some(wrong);

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use overlay::{Owner, Segment, Tunnel, Usage};
+use overlay::{Owner, Segment, Tunnel, Usage, is_one_host};
 use serde_json::{Map, Value as Json, json};
 use wire::MacAddress;
 
@@ -153,7 +153,7 @@ pub fn usage(Usage { count, last }: Usage) -> Json {
 /// What is wrong, for people.
 pub fn read_end(text: &[u8]) -> Result<End, String> {
     let object = object(text, &["local", "port", "accept_zero_checksum"])?;
-    let local = address(&object, "local")?.ok_or("\"local\" is missing: the outer source address")?;
+    let local = host(&object, "local")?.ok_or("\"local\" is missing: the outer source address")?;
     let zero_checksum = match object.get("accept_zero_checksum") {
         None | Some(Json::Null) => false,
         Some(Json::Bool(accepts)) => *accepts,
@@ -207,8 +207,8 @@ pub fn read_segment(text: &[u8]) -> Result<Segment, String> {
         Some(Json::Array(list)) => list,
         Some(_) => return Err("\"peers\" must be a list of addresses".into()),
     };
-    let address = |peer: &Json| peer.as_str().and_then(|text| text.parse().ok());
-    let wrong = |peer: &Json| format!("{peer} in \"peers\" is no IP address in quotes");
+    let address = |peer: &Json| peer.as_str()?.parse().ok().filter(|peer| is_one_host(*peer));
+    let wrong = |peer: &Json| format!("{peer} in \"peers\" is no address of one host in quotes");
     let peers: Result<Vec<IpAddr>, String> =
         list.iter().map(|peer| address(peer).ok_or_else(|| wrong(peer))).collect();
     let mut peers = peers?;
@@ -220,14 +220,14 @@ pub fn read_segment(text: &[u8]) -> Result<Segment, String> {
 const FAR: &[&str] = &["remote", "local", "vni", "port"];
 
 fn far_of(object: &Map<String, Json>, (vni, end): (u32, Option<End>)) -> Result<Far, String> {
-    let remote = address(object, "remote")?.ok_or("\"remote\" is missing: the far end's address")?;
-    let local = address(object, "local")?.or(end.map(|end| end.local));
+    let remote = host(object, "remote")?.ok_or("\"remote\" is missing: the far end's address")?;
+    let local = host(object, "local")?.or(end.map(|end| end.local));
     let local = local.ok_or("\"local\" is missing, and the network has no end here yet")?;
     if remote.is_ipv4() != local.is_ipv4() {
         return Err(format!("{remote} and {local} must both be IPv4 or both be IPv6 addresses"));
     }
-    if remote.is_multicast() || remote.is_unspecified() {
-        return Err(format!("{remote} is not an address of one host"));
+    if remote == local {
+        return Err(format!("{remote} is the address here, and no far end's"));
     }
     let vni = number(object, "vni", MAX_VNI)?.map_or(vni, |vni| vni as u32);
     let port = port(object)?.or(end.and_then(|end| end.port));
@@ -264,6 +264,16 @@ fn address(object: &Map<String, Json>, name: &str) -> Result<Option<IpAddr>, Str
     }
 }
 
+/// An address that one host has.
+fn host(object: &Map<String, Json>, name: &str) -> Result<Option<IpAddr>, String> {
+    match address(object, name)? {
+        Some(address) if !is_one_host(address) => {
+            Err(format!("{address} in {name:?} is not an address of one host"))
+        }
+        other => Ok(other),
+    }
+}
+
 fn number(object: &Map<String, Json>, name: &str, most: u64) -> Result<Option<u64>, String> {
     match object.get(name) {
         None | Some(Json::Null) => Ok(None),
@@ -279,7 +289,9 @@ fn number(object: &Map<String, Json>, name: &str, most: u64) -> Result<Option<u6
 /// # Errors
 /// What is wrong, for people.
 pub fn read_vni(text: &str) -> Result<u32, String> {
-    let vni = text.parse().ok().filter(|vni| (1..=MAX_VNI).contains(&u64::from(*vni)));
+    // One number is one path: no sign, and no zeros in front.
+    let is_whole = |vni: &u32| (1..=MAX_VNI).contains(&u64::from(*vni)) && vni.to_string() == text;
+    let vni = text.parse().ok().filter(is_whole);
     vni.ok_or_else(|| format!("{text:?} is no network's number, which is from 1 to {MAX_VNI}"))
 }
 

@@ -70,6 +70,7 @@ pub struct Sources {
 struct Said {
     overflows: u64,
     wrong_frames: u64,
+    malformed: u64,
     trouble: String,
 }
 
@@ -144,6 +145,11 @@ impl Sources {
                 sentences.push(format!("FRR's stream was closed: {error}"));
             }
             self.said.wrong_frames = wrong;
+            let malformed = fpm.counters().malformed;
+            if malformed > self.said.malformed {
+                sentences.push(format!("FRR's stream has messages that cannot be read, {malformed} by now"));
+            }
+            self.said.malformed = malformed;
         }
         self.apply(control, now_ns);
         let status = if self.api.is_some() { self.status() } else { Json::Null };
@@ -211,12 +217,15 @@ impl Sources {
     /// What was counted, for people and programs.
     pub fn status(&self) -> Json {
         let mirror = self.mirror.counters();
+        // The mirror counts what both tell.
+        let told = self.fpm.as_ref().map(|(fpm, _)| fpm.counters()).unwrap_or_default();
+        let (messages, malformed) = (mirror.messages - told.messages, mirror.malformed - told.malformed);
         let kernel = self.kernel.as_ref().map(|kernel| (kernel.counters(), kernel.is_current()));
         let kernel = kernel.map(|(counters, is_current)| {
             json!({
                 "current": is_current, "overflows": counters.overflows, "rounds": counters.rounds,
                 "interrupted": counters.interrupted, "truncated": counters.truncated,
-                "messages": mirror.messages, "malformed": mirror.malformed, "no_room": mirror.full,
+                "messages": messages, "malformed": malformed, "no_room": mirror.full,
             })
         });
         let fpm = self.fpm.as_ref().map(|(fpm, _)| (fpm.counters(), fpm.connections()));
@@ -224,6 +233,7 @@ impl Sources {
             json!({
                 "connections": connections, "accepted": counters.accepted, "refused": counters.refused,
                 "ended": counters.ended, "wrong_frames": counters.wrong_frames, "sweeps": counters.sweeps,
+                "messages": counters.messages, "malformed": counters.malformed,
             })
         });
         let api = self.api.as_ref().map(|api| (api.counters(), api.clients()));

@@ -138,6 +138,12 @@ fn is_known_host(host: &str) -> bool {
 }
 
 impl<'a> Request<'a> {
+    /// The names of all parameters in the query.
+    pub fn parameters(&self) -> impl Iterator<Item = &'a str> {
+        let pairs = self.query.split('&').filter(|pair| !pair.is_empty());
+        pairs.map(|pair| pair.split_once('=').map_or(pair, |(name, _)| name))
+    }
+
     /// The value of a parameter in the query.
     pub fn parameter(&self, name: &str) -> Option<&'a str> {
         let pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));

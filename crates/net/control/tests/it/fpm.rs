@@ -204,3 +204,17 @@ fn who_sends_half_a_frame_or_empty_ones_gives_way() {
     }
     assert_eq!((rig.fpm.connections(), rig.fpm.counters().replaced), (parts.len(), 1));
 }
+
+/// Of a message whose bytes are wrong, in a frame that is right, FRR's side tells.
+#[test]
+fn messages_that_cannot_be_read_are_counted_where_they_came() {
+    let mut rig = Rig::new();
+    let mut zebra = rig.connect();
+    let mut wrong = entry(1, 2)[4..].to_vec();
+    wrong.truncate(20);
+    wrong[..4].copy_from_slice(&20u32.to_ne_bytes());
+    zebra.write_all(&[entry(1, 2), framed(&wrong)].concat()).unwrap();
+    rig.until(0, "both came", |rig| rig.fpm.counters().malformed == 1);
+    let (told, all) = (rig.fpm.counters(), rig.mirror.counters());
+    assert_eq!((told.messages, all.messages - told.messages, all.malformed), (1, 1, 1));
+}

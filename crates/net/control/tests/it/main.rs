@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod api;
+mod api_addresses;
 mod fpm;
 mod hostile;
 mod kernel;
