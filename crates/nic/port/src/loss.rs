@@ -95,6 +95,7 @@ reasons! {
     EncapNotGivenBack "tx_encap_not_given_back" Nic "packets that a NIC's table of tunnels had no room to give back";
     EncapMalformed "tx_encap_malformed" Nic "frames for a NIC's table of tunnels that end before their packet does";
     EncapForeign "rx_encap_foreign" Nic "received frames with the tag of a NIC's table of tunnels, which are the driver's alone";
+    TxLinkDown "tx_link_down" Nic "packets that the NIC gave up because its link was down";
     TxUnsent "tx_unsent" Driver "packets the device still had when their queue was closed";
     RxOversize "rx_oversize" Nic, Interface "received frames longer than the port was opened for";
     RxMalformed "rx_malformed" Interface "received frames or ring entries that made no sense";

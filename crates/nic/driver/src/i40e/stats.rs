@@ -72,7 +72,7 @@ sources! {
     LXOFFRXC GLPRT_LXOFFRXC, , "XOFF frames received";
     LXONTXC GLPRT_LXONTXC, , "XON frames sent";
     LXOFFTXC GLPRT_LXOFFTXC, , "XOFF frames sent";
-    TDOLD GLPRT_TDOLD, , "packets not sent because the link was down";
+    TDOLD GLPRT_TDOLD, TxLinkDown, "packets not sent because the link was down";
 }
 
 sources! {
@@ -84,6 +84,11 @@ sources! {
     VMPTC GLV_MPTCL GLV_MPTCH, , "multicast frames that the function sent";
     VBPTC GLV_BPTCL GLV_BPTCH, , "broadcast frames that the function sent";
     RDPC GLV_RDPC, RxNoDescriptor, "frames dropped because a queue had no descriptor";
+}
+
+sources! {
+    OF_FUNCTION:
+    RXERR1 GL_RXERR1L GL_RXERR1H, RxOversize, "frames longer than their queue takes";
 }
 
 sources! {
@@ -113,7 +118,7 @@ sources! {
 
 /// Packets of either direction: name, what is added up, what is taken off, meaning.
 const SUMS: [(&str, [&str; 3], &[&str], &str); 2] = [
-    ("PRC", ["VUPRC", "VMPRC", "VBPRC"], &["RDPC", "FDDROP"], "frames that the function received"),
+    ("PRC", ["VUPRC", "VMPRC", "VBPRC"], &["RDPC", "FDDROP", "RXERR1"], "frames that the function received"),
     ("PTC", ["VUPTC", "VMPTC", "VBPTC"], &[], "frames that the function sent"),
 ];
 
@@ -142,11 +147,16 @@ impl Source {
     }
 }
 
-/// Where a function's counters are: its port, the VSI's own, and the first of filters for flows.
+/// Where counters of functions begin with those of physical ones: virtual ones stand before.
+const PHYSICAL: usize = 128;
+
+/// Where a function's counters are: its port, the VSI's own, the function's, and the first of
+/// filters for flows.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Places {
     pub port: usize,
     pub vsi: usize,
+    pub function: usize,
     pub flows: usize,
 }
 
@@ -154,7 +164,8 @@ impl Places {
     /// The counters of a function.
     pub fn new(port: usize, vsi: usize, function: usize) -> Places {
         let flows = (FIRST_FLOW_COUNTER + function * FLOW_COUNTERS) % GLQF_PCNT::COUNT;
-        Places { port, vsi: vsi.min(GLV_RDPC::COUNT - 1), flows }
+        let function = (PHYSICAL + function).min(GL_RXERR1L::COUNT - 1);
+        Places { port, vsi: vsi.min(GLV_RDPC::COUNT - 1), function, flows }
     }
 }
 
@@ -216,29 +227,43 @@ impl Totals {
 /// What was counted of a virtual function's VSI since it was made.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OfVf {
-    /// Where the VSI's registers are.
+    /// Where the VSI's registers are, and those of the virtual function.
     vsi: usize,
+    function: usize,
     last: Vec<u64>,
     sums: Vec<u64>,
 }
 
 impl OfVf {
-    /// Counts from now on.
-    pub fn new(bar: &Bar, vsi: usize) -> OfVf {
-        let last: Vec<u64> = OF_VF.iter().map(|source| source.read(bar, vsi)).collect();
-        OfVf { vsi, sums: vec![0; last.len()], last }
+    /// Counts from now on, for the virtual function of this number on the card.
+    pub fn new(bar: &Bar, vsi: usize, function: usize) -> OfVf {
+        let mut of = OfVf { vsi, function: function.min(PHYSICAL - 1), ..OfVf::default() };
+        of.last = of.read(bar);
+        of.sums = vec![0; of.last.len()];
+        of
+    }
+
+    fn read(&self, bar: &Bar) -> Vec<u64> {
+        let of_function = OF_FUNCTION.iter().map(|source| source.read(bar, self.function));
+        OF_VF.iter().map(|source| source.read(bar, self.vsi)).chain(of_function).collect()
+    }
+
+    fn sources() -> impl Iterator<Item = &'static Source> {
+        OF_VF.iter().chain(OF_FUNCTION)
     }
 
     /// Adds what was counted since the last time; all of it, as its driver is told. Nothing is added
     /// if the device turns out to be gone (`is_there`). The device has no counter of its own for
-    /// packets that were not sent (TDPC).
+    /// packets that were not sent (TDPC), and virtchnl no word for frames that were too long: they
+    /// count with those that had no descriptor, as Linux's driver tells it.
     pub fn update(&mut self, bar: &Bar, is_there: impl Fn() -> bool) -> Counters {
-        let now = OF_VF.iter().map(|source| source.read(bar, self.vsi)).collect();
+        let now = self.read(bar);
         if is_there() {
-            add(OF_VF.iter(), &mut self.sums, &mut self.last, now);
+            add(OfVf::sources(), &mut self.sums, &mut self.last, now);
         }
-        let of = |name| OF_VF.iter().position(|source| source.name == name).map_or(0, |at| self.sums[at]);
-        Counters(Counters::NAMES.map(of))
+        let of = |name| OfVf::sources().position(|source| source.name == name).map_or(0, |at| self.sums[at]);
+        let told = |name| if name == "RDPC" { of(name) + of("RXERR1") } else { of(name) };
+        Counters(Counters::NAMES.map(told))
     }
 }
 
@@ -251,7 +276,7 @@ fn add<'a>(sources: impl Iterator<Item = &'a Source>, sums: &mut [u64], last: &m
 }
 
 fn sources() -> impl Iterator<Item = &'static Source> {
-    OF_PORT.iter().chain(OF_VSI).chain(OF_LED).chain(OF_DROPPED)
+    OF_PORT.iter().chain(OF_VSI).chain(OF_FUNCTION).chain(OF_LED).chain(OF_DROPPED)
 }
 
 /// Every counter's register as it stands.
@@ -260,7 +285,8 @@ fn registers(bar: &Bar, places: Places) -> Vec<u64> {
     let of_vsi = OF_VSI.iter().map(|source| source.read(bar, places.vsi));
     let of_led = OF_LED.iter().map(|source| source.read(bar, places.flows));
     let of_dropped = OF_DROPPED.iter().map(|source| source.read(bar, places.flows + 1));
-    of_port.chain(of_vsi).chain(of_led).chain(of_dropped).collect()
+    let of_function = OF_FUNCTION.iter().map(|source| source.read(bar, places.function));
+    of_port.chain(of_vsi).chain(of_function).chain(of_led).chain(of_dropped).collect()
 }
 
 #[cfg(test)]

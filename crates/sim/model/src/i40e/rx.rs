@@ -354,7 +354,8 @@ impl<W: Window> Rx<W> {
             return counters.drops.rx_queue_disabled += 1;
         };
         if frame.len() + CRC > queue.longest {
-            return counters.drops.rx_oversize += 1;
+            counters.drops.rx_oversize += 1;
+            return counters.statistics.oversize += 1;
         }
         if hash.is_some() && self.vsi.1 > 1 && self.rss.lacks_key() {
             counters.report(Rule::RssWithoutKey, Location::Register(PFQF_HKEY::ID, 0), 0);

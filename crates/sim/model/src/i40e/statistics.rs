@@ -63,6 +63,9 @@ const BY_SIZE: usize = 4;
 /// sends and receives inside the card: DPDK's driver subtracts them from the port's.
 pub(super) const OF_MAIN: usize = 4;
 
+/// Which of the functions' counters are the physical function's own: virtual ones have those before.
+pub(super) const OF_FUNCTION: usize = 128;
+
 /// The longest frame of each size, CRC included; the last has all others.
 const SIZES: [usize; 6] = [64, 127, 255, 511, 1023, 1522];
 
@@ -78,6 +81,8 @@ pub(super) struct Statistics {
     pub illegal: u64,
     pub short: u64,
     pub long: u64,
+    /// Frames of the function that were longer than their queue takes.
+    pub oversize: u64,
     /// Frames of the VSI for which there was no descriptor.
     pub no_descriptor: u64,
     /// Packets and bytes of either direction, without CRC.
@@ -122,6 +127,8 @@ impl Statistics {
             }
         }
         let (narrow, ours) = match id {
+            GL_RXERR1L::ID => (self.oversize, OF_FUNCTION),
+            GL_RXERR1H::ID => (self.oversize >> 32, OF_FUNCTION),
             GLPRT_CRCERRS::ID => (self.crc, 0),
             GLPRT_ILLERRC::ID => (self.illegal, 0),
             GLPRT_RUC::ID => (self.short, 0),

@@ -243,6 +243,8 @@ pub fn long_frames_come_in_several_buffers() {
     bench.sides.push(side);
     let frame = frames::udp4(&payload(9000), Sums::Full);
     assert!(bench.cross(&frame, TxOffload::default()).is_empty());
+    let stats = bench.sides[1].device.stats();
+    assert_eq!((stats.lost(port::Reason::RxOversize), stats.rx_packets), (1, 0));
     assert_eq!(bench.finish()[1].drops["rx_oversize"], 1);
 }
 

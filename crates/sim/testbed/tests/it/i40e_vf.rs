@@ -12,7 +12,7 @@ use crate::common::vf::{Card, VfSide, expect, options, receive, send, to};
 use driver::i40e::host::{Host, Policy};
 use driver::iavf::{Iavf, VfFault};
 use memory::TxOffload;
-use port::{Filters as _, Flow, FlowTarget, Options, Port as _, RxQueue as _, Transport};
+use port::{Filters as _, Flow, FlowTarget, Options, Port as _, Reason, RxQueue as _, Transport};
 use regs::i40e::reset_state;
 use regs::iavf::VFGEN_RSTAT;
 use testbed::ixgbe;
@@ -65,6 +65,24 @@ pub fn frames_go_between_virtual_functions_the_port_and_the_wire() {
     assert_eq!((stats.rx_packets, stats.tx_packets), (1, 3));
     assert_eq!((stats.counter("BPTC"), stats.counter("UPRC")), (1, 1));
     assert!(a.device.link().up && a.device.link() == card.pf().0.device.link());
+    card.finish(vec![a, b], &[]);
+}
+
+/// Its host can only say that frames were dropped, not why: they count as without a descriptor.
+#[test]
+pub fn frames_that_are_too_long_for_a_virtual_function_are_counted() {
+    let mut card = Card::open(&[Policy::default(); 2]);
+    let mut a = card.open_vf(0, &Options { max_frame: 4000, ..options() });
+    let mut b = card.open_vf(1, &options());
+    let (mac_a, mac_b) = (a.device.mac(), b.device.mac());
+    let [long, short] = [2000, 100].map(|len| to(mac_b, mac_a, &payload(len)));
+    for frame in [&long, &short] {
+        send(&mut a.tx[0], &mut card.pool, frame, TxOffload::default());
+    }
+    assert_eq!(expect(&mut b.rx, &mut card.pool, 1), [(0, short)]);
+    let stats = b.device.stats();
+    assert_eq!((stats.lost(Reason::RxNoDescriptor), stats.rx_packets), (1, 1), "{stats:?}");
+    assert_eq!(a.device.stats().losses().count(), 0);
     card.finish(vec![a, b], &[]);
 }
 

@@ -166,7 +166,7 @@ impl Host {
         let vsi = self.add_vsi(n)?;
         let vf = &mut self.vfs[n];
         vf.vsi = Some(vsi);
-        vf.counted = OfVf::new(bar, vsi.counters);
+        vf.counted = OfVf::new(bar, vsi.counters, usize::from(self.first) + n);
         vf.filters = vf.first_filters(chip.firmware().api >= promiscuous::RX_ONLY_SINCE);
         let filters = &mut vf.filters;
         chip.with_admin(|admin| filters.tell(admin, vsi.seid, &chip.name))?;

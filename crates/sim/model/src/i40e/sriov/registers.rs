@@ -7,7 +7,7 @@ use super::super::hmc::Objects;
 use super::super::interrupts::VECTORS;
 use super::super::lint::{Location, Rule};
 use super::super::rss::Hash;
-use super::super::statistics::OF_MAIN;
+use super::super::statistics::{OF_FUNCTION, OF_MAIN};
 use super::super::switch::FIRST_VF;
 use super::super::{I40e, QUEUES};
 use super::commands::queue_set;
@@ -48,6 +48,11 @@ impl Sriov {
                 (statistics.refused, statistics.no_descriptor) =
                     (slot.refused, statistics.no_descriptor + slot.frames.full);
                 statistics.read(id, OF_MAIN)?
+            }
+            GL_RXERR1L::ID | GL_RXERR1H::ID => {
+                let slot = at(n.checked_sub(self.base)?)?;
+                let slot = slot.lock();
+                slot.statistics.read(id, OF_FUNCTION)?
             }
             GLPCI_CNF2::ID => {
                 let own = (VECTORS as u32 - 2) << GLPCI_CNF2::MSI_X_PF_N_SHIFT;
