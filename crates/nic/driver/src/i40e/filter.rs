@@ -72,10 +72,12 @@ impl Filters {
     }
 
     /// The filters that should be there.
-    pub fn wanted(&self) -> BTreeSet<Filter> {
-        if !self.receiving {
-            return BTreeSet::new();
-        }
+    fn wanted(&self) -> BTreeSet<Filter> {
+        if self.receiving { self.while_receiving() } else { BTreeSet::new() }
+    }
+
+    /// The filters that are there while frames are let in.
+    pub fn while_receiving(&self) -> BTreeSet<Filter> {
         let broadcast = self.broadcast.then_some(BROADCAST);
         let addresses = self.unicast.iter().chain(&self.multicast).copied().chain(broadcast);
         let vlans: Vec<Option<u16>> = match self.by_vlan {

@@ -124,8 +124,8 @@ impl Host {
         let chip = port.chip.clone();
         let (first, vectors) = chip.has_vfs(policies.len())?;
         let mac = port.mac();
-        let bridge = chip.open_bridge()?;
         let limits = chip.divide_filters(policies)?;
+        let bridge = chip.open_bridge().inspect_err(|_| chip.state().filters.others = 0)?;
         let vf = |(n, (policy, limits)): (usize, (&Policy, Limits))| Vf {
             policy: *policy,
             mac: policy.mac.unwrap_or(own_address(mac, n)),
@@ -326,7 +326,7 @@ impl Chip {
     fn divide_filters(&self, policies: &[Policy]) -> Result<Vec<Limits>> {
         let mut of_port = 0;
         self.change_filters(|filters| {
-            of_port = limits::of_port(filters.wanted().len());
+            of_port = limits::of_port(filters.while_receiving().len());
             filters.others = FILTERS - of_port;
         })?;
         Ok(limits::divide(policies, FILTERS - of_port))
