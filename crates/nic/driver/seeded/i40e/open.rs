@@ -212,10 +212,8 @@ pub(super) const BUGS: &[Bug] = &[
         demo: false,
         edits: &[edit(
             "i40e/filter.rs",
-            "if !self.receiving {
-            return BTreeSet::new();
-        }",
-            "",
+            "if self.receiving { self.while_receiving() } else { BTreeSet::new() }",
+            "self.while_receiving()",
         )],
     },
     Bug {
