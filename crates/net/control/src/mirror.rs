@@ -26,7 +26,7 @@ mod routes;
 mod wanted;
 
 use fdb::{Destination, FdbKey};
-use routes::{RouteKey, RouteTarget, Stands};
+use routes::{RouteKey, Stands, Ways};
 pub use wanted::Unresolved;
 
 /// What is taken from whom, and where it leads.
@@ -157,7 +157,7 @@ pub struct Mirror {
     nexthops: BTreeMap<u32, Held<Nexthop>>,
     fdb: BTreeMap<FdbKey, Held<Destination>>,
     neighbors: BTreeMap<(u32, IpAddr), Held<wire::MacAddress>>,
-    routes: BTreeMap<RouteKey, Held<RouteTarget>>,
+    routes: BTreeMap<RouteKey, Held<Ways>>,
     /// Members of groups, next hops of routes, and tunnels in lists of entries.
     parts: usize,
     /// Devices that have a binding's name, by its place in the options.

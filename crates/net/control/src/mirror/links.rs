@@ -7,6 +7,7 @@ use super::{Generation, Held, Mirror};
 use crate::mirror::fdb::FdbKey;
 use crate::mirror::routes::{RouteKey, RouteTarget};
 use crate::netlink::link::{Link, LinkKind};
+use crate::netlink::route::Hop;
 use crate::state::Key;
 
 impl Mirror {
@@ -148,11 +149,17 @@ impl Mirror {
     /// of those of IPv6, but not of those of IPv4.
     fn lose_routes(&mut self, index: u32) {
         for key in self.routes_of_link(index) {
-            let Some(Held { what: RouteTarget::Hops(hops), .. }) = self.routes.get(&key) else { continue };
             let is_down = |link: u32| self.links.get(&link).is_none_or(|held| !held.what.is_up);
-            if hops.iter().all(|hop| hop.link == index || (hop.link != 0 && is_down(hop.link))) {
-                self.drop_route(key);
-            }
+            let is_lost = |hop: &Hop| hop.link == index || (hop.link != 0 && is_down(hop.link));
+            let is_left = |way: &&RouteTarget| match way {
+                RouteTarget::Hops(hops) => {
+                    !(hops.iter().any(|hop| hop.link == index) && hops.iter().all(is_lost))
+                }
+                RouteTarget::Nexthop(_) | RouteTarget::Nowhere => true,
+            };
+            let ways = self.routes.get(&key).into_iter().flat_map(|held| &held.what.0);
+            let left = ways.filter(is_left).cloned().collect();
+            self.reduce_ways(key, |ways| ways.0 = left);
         }
     }
 

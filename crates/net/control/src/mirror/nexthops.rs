@@ -47,7 +47,7 @@ impl Mirror {
                 self.drop_fdb(key);
             }
             for key in self.routes_of_nexthop(id) {
-                self.drop_route(key);
+                self.drop_route_by(key, id);
             }
             for group in self.groups_of(id) {
                 self.groups_by_member.remove(&(id, group));
@@ -68,11 +68,11 @@ impl Mirror {
         let is_unknown = |id: &u32| !self.nexthops.contains_key(id);
         let entries = self.fdb_by_nexthop.iter().filter(|(id, _)| is_unknown(id)).map(|(_, key)| *key);
         let entries = entries.filter(|key| self.fdb[key].stamp.origin == origin);
-        let routes = self.routes_by_nexthop.iter().filter(|(id, _)| is_unknown(id)).map(|(_, key)| *key);
-        let routes = routes.filter(|key| self.routes[key].stamp.origin == origin);
-        let (entries, routes): (Vec<FdbKey>, Vec<RouteKey>) = (entries.collect(), routes.collect());
+        let routes = self.routes_by_nexthop.iter().filter(|(id, _)| is_unknown(id)).copied();
+        let routes = routes.filter(|(_, key)| self.routes[key].stamp.origin == origin);
+        let (entries, routes): (Vec<FdbKey>, Vec<(u32, RouteKey)>) = (entries.collect(), routes.collect());
         entries.into_iter().for_each(|key| self.drop_fdb(key));
-        routes.into_iter().for_each(|key| self.drop_route(key));
+        routes.into_iter().for_each(|(id, key)| self.drop_route_by(key, id));
     }
 
     fn fdb_of_nexthop(&self, id: u32) -> Vec<FdbKey> {

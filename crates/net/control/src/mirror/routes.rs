@@ -42,20 +42,83 @@ pub(super) enum RouteTarget {
 /// Where a route stands among those of its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stands {
-    /// In their place.
+    /// In the place of the first.
     Instead,
-    /// Before those that are known.
+    /// Before those that are known; behind those of IPv6.
     InFront,
     /// After those that are known.
     Behind,
 }
 
 impl RouteTarget {
-    /// Next hops of a route that names them.
+    fn has_hops(&self) -> bool {
+        matches!(self, RouteTarget::Hops(_))
+    }
+}
+
+/// The routes of one key in their order: the first that leads anywhere is used. Those of IPv6 by next
+/// hops are one with all of these, as in Linux.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Ways(pub(super) Vec<RouteTarget>);
+
+impl Ways {
+    /// Next hops of the routes that name them, and routes beside the first.
     fn parts(&self) -> usize {
-        match self {
-            RouteTarget::Hops(hops) => hops.len(),
-            RouteTarget::Nexthop(_) | RouteTarget::Nowhere => 0,
+        let hops = self.0.iter().map(|way| if let RouteTarget::Hops(hops) = way { hops.len() } else { 0 });
+        hops.sum::<usize>() + self.0.len().saturating_sub(1)
+    }
+
+    /// A route takes its place, as fib_table_insert (net/ipv4/fib_trie.c) has it.
+    fn set_v4(&mut self, way: RouteTarget, stands: Stands) {
+        if stands == Stands::Behind && self.0.contains(&way) {
+            return; // a dump tells of it again
+        }
+        if stands == Stands::Instead && !self.0.is_empty() {
+            self.0.remove(0);
+        }
+        self.0.retain(|other| *other != way);
+        let place = if stands == Stands::Behind { self.0.len() } else { 0 };
+        self.0.insert(place, way);
+    }
+
+    /// A route takes its place, as fib6_add_rt2node (net/ipv6/ip6_fib.c) has it: behind the others, with
+    /// its next hops beside theirs, or in the place of the first of its kind.
+    fn set_v6(&mut self, way: RouteTarget, stands: Stands) {
+        let alike = self.0.iter().position(|other| other.has_hops() == way.has_hops());
+        if stands == Stands::Instead && !self.0.is_empty() {
+            self.0[alike.unwrap_or(0)] = way;
+            return;
+        }
+        let beside = alike.and_then(|place| self.0.get_mut(place));
+        if let (Some(RouteTarget::Hops(hops)), RouteTarget::Hops(new)) = (beside, &way) {
+            let new: Vec<Hop> = new.iter().filter(|hop| !hops.contains(hop)).copied().collect();
+            hops.extend(new);
+        } else if !self.0.contains(&way) {
+            self.0.push(way);
+        }
+    }
+
+    /// Takes away the route that a message names, or the next hops that it names of others.
+    fn remove(&mut self, route: &Route) {
+        let named =
+            |hop: &Hop| route.hops.iter().any(|gone| (gone.link, gone.gateway) == (hop.link, hop.gateway));
+        let place = self.0.iter().position(|way| match (way, route.nexthop) {
+            (RouteTarget::Nexthop(id), named) => named == Some(*id),
+            (RouteTarget::Nowhere, None) => !route.is_unicast,
+            (RouteTarget::Hops(hops), None) => {
+                route.is_unicast && hops.len() == route.hops.len() && hops.iter().all(named)
+            }
+            _ => false,
+        });
+        match place {
+            Some(place) => drop(self.0.remove(place)),
+            None if route.nexthop.is_some() || !route.is_unicast => {}
+            None if route.hops.is_empty() => self.0.clear(),
+            None => self.0.retain_mut(|way| {
+                let RouteTarget::Hops(hops) = way else { return true };
+                hops.retain(|hop| !named(hop));
+                !hops.is_empty()
+            }),
         }
     }
 }
@@ -67,8 +130,8 @@ impl Mirror {
         Some(RouteKey { prefix: prefix?, metric: route.metric, tos: route.tos })
     }
 
-    /// Changes a route. Its next hops stand beside those that were told of in the same round, unless
-    /// it says that it replaces them.
+    /// Changes a route. It stands beside those that were told of in the same round, unless it says that
+    /// it replaces one.
     pub(super) fn set_route(&mut self, stamp: Generation, route: Route, stands: Stands) {
         let Some(key) = self.route_key(&route) else {
             self.counters.ignored += 1;
@@ -79,70 +142,74 @@ impl Mirror {
             None if route.is_unicast => RouteTarget::Hops(route.hops),
             None => RouteTarget::Nowhere,
         };
-        let old = self.routes.get(&key).filter(|held| stands != Stands::Instead && held.stamp == stamp);
-        let way = match (old.map(|held| &held.what), way) {
-            (Some(RouteTarget::Hops(old)), RouteTarget::Hops(new)) => {
-                let (first, then) = match stands {
-                    Stands::InFront => (&new, old),
-                    Stands::Instead | Stands::Behind => (old, &new),
-                };
-                let then = then.iter().filter(|hop| !first.contains(hop));
-                RouteTarget::Hops(first.iter().chain(then).copied().collect())
-            }
-            (_, way) => way,
-        };
-        let is_new = !self.routes.contains_key(&key);
+        let known = self.routes.get(&key);
+        let before = known.map_or(0, |held| held.what.parts());
+        let is_new = known.is_none();
+        let mut ways =
+            known.filter(|held| held.stamp == stamp).map(|held| held.what.clone()).unwrap_or_default();
+        match key.prefix.0 {
+            IpAddr::V4(_) => ways.set_v4(way, stands),
+            IpAddr::V6(_) => ways.set_v6(way, stands),
+        }
         if is_new && !self.has_room(self.routes.len(), self.options.limits.routes) {
             return;
         }
-        let before = self.routes.get(&key).map_or(0, |held| held.what.parts());
-        if !self.resize(before, way.parts()) {
-            return;
+        if self.resize(before, ways.parts()) {
+            self.hold_ways(key, Held { stamp, what: ways });
         }
+    }
+
+    /// Puts routes in the place of those of their key; their parts are counted.
+    fn hold_ways(&mut self, key: RouteKey, held: Held<Ways>) {
         self.unindex_route(key);
-        match &way {
-            RouteTarget::Hops(hops) => self.routes_by_link.extend(hops.iter().map(|hop| (hop.link, key))),
-            RouteTarget::Nexthop(id) => drop(self.routes_by_nexthop.insert((*id, key))),
-            RouteTarget::Nowhere => {}
+        for way in &held.what.0 {
+            match way {
+                RouteTarget::Hops(hops) => self.routes_by_link.extend(hops.iter().map(|hop| (hop.link, key))),
+                RouteTarget::Nexthop(id) => drop(self.routes_by_nexthop.insert((*id, key))),
+                RouteTarget::Nowhere => {}
+            }
         }
-        self.routes.insert(key, Held { stamp, what: way });
+        self.routes.insert(key, held);
         self.dirty.insert(Key::Route(key.prefix));
     }
 
     fn unindex_route(&mut self, key: RouteKey) {
-        match self.routes.get(&key).map(|held| &held.what) {
-            Some(RouteTarget::Hops(hops)) => {
-                for hop in hops {
-                    self.routes_by_link.remove(&(hop.link, key));
+        for way in self.routes.get(&key).into_iter().flat_map(|held| &held.what.0) {
+            match way {
+                RouteTarget::Hops(hops) => {
+                    for hop in hops {
+                        self.routes_by_link.remove(&(hop.link, key));
+                    }
                 }
+                RouteTarget::Nexthop(id) => drop(self.routes_by_nexthop.remove(&(*id, key))),
+                RouteTarget::Nowhere => {}
             }
-            Some(RouteTarget::Nexthop(id)) => drop(self.routes_by_nexthop.remove(&(*id, key))),
-            Some(RouteTarget::Nowhere) | None => {}
         }
     }
 
     /// Removes a route, or those of its next hops that the message names.
     pub(super) fn remove_route(&mut self, route: &Route) {
-        let Some(key) = self.route_key(route) else { return };
-        let Some(Held { stamp, what: way }) = self.routes.get(&key) else { return };
-        let (stamp, named) = (*stamp, |hop: &Hop| {
-            route.hops.iter().any(|gone| (gone.link, gone.gateway) == (hop.link, hop.gateway))
-        });
-        match way {
-            RouteTarget::Nexthop(id) if route.nexthop.is_some_and(|named| named != *id) => {}
-            RouteTarget::Hops(_) if route.nexthop.is_some() => {}
-            RouteTarget::Hops(hops) if !route.hops.is_empty() => {
-                let left: Vec<Hop> = hops.iter().filter(|hop| !named(hop)).copied().collect();
-                if left.is_empty() {
-                    return self.drop_route(key);
-                }
-                self.parts -= hops.len() - left.len();
-                self.unindex_route(key);
-                self.routes_by_link.extend(left.iter().map(|hop| (hop.link, key)));
-                self.routes.insert(key, Held { stamp, what: RouteTarget::Hops(left) });
-                self.dirty.insert(Key::Route(key.prefix));
-            }
-            _ => self.drop_route(key),
+        if let Some(key) = self.route_key(route) {
+            self.reduce_ways(key, |ways| ways.remove(route));
+        }
+    }
+
+    /// Removes the route by a nexthop object, and none that stands beside it.
+    pub(super) fn drop_route_by(&mut self, key: RouteKey, nexthop: u32) {
+        self.reduce_ways(key, |ways| ways.0.retain(|way| *way != RouteTarget::Nexthop(nexthop)));
+    }
+
+    /// Takes some of the routes of a key away.
+    pub(super) fn reduce_ways(&mut self, key: RouteKey, reduce: impl FnOnce(&mut Ways)) {
+        let Some(Held { stamp, what }) = self.routes.get(&key) else { return };
+        let (stamp, mut left) = (*stamp, what.clone());
+        reduce(&mut left);
+        if left.0.is_empty() {
+            return self.drop_route(key);
+        }
+        if left != *what {
+            self.parts -= what.parts() - left.parts();
+            self.hold_ways(key, Held { stamp, what: left });
         }
     }
 

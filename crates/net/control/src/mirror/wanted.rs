@@ -93,8 +93,24 @@ impl Mirror {
         }
         let all =
             RouteKey { prefix, metric: 0, tos: 0 }..=RouteKey { prefix, metric: u32::MAX, tos: u8::MAX };
-        let (_, Held { what: way, .. }) = self.routes.range(all).find(|(key, _)| key.tos == 0)?;
-        let ways: Vec<Route> = match way {
+        let (_, Held { what: ways, .. }) = self.routes.range(all).find(|(key, _)| key.tos == 0)?;
+        let is_up = |route: &&Route| self.port(route.port).is_some_and(|port| port.is_up);
+        let mut first = None;
+        for target in &ways.0 {
+            let ways = self.ways(target);
+            if let Some(up) = ways.iter().find(is_up) {
+                return Some(*up);
+            }
+            // What leads nowhere, or by no port, is taken before those behind it.
+            let Some(way) = ways.first() else { break };
+            first.get_or_insert(*way);
+        }
+        first.or(Some(Route { port: ELSEWHERE, gateway: None }))
+    }
+
+    /// The ways of a route that go by ports and in no tunnel.
+    fn ways(&self, target: &RouteTarget) -> Vec<Route> {
+        match target {
             RouteTarget::Hops(hops) => {
                 let plain = hops.iter().filter(|hop| hop.encap.is_none());
                 plain.filter_map(|hop| self.way(hop.link, hop.gateway)).collect()
@@ -105,10 +121,7 @@ impl Mirror {
                 plain.filter_map(|nexthop| self.way(nexthop.link?, nexthop.gateway)).collect()
             }
             RouteTarget::Nowhere => Vec::new(),
-        };
-        let is_up = |route: &&Route| self.port(route.port).is_some_and(|port| port.is_up);
-        let taken = ways.iter().find(is_up).or(ways.first());
-        Some(taken.copied().unwrap_or(Route { port: ELSEWHERE, gateway: None }))
+        }
     }
 
     fn way(&self, link: u32, gateway: Option<IpAddr>) -> Option<Route> {

@@ -356,8 +356,15 @@ fn routes_go_with_what_they_stood_in_front_of_and_with_addresses() {
     ip("route append 10.0.0.0/8 via 192.0.2.7");
     ip("route del 10.0.0.0/8 via 192.0.2.8");
     rig.until("the first again", |rig| by(rig).as_deref() == Some("192.0.2.9"));
-    ip("route del 10.0.0.0/8 via 192.0.2.9");
+    ip("route replace 10.0.0.0/8 via 192.0.2.6");
+    rig.until("what replaced the first", |rig| by(rig).as_deref() == Some("192.0.2.6"));
+    ip("route del 10.0.0.0/8 via 192.0.2.6");
     rig.until("the last", |rig| by(rig).as_deref() == Some("192.0.2.7"));
+    ip("nexthop add id 5 via 192.0.2.5 dev under0");
+    ip("route prepend 10.0.0.0/8 nhid 5");
+    rig.until("a nexthop object in front", |rig| by(rig).as_deref() == Some("192.0.2.5"));
+    ip("nexthop del id 5");
+    rig.until("the last again", |rig| by(rig).as_deref() == Some("192.0.2.7"));
     ip("addr del 192.0.2.1/24 dev under0");
     rig.until("none", |rig| !rig.have.contains_key(&Key::Route(prefix)));
     assert!(!ip("route").contains("10.0.0.0/8"));

@@ -10,5 +10,6 @@ mod messages;
 mod mirror;
 mod orders;
 mod reconcile;
+mod route_order;
 mod watched;
 mod witness;

@@ -163,7 +163,8 @@ pub fn route(
     nexthop: Option<u32>,
 ) -> RouteMessage {
     let mut message = RouteMessage::default();
-    message.header.address_family = AddressFamily::Inet;
+    message.header.address_family =
+        if prefix.0.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
     message.header.destination_prefix_length = prefix.1;
     message.header.table = RouteHeader::RT_TABLE_MAIN;
     message.header.kind = RouteType::Unicast;

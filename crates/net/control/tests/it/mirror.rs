@@ -8,8 +8,7 @@ use netlink_packet_route::link::InfoVxlan;
 use wire::MacAddress;
 
 use crate::messages::{
-    Device, Fdb, Nexthop, bridge_port, bytes, del_route, neighbor, new_neighbor, new_route, new_route_beside,
-    route,
+    Device, Fdb, Nexthop, bridge_port, bytes, del_route, neighbor, new_neighbor, new_route, route,
 };
 use crate::watched::Watched;
 
@@ -227,28 +226,6 @@ fn the_underlay_is_that_of_the_ports_and_in_any_order() {
     let gone = bytes(RouteNetlinkMessage::DelNeighbour(neighbor(3, ip(9), Some(HOST))), 0);
     watched.take(&new_neighbor(3, ip(9), Some(HOST))).take(&gone);
     assert!(!watched.have.contains_key(&Key::Neighbor(0, ip(9))));
-}
-
-/// Of the routes of one key that stand side by side the first is used, and each goes by itself.
-#[test]
-fn a_route_in_front_of_another_takes_no_place_from_it() {
-    let prefix = (IpAddr::from([10, 0, 0, 0]), 8);
-    let way = |last| route(prefix, 20, (Some(3), Some(ip(last))), None);
-    let mut watched = Watched::new();
-    watched.take(&eth1(3).added()).take(&new_route_beside(way(9), false));
-    let by = |watched: &Watched| match watched.have.get(&Key::Route(prefix)) {
-        Some(Value::Route(route)) => route.gateway,
-        _ => None,
-    };
-    assert_eq!(by(&watched), Some(ip(9)));
-    watched.take(&new_route_beside(way(8), false)).take(&new_route_beside(way(7), true));
-    assert_eq!(by(&watched), Some(ip(8)));
-    watched.take(&del_route(way(8)));
-    assert_eq!(by(&watched), Some(ip(9)));
-    watched.take(&del_route(way(9)));
-    assert_eq!(by(&watched), Some(ip(7)));
-    watched.take(&new_route(way(6))).take(&del_route(way(6)));
-    assert_eq!((by(&watched), watched.mirror.parts()), (None, 0), "what is replaced is not there");
 }
 
 /// A device that names no outer source has the first of this machine's of each version of IP.
