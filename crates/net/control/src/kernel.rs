@@ -20,7 +20,8 @@ use rustix::net::{
 use crate::mirror::{Generation, Mirror, Origin};
 use crate::netlink::write::Writer;
 use crate::netlink::{
-    self, Body, DEL_ADDRESS, FAMILY_BRIDGE, Header, IS_DUMP, IS_INTERRUPTED, IS_REQUEST, Messages, OVERRUN,
+    self, Body, DEL_ADDRESS, FAMILY_BRIDGE, FAMILY_V4, Header, IS_DUMP, IS_INTERRUPTED, IS_REQUEST, Messages,
+    OVERRUN,
 };
 
 /// The receive buffer that is asked for: 100,000 changes at once and some more.
@@ -39,6 +40,8 @@ const ATTEMPTS: usize = 8;
 const GROUPS: u32 = 0x1 | 0x4 | 0x10 | 0x40 | 0x400 | 1 << 31;
 /// How long after it said that an address went the kernel is done with the routes that go with it.
 const SETTLED: Duration = Duration::from_millis(200);
+/// How often everything is asked for at most because addresses went.
+const PACE: Duration = Duration::from_secs(5);
 
 /// What is asked for, in this order: the request, its family, and the length of the header
 /// behind the message's, in which all but the family is 0.
@@ -100,6 +103,36 @@ enum Dumped {
     Interrupted,
 }
 
+/// When everything is asked for again, as an address went: IPv4 routes from it and those of a device
+/// without another one go a moment later, without a message (net/ipv4/fib_frontend.c).
+#[derive(Debug, Default)]
+struct GoneAddresses {
+    last: Option<Instant>,
+    due: Option<Instant>,
+    /// Before which it is not due again.
+    paced: Option<Instant>,
+}
+
+impl GoneAddresses {
+    /// Notes that an address went. What is due already is not put off.
+    fn note(&mut self, now: Instant) {
+        self.last = Some(now);
+        let settled = now + SETTLED;
+        self.due.get_or_insert(self.paced.map_or(settled, |paced| settled.max(paced)));
+    }
+
+    /// Whether everything is to be asked for now.
+    fn is_due(&mut self, now: Instant) -> bool {
+        if self.due.is_none_or(|due| now < due) {
+            return false;
+        }
+        self.paced = Some(now + PACE);
+        // The routes of one that went just now may be there yet.
+        self.due = self.paced.filter(|_| self.last.is_some_and(|last| now < last + SETTLED));
+        true
+    }
+}
+
 /// A socket that follows the kernel's tables.
 #[derive(Debug)]
 pub struct Kernel {
@@ -110,9 +143,7 @@ pub struct Kernel {
     datagram: Vec<u8>,
     /// Changes were lost, or a round did not end well.
     is_behind: bool,
-    /// When everything is asked for again, as an address went: IPv4 routes from it and those of a device
-    /// without another one go a moment later, without a message (net/ipv4/fib_frontend.c).
-    settled: Option<Instant>,
+    gone_addresses: GoneAddresses,
     counters: KernelCounters,
 }
 
@@ -150,7 +181,7 @@ impl Kernel {
             generation: mirror.begin(Origin::Kernel),
             datagram: vec![0; DATAGRAM],
             is_behind: true,
-            settled: None,
+            gone_addresses: GoneAddresses::default(),
             counters: KernelCounters::default(),
         })
     }
@@ -197,9 +228,7 @@ impl Kernel {
     /// When the socket fails, or the kernel refuses or leaves out an answer. It may be called
     /// again, and begins with everything then.
     pub fn turn(&mut self, mirror: &mut Mirror, most: usize) -> Result<bool, KernelError> {
-        if self.settled.is_some_and(|settled| Instant::now() >= settled) {
-            (self.settled, self.is_behind) = (None, true);
-        }
+        self.is_behind |= self.gone_addresses.is_due(Instant::now());
         if self.is_behind {
             self.synchronize(mirror)?;
         }
@@ -337,8 +366,8 @@ impl Kernel {
             if header.kind == OVERRUN {
                 self.is_behind = true;
             }
-            if header.kind == DEL_ADDRESS {
-                self.settled = Some(Instant::now() + SETTLED);
+            if header.kind == DEL_ADDRESS && body.first() == Some(&FAMILY_V4) {
+                self.gone_addresses.note(Instant::now());
             }
             let is_answer = (header.sequence, header.port) == (self.sequence, self.port);
             let parsed = netlink::parse(&header, body);
@@ -361,5 +390,33 @@ impl Kernel {
 impl AsFd for Kernel {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Addresses that go one after the other neither put the asking off nor have it done for each.
+    #[test]
+    fn addresses_that_go_all_the_time_are_asked_for_at_a_pace() {
+        let (mut gone, start) = (GoneAddresses::default(), Instant::now());
+        assert!(!gone.is_due(start));
+        let mut asked = Vec::new();
+        for ms in (0..12_000).step_by(100) {
+            let now = start + Duration::from_millis(ms);
+            gone.note(now);
+            if gone.is_due(now) {
+                asked.push(ms);
+            }
+        }
+        assert_eq!(asked, [200, 5_200, 10_200]);
+        // The last of them went after that, and is asked for once more.
+        let rest = (12_000..60_000).step_by(100);
+        let asked: Vec<u64> = rest.filter(|ms| gone.is_due(start + Duration::from_millis(*ms))).collect();
+        assert_eq!(asked, [15_200]);
+        gone.note(start + Duration::from_secs(60));
+        assert!(gone.is_due(start + Duration::from_millis(60_200)));
+        assert!(!gone.is_due(start + Duration::from_secs(120)));
     }
 }
