@@ -60,8 +60,11 @@ impl Address for Ipv4Addr {
         sender(frame, Operation::REPLY)
     }
 
-    fn asker(frame: &[u8]) -> Option<(Ipv4Addr, MacAddress)> {
-        sender(frame, Operation::REQUEST)
+    fn asker(frame: &[u8], mac: MacAddress) -> Option<(Ipv4Addr, MacAddress)> {
+        let link = ethernet::Header::of(frame)?;
+        let is_to_us = link.dst() == mac || link.dst() == MacAddress::BROADCAST;
+        let told = sender(frame, Operation::REQUEST);
+        told.filter(|(_, sender)| is_to_us && *sender == link.src() && *sender != mac)
     }
 }
 
@@ -71,5 +74,5 @@ fn sender(frame: &[u8], operation: Operation) -> Option<(Ipv4Addr, MacAddress)> 
     let ip = packet.sender_ip;
     // Packets to these are for groups, or for nobody (RFC 1122, section 3.2.1.3).
     let is_host = !(ip.is_unspecified() || ip.is_broadcast() || ip.is_multicast());
-    (is_host && !packet.sender_mac.is_multicast()).then_some((ip, packet.sender_mac))
+    (is_host && packet.sender_mac.is_station()).then_some((ip, packet.sender_mac))
 }

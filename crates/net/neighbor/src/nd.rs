@@ -99,7 +99,7 @@ pub fn advertisement(frame: &[u8]) -> Option<Advertisement> {
     if ip.dst().is_multicast() && head.flags() & ndp::SOLICITED != 0 {
         return None;
     }
-    let mac = ndp::address_in(options, ndp::TARGET_ADDRESS).filter(|mac| !mac.is_multicast())?;
+    let mac = ndp::address_in(options, ndp::TARGET_ADDRESS).filter(|mac| mac.is_station())?;
     (!head.target().is_unspecified()).then_some(Advertisement { target: head.target(), mac })
 }
 
@@ -210,8 +210,10 @@ impl Address for Ipv6Addr {
         advertisement(frame).map(|told| (told.target, told.mac))
     }
 
-    fn asker(frame: &[u8]) -> Option<(Ipv6Addr, MacAddress)> {
+    fn asker(frame: &[u8], mac: MacAddress) -> Option<(Ipv6Addr, MacAddress)> {
         let asks = solicitation(frame)?;
-        Some((asks.src, asks.told_mac.filter(|mac| !mac.is_multicast())?))
+        let to = ethernet::Header::of(frame)?.dst();
+        let told = asks.told_mac.filter(|told| told.is_station() && *told != mac);
+        Some((asks.src, told.filter(|_| to == mac || to.is_multicast())?))
     }
 }

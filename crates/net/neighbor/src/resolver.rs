@@ -32,8 +32,8 @@ pub trait Address: Copy + Eq + Hash + Debug + Send + 'static {
     fn answer(frame: &[u8]) -> Option<(Self, MacAddress)>;
 
     /// Who asks for some address, and has which one itself, if a frame is a valid request that says
-    /// so.
-    fn asker(frame: &[u8]) -> Option<(Self, MacAddress)>;
+    /// so and comes to the host that has `mac` from another one.
+    fn asker(frame: &[u8], mac: MacAddress) -> Option<(Self, MacAddress)>;
 }
 
 /// One host's side of address resolution: who asks, and how often. What it knows is in a

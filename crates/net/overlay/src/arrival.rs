@@ -12,7 +12,6 @@ use wire::{MacAddress, checksum, ipv4, ipv6, udp, vlan};
 
 use crate::end::End;
 use crate::protocol::{Carrier, Refusal};
-use crate::underlay::Port;
 
 /// An IP header in front of a tunnel's, and what it says that follows; not checked yet.
 pub(crate) struct Outer {
@@ -29,16 +28,14 @@ pub(crate) struct Outer {
 
 /// Which frames that come by a port of the underlay are for this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Entrance {
-    mac: MacAddress,
-    vlan: Option<u16>,
+pub struct Entrance {
+    /// The Ethernet address that neighbours are told.
+    pub mac: MacAddress,
+    /// The ID of the VLAN.
+    pub vlan: Option<u16>,
 }
 
 impl Entrance {
-    pub(crate) fn of(port: &Port) -> Entrance {
-        Entrance { mac: port.mac, vlan: port.vlan.map(|control| control & vlan::ID) }
-    }
-
     /// Where the IP header begins of a frame to this port in its VLAN, under no other tag. A frame to
     /// a group of stations is none: its packet is not taken (RFC 1122, section 3.3.6).
     #[inline(always)]
@@ -53,7 +50,7 @@ impl Entrance {
         }
         // A tag of the VLAN 0 has a priority and no VLAN (IEEE 802.1Q, section 6.8).
         let tag = frame.get(ethernet::HEADER_LEN..).and_then(vlan::Header::of).ok_or(Refusal::NotMine)?;
-        match ethertype.is_tag() && tag.id() == self.vlan.unwrap_or(0) {
+        match ethertype == EtherType::VLAN && tag.id() == self.vlan.unwrap_or(0) {
             true => ip_at(frame, ethernet::HEADER_LEN + vlan::HEADER_LEN, tag.ethertype()),
             false => Err(Refusal::NotMine),
         }

@@ -104,8 +104,8 @@ impl Decapsulator {
     }
 
     /// As [`decapsulate`](Self::decapsulate), of frames that came by a port of the underlay: those to
-    /// another station than the port, to a group of stations or in another VLAN than the port's are
-    /// [others](Received::Other), and all are by a port that is not published.
+    /// another station than its [entrance](Entrance) says, to a group of stations or in another VLAN are
+    /// [others](Received::Other), and all are by a port whose entrance is not published.
     ///
     /// # Panics
     /// When `received` is shorter than `packets`.

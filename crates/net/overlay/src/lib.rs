@@ -46,6 +46,7 @@ mod tunnels;
 mod underlay;
 
 pub use answer::Answers;
+pub use arrival::Entrance;
 pub use count::{Count, Usage};
 pub use decap::{Decapsulator, Received};
 pub use drops::Drops;

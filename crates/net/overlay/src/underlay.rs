@@ -133,14 +133,15 @@ impl Overlay {
     /// whether it is up.
     pub fn set_port(&mut self, number: u16, port: Option<Port>) {
         if self.underlay.set_port(number, port) {
-            let key = entrance_key(number);
-            let set = match port {
-                Some(port) => self.entrances.insert(key, Entrance::of(&port)),
-                None => self.entrances.remove(key),
-            };
-            debug_assert!(set.is_ok(), "there is room for all ports that have numbers");
             self.update(self.tunnels.by_port(number));
         }
+    }
+
+    /// Says which frames that come by a port of the underlay are for this host, whatever becomes of the
+    /// port itself; none until then.
+    pub fn set_entrance(&mut self, number: u16, entrance: Entrance) {
+        let set = self.entrances.insert(entrance_key(number), entrance);
+        debug_assert!(set.is_ok(), "there is room for all ports that have numbers");
     }
 
     /// Next hops whose Ethernet addresses are not known and asked for by some tunnel: the

@@ -4,8 +4,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use overlay::Observation;
 
-/// Bytes of a frame: the longest is an advertisement of a neighbour with a VLAN tag.
-const ROOM: usize = 128;
+/// Bytes of a frame: the longest that are understood are neighbours' messages with a few options.
+pub(crate) const ROOM: usize = 128;
 /// Frames that may wait, either way.
 const WAITING: usize = 256;
 /// Stations that may wait. Those for which there is no room are told of when they send again.
@@ -37,8 +37,10 @@ impl Frame {
 /// The control's ends of both channels.
 #[derive(Debug)]
 pub struct Channels {
-    /// Frames that came.
+    /// Answers that came.
     pub(crate) received: Receiver<Frame>,
+    /// Requests that came.
+    pub(crate) asking: Receiver<Frame>,
     /// Stations that were heard of behind tunnels.
     pub(crate) observed: Receiver<Observation>,
     /// Frames that are to leave.
@@ -48,8 +50,11 @@ pub struct Channels {
 /// A lane's way to the control.
 #[derive(Debug, Clone)]
 pub struct ToControl {
-    /// For frames that came by ports of the underlay.
+    /// For answers that came by ports of the underlay.
     pub frames: SyncSender<Frame>,
+    /// For requests of neighbours. They have room of their own, as all hosts of a link get those for
+    /// any of them, and nobody wakes up for them.
+    pub asking: SyncSender<Frame>,
     /// For stations that were heard of behind tunnels.
     pub observed: SyncSender<Observation>,
 }
@@ -58,6 +63,7 @@ pub struct ToControl {
 /// and what the first lane takes requests from.
 pub fn channels() -> (Channels, ToControl, Receiver<Frame>) {
     let ((frames, received), (requests, to_lane)) = (sync_channel(WAITING), sync_channel(WAITING));
-    let (to_control, observed) = sync_channel(OBSERVED);
-    (Channels { received, observed, requests }, ToControl { frames, observed: to_control }, to_lane)
+    let ((to_asking, asking), (to_observed, observed)) = (sync_channel(WAITING), sync_channel(OBSERVED));
+    let to_control = ToControl { frames, asking: to_asking, observed: to_observed };
+    (Channels { received, asking, observed, requests }, to_control, to_lane)
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use control::api::Controlled;
 use control::{Change, Key, Owner, Program};
 use neighbor::{Address, Limits, Resolution, Resolver, Table};
-use overlay::{Overlay, Result};
+use overlay::{Entrance, Overlay, Result};
 use wire::MacAddress;
 
 use crate::channels::{Channels, Frame};
@@ -28,7 +28,11 @@ const POLL_INTERVAL_NS: i64 = 500_000_000;
 const POLL_NS: i64 = 30_000_000_000;
 const TIMEOUT_NS: i64 = 120_000_000_000;
 
-/// Answers of neighbours that are taken in one turn.
+/// For how long a next hop stays where it said to be, should another one say to be it (as Linux's
+/// `locktime`): each change makes the headers of the tunnels by it anew.
+const LOCK_NS: i64 = 1_000_000_000;
+
+/// Answers of neighbours that are taken in one turn, and requests.
 const ANSWERS_A_TURN: usize = 256;
 /// Stations that are learned in one turn.
 const OBSERVED_A_TURN: usize = 1024;
@@ -42,9 +46,18 @@ struct Neighbors<A> {
     table: Table<A>,
 }
 
+/// Who a next hop is, and since when it is that one.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    mac: MacAddress,
+    since_ns: i64,
+}
+
 /// The neighbours on one link.
 #[derive(Debug)]
 struct Link {
+    /// This host's Ethernet address.
+    mac: MacAddress,
     v4: Option<Neighbors<Ipv4Addr>>,
     v6: Option<Neighbors<Ipv6Addr>>,
 }
@@ -60,7 +73,7 @@ pub struct Control {
     /// The one that was asked for last.
     last_asked: Option<(u16, IpAddr)>,
     /// Next hops that answered. Nobody has a claim for one of these.
-    known: BTreeMap<(u16, IpAddr), MacAddress>,
+    known: BTreeMap<(u16, IpAddr), Known>,
     /// Those of them that were asked since they answered last.
     polled: BTreeSet<(u16, IpAddr)>,
     poll_ns: i64,
@@ -95,6 +108,11 @@ impl Control {
             nic: None,
             nic_failure: None,
         };
+        for (number, port) in ports.iter().enumerate() {
+            let Some(link) = control.links.get(number) else { continue };
+            let entrance = Entrance { mac: link.mac, vlan: port.vlan };
+            control.held.table.set_entrance(number as u16, entrance);
+        }
         control.apply(desired, now_ns)?;
         Ok(control)
     }
@@ -111,7 +129,7 @@ impl Control {
 
     /// Next hops that answered, and who they are.
     pub fn neighbors(&self) -> impl Iterator<Item = (u16, IpAddr, MacAddress)> {
-        self.known.iter().map(|((port, address), mac)| (*port, *address, *mac))
+        self.known.iter().map(|((port, address), known)| (*port, *address, known.mac))
     }
 
     /// What all owners want of the table.
@@ -202,22 +220,27 @@ impl Control {
     /// Waits for an answer of a neighbour's, for so long at most, and does what is due. True
     /// as long as there are lanes.
     pub fn turn(&mut self, wait: Duration, now_ns: impl Fn() -> i64) -> bool {
+        let mut is_new = false;
         let there = match self.channels.received.recv_timeout(wait) {
             Ok(frame) => {
-                let mut is_new = self.learn(&frame, now_ns());
+                is_new |= self.learn_answer(&frame, now_ns());
                 // Strangers may answer faster than this is done: the rest has its turn later.
                 for _ in 1..ANSWERS_A_TURN {
                     let Ok(frame) = self.channels.received.try_recv() else { break };
-                    is_new |= self.learn(&frame, now_ns());
-                }
-                if is_new {
-                    self.held.table.publish();
+                    is_new |= self.learn_answer(&frame, now_ns());
                 }
                 true
             }
             Err(RecvTimeoutError::Timeout) => true,
             Err(RecvTimeoutError::Disconnected) => false,
         };
+        for _ in 0..ANSWERS_A_TURN {
+            let Ok(frame) = self.channels.asking.try_recv() else { break };
+            is_new |= self.learn_request(&frame, now_ns());
+        }
+        if is_new {
+            self.held.table.publish();
+        }
         self.hear(now_ns());
         self.ask_next_hops(now_ns());
         self.tell_nic(now_ns());
@@ -234,25 +257,43 @@ impl Control {
         }
     }
 
-    /// Learns who a next hop is, of one that was asked for, from its answer or from what it asks itself
-    /// (RFC 826; RFC 4861, section 7.2.3); whether the table is another one.
-    fn learn(&mut self, frame: &Frame, now_ns: i64) -> bool {
-        let Some(link) = self.links.get_mut(usize::from(frame.port)) else { return false };
-        let Some((address, mac, is_answer)) = sender(frame.bytes()) else { return false };
+    /// Learns who a next hop is from its answer; whether the table is another one.
+    fn learn_answer(&mut self, frame: &Frame, now_ns: i64) -> bool {
+        told(frame.bytes(), Ipv4Addr::answer, Ipv6Addr::answer)
+            .is_some_and(|(address, mac)| self.learn((frame.port, address), mac, now_ns))
+    }
+
+    /// Learns who a next hop is from what it asks itself (RFC 826; RFC 4861, section 7.2.3); whether the
+    /// table is another one.
+    fn learn_request(&mut self, frame: &Frame, now_ns: i64) -> bool {
+        let Some(own) = self.links.get(usize::from(frame.port)).map(|link| link.mac) else { return false };
+        let told =
+            told(frame.bytes(), |frame| Ipv4Addr::asker(frame, own), |frame| Ipv6Addr::asker(frame, own));
+        let Some((address, mac)) = told else { return false };
         let key = (frame.port, address);
-        if !self.asked.contains_key(&key) && !self.known.contains_key(&key) {
+        // That it asks does not say that what is sent to it arrives.
+        self.known.get(&key).is_none_or(|known| known.mac != mac) && self.learn(key, mac, now_ns)
+    }
+
+    /// Learns who a next hop is, of one that was asked for; whether the table is another one.
+    fn learn(&mut self, key: (u16, IpAddr), mac: MacAddress, now_ns: i64) -> bool {
+        let Some(link) = self.links.get_mut(usize::from(key.0)) else { return false };
+        let known = self.known.get(&key).copied();
+        if known.is_none() && !self.asked.contains_key(&key) {
             return false; // nobody asked: a stranger fills nothing
         }
-        if !is_answer && self.known.get(&key) == Some(&mac) {
-            return false; // that it asks does not say that what is sent to it arrives
-        }
-        link.learn(address, mac, now_ns);
-        self.asked.remove(&key);
-        self.polled.remove(&key);
-        if self.known.insert(key, mac) == Some(mac) {
+        let is_same = known.is_some_and(|known| known.mac == mac);
+        if known.is_some_and(|known| !is_same && now_ns < known.since_ns.saturating_add(LOCK_NS)) {
             return false;
         }
-        self.held.table.set_neighbor(frame.port, address, Some(mac));
+        link.learn(key.1, mac, now_ns);
+        self.asked.remove(&key);
+        self.polled.remove(&key);
+        if is_same {
+            return false;
+        }
+        self.known.insert(key, Known { mac, since_ns: now_ns });
+        self.held.table.set_neighbor(key.0, key.1, Some(mac));
         true
     }
 
@@ -348,7 +389,7 @@ impl Link {
             IpAddr::V6(address) => Some(Neighbors::new(mac, address)),
             IpAddr::V4(_) => None,
         });
-        Link { v4, v6 }
+        Link { mac, v4, v6 }
     }
 
     fn learn(&mut self, address: IpAddr, mac: MacAddress, now_ns: i64) {
@@ -376,12 +417,12 @@ impl Link {
     }
 }
 
-/// Who says in a frame that it has which address, and whether that is an answer: the sender of a
-/// request has its own address, too.
-fn sender(frame: &[u8]) -> Option<(IpAddr, MacAddress, bool)> {
-    fn of<A: Address + Into<IpAddr>>(frame: &[u8]) -> Option<(IpAddr, MacAddress, bool)> {
-        let answer = A::answer(frame).map(|(address, mac)| (address.into(), mac, true));
-        answer.or_else(|| A::asker(frame).map(|(address, mac)| (address.into(), mac, false)))
-    }
-    of::<Ipv4Addr>(frame).or_else(|| of::<Ipv6Addr>(frame))
+/// Who says in a frame of either version of IP that it has which address.
+fn told(
+    frame: &[u8],
+    v4: impl Fn(&[u8]) -> Option<(Ipv4Addr, MacAddress)>,
+    v6: impl Fn(&[u8]) -> Option<(Ipv6Addr, MacAddress)>,
+) -> Option<(IpAddr, MacAddress)> {
+    let of_v6 = || v6(frame).map(|(address, mac)| (address.into(), mac));
+    v4(frame).map(|(address, mac)| (address.into(), mac)).or_else(of_v6)
 }

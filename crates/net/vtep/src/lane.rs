@@ -3,7 +3,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use memory::{Batch, DATA_ROOM, Packet, Pool, TxOffload};
@@ -11,9 +11,10 @@ use neighbor::{Address, Responder};
 use overlay::{Decapsulator, Encapsulator, Layer, Observation, Overlay, Received, Sent};
 use port::{Capabilities, Reason, RxQueue, TxQueue};
 use runtime::{Instant, Poller, Queue};
-use wire::{MacAddress, ethernet, vlan};
+use wire::ethernet::{self, EtherType};
+use wire::{MacAddress, vlan};
 
-use crate::channels::{Frame, ToControl};
+use crate::channels::{self, Frame, ToControl};
 use crate::config::{Inner, UnderlayPort};
 use crate::counters::Counters;
 use crate::gateway::{Entered, Gateway};
@@ -301,7 +302,7 @@ impl Lane {
                     }
                 }
                 Received::Other => {
-                    match own(&mut self.underlay[place], &mut packet, place as u16, &self.to_control.frames) {
+                    match own(&mut self.underlay[place], &mut packet, place as u16, &self.to_control) {
                         Own::Answer => {
                             counters.answer();
                             self.underlay[place].ends.push(packet, pool);
@@ -362,21 +363,22 @@ enum Own {
 
 /// Looks at a frame that is no tunnel's.
 #[cold]
-fn own(port: &mut UnderlayQueues, packet: &mut Packet, number: u16, control: &SyncSender<Frame>) -> Own {
+fn own(port: &mut UnderlayQueues, packet: &mut Packet, number: u16, control: &ToControl) -> Own {
     if !untag(packet, port.vlan) {
         return Own::Lost(Reason::OverlayNotForUs);
     }
     let is_answer = Ipv4Addr::answer(packet).is_some() || Ipv6Addr::answer(packet).is_some();
-    if is_answer || Ipv4Addr::asker(packet).is_some() || Ipv6Addr::asker(packet).is_some() {
-        let frame = Frame::new(number, &packet[..packet.len().min(neighbor::nd::FRAME_LEN)]);
-        let Some(frame) = frame else { return Own::Lost(Reason::OverlayNotForUs) };
-        match control.try_send(frame) {
-            Ok(()) if is_answer => return Own::Taken,
-            Err(_) if is_answer => return Own::Lost(Reason::OverlayControlFull),
-            // Whom a next hop asks for says as well where it is itself, and what is asked is
-            // answered here, or is not for this host.
-            Ok(()) | Err(_) => {}
-        }
+    let frame = || Frame::new(number, &packet[..packet.len().min(channels::ROOM)]);
+    if is_answer {
+        return match frame().is_some_and(|frame| control.frames.try_send(frame).is_ok()) {
+            true => Own::Taken,
+            false => Own::Lost(Reason::OverlayControlFull),
+        };
+    }
+    let mac = port.host.mac;
+    if Ipv4Addr::asker(packet, mac).is_some() || Ipv6Addr::asker(packet, mac).is_some() {
+        // It says where it is itself, whomever it asks for. Where there is no room it asks again.
+        let _ = frame().is_some_and(|frame| control.asking.try_send(frame).is_ok());
     }
     match port.host.answer(packet) && tag(packet, port.vlan) {
         true => Own::Answer,
@@ -384,12 +386,12 @@ fn own(port: &mut UnderlayQueues, packet: &mut Packet, number: u16, control: &Sy
     }
 }
 
-/// Takes the tag of the underlay's VLAN off; false when the frame is of another VLAN.
+/// Takes the tag of the underlay's VLAN off, or one with a priority alone where there is none; false when
+/// the frame is of another VLAN.
 fn untag(packet: &mut Packet, expected: Option<u16>) -> bool {
-    let Some(id) = expected else { return true };
-    let tagged = vlan::Tagged::of(&packet[..]);
-    let is_ours = tagged.is_some_and(|tag| tag.tag_type().is_tag() && tag.control() & vlan::ID == id);
-    if !is_ours {
+    let tag = vlan::Tagged::of(&packet[..]).filter(|tag| tag.tag_type().is_tag());
+    let Some(tag) = tag else { return expected.is_none() };
+    if tag.tag_type() != EtherType::VLAN || tag.control() & vlan::ID != expected.unwrap_or(0) {
         return false;
     }
     if let Some(mut tagged) = vlan::Tagged::of_mut(&mut packet[..]) {

@@ -94,7 +94,7 @@ fn a_next_hop_that_asks_itself_says_where_it_is() {
     let asks = |rig: &Rig, last, target, mac| {
         let own = neighbor::Resolver::new(mac, Ipv4Addr::new(192, 0, 2, last));
         let frame = own.request(Ipv4Addr::new(192, 0, 2, target), None);
-        rig.to_control.frames.try_send(Frame::new(0, &frame).unwrap()).unwrap();
+        rig.to_control.asking.try_send(Frame::new(0, &frame).unwrap()).unwrap();
     };
     rig.turn(0);
     rig.answer(peer, PEER);
@@ -126,12 +126,36 @@ fn an_ipv6_next_hop_that_asks_itself_says_where_it_is() {
     let (own, peer): (std::net::Ipv6Addr, _) =
         ("2001:db8::1".parse().unwrap(), "2001:db8::2".parse().unwrap());
     control.turn(Duration::from_millis(1), || 0);
+    let mut second = 0;
     for mac in [PEER, MacAddress([2, 0, 0, 0, 0, 3])] {
         let frame = neighbor::Resolver::new(mac, peer).request(own, None);
-        to_control.frames.try_send(Frame::new(0, &frame).unwrap()).unwrap();
-        control.turn(Duration::from_millis(1), || SECOND);
+        to_control.asking.try_send(Frame::new(0, &frame).unwrap()).unwrap();
+        second += 1;
+        control.turn(Duration::from_millis(1), || second * SECOND);
         assert_eq!(control.neighbors().collect::<Vec<_>>(), [(0, peer.into(), mac)]);
     }
+}
+
+/// Two hosts that say to have an address have the headers of tunnels made anew once a second at most.
+#[test]
+fn an_address_that_two_hosts_have_changes_its_place_at_a_pace() {
+    let peer = Ipv4Addr::new(192, 0, 2, 2);
+    let second = MacAddress([2, 0, 0, 0, 0, 3]);
+    let mut rig = Rig::new();
+    rig.turn(0);
+    rig.answer(peer, PEER);
+    rig.turn(SECOND);
+    let before = rig.control.state().0.rewritten();
+    for tenth in 11..=40 {
+        for mac in [second, PEER] {
+            rig.answer(peer, mac);
+            let frame = neighbor::Resolver::new(mac, peer).request(Ipv4Addr::new(192, 0, 2, 1), None);
+            rig.to_control.asking.try_send(Frame::new(0, &frame).unwrap()).unwrap();
+            rig.turn(tenth * SECOND / 10);
+        }
+    }
+    let changes = rig.control.state().0.rewritten() - before;
+    assert!((1..=3).contains(&changes), "{changes} in three seconds");
 }
 
 /// A next hop that does not answer where it was is asked for everywhere.

@@ -193,6 +193,56 @@ fn advertisements_that_are_not_valid_tell_nothing() {
     assert!(wrong.iter().all(|frame| Ipv6Addr::answer(frame).is_none()));
 }
 
+/// Where the sender of a request is: what nobody could send from there, or what is not for this host
+/// itself or all, says nothing.
+#[test]
+fn a_request_says_where_its_sender_is() {
+    let (host, asker) = (Ipv4Addr::new(10, 9, 9, 1), MacAddress(ASKER));
+    let says = |sender_mac, sender_ip, dst, src: MacAddress| {
+        let (operation, target_mac, target_ip) = (Operation::REQUEST, MacAddress::default(), OWN);
+        let mut frame = arp::frame(&Repr { operation, sender_mac, sender_ip, target_mac, target_ip }, dst);
+        frame[6..12].copy_from_slice(&src.0);
+        Ipv4Addr::asker(&frame, MAC)
+    };
+    let all = MacAddress::BROADCAST;
+    assert_eq!(says(asker, host, all, asker), Some((host, asker)));
+    assert_eq!(says(asker, host, MAC, asker), Some((host, asker)));
+    let (other, group) = (MacAddress([2, 0, 0, 0, 0, 7]), MacAddress([3, 0, 0, 0, 0, 7]));
+    let wrong = [
+        ("a probe", says(asker, Ipv4Addr::UNSPECIFIED, all, asker)),
+        ("no address", says(MacAddress::default(), host, all, MacAddress::default())),
+        ("a group's address", says(group, host, all, group)),
+        ("our own address", says(MAC, host, all, MAC)),
+        ("from elsewhere", says(asker, host, all, other)),
+        ("to another host", says(asker, host, other, asker)),
+        ("to a group", says(asker, host, group, asker)),
+    ];
+    wrong.iter().for_each(|(what, told)| assert_eq!(*told, None, "{what}"));
+}
+
+/// The same of a neighbour solicitation, in which an option says it.
+#[test]
+fn a_solicitation_says_where_its_sender_is() {
+    let asker = MacAddress(ASKER);
+    let option = |mac: [u8; 6]| [&[1, 1], &mac[..]].concat();
+    let from = |src, options: &[u8]| Ipv6Addr::asker(&solicitation(src, group(), options), MAC);
+    assert_eq!(from(ASKER_V6, &option(ASKER)), Some((ASKER_V6, asker)));
+    let nonce = [14, 1, 1, 2, 3, 4, 5, 6];
+    assert_eq!(from(ASKER_V6, &[option(ASKER), nonce.into()].concat()), Some((ASKER_V6, asker)));
+    let message = [&[135, 0, 0, 0, 0, 0, 0, 0], &OWN_V6.octets()[..], &option(ASKER)].concat();
+    let to = |mac| Ipv6Addr::asker(&frame_v6(mac, 255, ASKER_V6, OWN_V6, &message), MAC);
+    assert_eq!(to(MAC.0), Some((ASKER_V6, asker)));
+    let wrong = [
+        ("no address yet", from(Ipv6Addr::UNSPECIFIED, &[])),
+        ("no option", from(ASKER_V6, &nonce)),
+        ("no Ethernet address", from(ASKER_V6, &option([0; 6]))),
+        ("a group's address", from(ASKER_V6, &option([3, 0, 0, 0, 0, 7]))),
+        ("our own address", from(ASKER_V6, &option(MAC.0))),
+        ("to another host", to([2, 0, 0, 0, 0, 7])),
+    ];
+    wrong.iter().for_each(|(what, told)| assert_eq!(*told, None, "{what}"));
+}
+
 /// Who says to have a group's address would get what is for the group.
 #[test]
 fn an_arp_reply_is_about_one_host() {
