@@ -22,6 +22,8 @@ use crate::control::Control;
 const DATAGRAMS_A_TURN: usize = 256;
 /// How long the kernel is left alone after it refused something.
 const REST_NS: i64 = 1_000_000_000;
+/// How often messages that cannot be read are told of.
+const MALFORMED_NS: i64 = 10_000_000_000;
 
 /// Why one who changes the table cannot be listened to.
 #[derive(Debug, thiserror::Error)]
@@ -71,7 +73,20 @@ struct Said {
     overflows: u64,
     wrong_frames: u64,
     malformed: u64,
+    /// Before which nothing more is said of these.
+    malformed_ns: i64,
     trouble: String,
+}
+
+impl Said {
+    /// A sentence on messages that cannot be read, where there are more than were told of, at a pace.
+    fn of_malformed(&mut self, malformed: u64, now_ns: i64) -> Option<String> {
+        if malformed <= self.malformed || now_ns < self.malformed_ns {
+            return None;
+        }
+        (self.malformed, self.malformed_ns) = (malformed, now_ns.saturating_add(MALFORMED_NS));
+        Some(format!("FRR's stream has messages that cannot be read, {malformed} by now"))
+    }
 }
 
 impl Sources {
@@ -145,11 +160,7 @@ impl Sources {
                 sentences.push(format!("FRR's stream was closed: {error}"));
             }
             self.said.wrong_frames = wrong;
-            let malformed = fpm.counters().malformed;
-            if malformed > self.said.malformed {
-                sentences.push(format!("FRR's stream has messages that cannot be read, {malformed} by now"));
-            }
-            self.said.malformed = malformed;
+            sentences.extend(self.said.of_malformed(fpm.counters().malformed, now_ns));
         }
         self.apply(control, now_ns);
         let status = if self.api.is_some() { self.status() } else { Json::Null };
@@ -252,5 +263,23 @@ impl Sources {
             let network = if vni == 0 { String::new() } else { format!(" in network {vni}") };
             format!("{mac} of device {device}{network}: {why}")
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_that_cannot_be_read_are_told_of_at_a_pace() {
+        let mut said = Said::default();
+        let told =
+            (0..200).filter(|tenth| said.of_malformed(1 + tenth, *tenth as i64 * 100_000_000).is_some());
+        assert_eq!(told.collect::<Vec<_>>(), [0, 100]);
+        assert_eq!(
+            said.of_malformed(200, 30_000_000_000).as_deref().map(|told| told.contains("200")),
+            Some(true)
+        );
+        assert_eq!(said.of_malformed(200, 90_000_000_000), None, "there are no more");
     }
 }
