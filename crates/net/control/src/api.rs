@@ -54,11 +54,20 @@ pub fn answer(request: &Request<'_>, on: &mut Controlled<'_>) -> Response {
 
 fn route(request: &Request<'_>, on: &mut Controlled<'_>) -> Result<Response, Refused> {
     let parts: Vec<&str> = request.path.split('/').skip(1).collect();
-    let known = if parts == ["v1", "claims"] { &["owner", "after"][..] } else { &[] };
+    let method = request.method;
+    let known: &[&str] = match (method, parts.as_slice()) {
+        (Method::Get, ["v1", "claims"]) => &["owner", "after"],
+        (Method::Get, ["v1", "openapi.json" | "status"]) => &[],
+        (_, ["v1", "openapi.json" | "status" | "claims"]) => {
+            return Err((405, "this can be read only: GET".into()));
+        }
+        (_, ["v1", "networks", _] | ["v1", "networks", _, "flood" | "segment"])
+        | (_, ["v1", "networks", _, "entries", _]) => &[],
+        _ => return Err(unknown(request)),
+    };
     if let Some(name) = request.parameters().find(|name| !known.contains(name)) {
         return Err((400, format!("there is no parameter {name:?} here: see /v1/openapi.json")));
     }
-    let method = request.method;
     match (method, parts.as_slice()) {
         (Method::Get, ["v1", "openapi.json"]) => Ok(Response::text(200, OPENAPI)),
         (Method::Get, ["v1", "status"]) => Ok(Response::json(200, &status(on))),
@@ -70,9 +79,12 @@ fn route(request: &Request<'_>, on: &mut Controlled<'_>) -> Result<Response, Ref
             let mac = json::read_mac(mac).map_err(|error| (400, error))?;
             entry(request, on, number(vni)?, mac)
         }
-        (_, ["v1", "openapi.json" | "status" | "claims"]) => Err((405, "this can be read only: GET".into())),
-        _ => Err((404, format!("there is no {}: see /v1/openapi.json", request.path))),
+        _ => Err(unknown(request)),
     }
+}
+
+fn unknown(request: &Request<'_>) -> Refused {
+    (404, format!("there is no {}: see /v1/openapi.json", request.path))
 }
 
 fn number(vni: &str) -> Result<u32, Refused> {

@@ -47,4 +47,7 @@ fn a_network_has_one_path_and_a_parameter_is_known() {
         assert!(status == 400 && told["error"].as_str().unwrap().contains("no parameter"), "{path}: {told}");
     }
     assert_eq!(rig.ask("GET", "/v1/claims?owner=api", "").0, 200);
+    // Of a path that is not there, or is read only, that is said first.
+    assert_eq!(rig.ask("GET", "/nothing?x", "").0, 404);
+    assert_eq!(rig.ask("PUT", "/v1/status?x", "{}").0, 405);
 }
