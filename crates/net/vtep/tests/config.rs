@@ -280,6 +280,12 @@ fn what_is_wrong_with_learning_has_its_place() {
     // One tunnel for each version of IP that the underlay has.
     let tunnels: Vec<_> = learning.tunnels.iter().map(|it| (it.local.to_string(), it.identifier)).collect();
     assert_eq!(tunnels, [("192.0.2.1".to_owned(), Some(100)), ("2001:db8::1".to_owned(), Some(100))]);
+    // SRv6 has only IPv6.
+    let srv6 = "[[underlay]]\nname = 'a'\nport = 'tap:a'\naddresses = ['192.0.2.1/24', '2001:db8::1/64']\n\
+                [[network]]\nnumber = 100\nprotocol = 'srv6'\nlearning = true\n";
+    let srv6 = Config::parse(srv6).unwrap().desired(&[]);
+    let locals: Vec<_> = srv6.learning[&100].tunnels.iter().map(|it| it.local.to_string()).collect();
+    assert_eq!(locals, ["2001:db8::1"]);
     assert_eq!(Config::parse(&with("learning = false")).unwrap().desired(&[]).learning.len(), 0);
     let cause = |learning: &str| refused(&with(learning)).cause;
     assert_eq!(cause("learning = 5"), "this is a number");

@@ -126,11 +126,9 @@ fn an_ipv6_next_hop_that_asks_itself_says_where_it_is() {
     let (own, peer): (std::net::Ipv6Addr, _) =
         ("2001:db8::1".parse().unwrap(), "2001:db8::2".parse().unwrap());
     control.turn(Duration::from_millis(1), || 0);
-    let mut second = 0;
-    for mac in [PEER, MacAddress([2, 0, 0, 0, 0, 3])] {
+    for (second, mac) in (1..).zip([PEER, MacAddress([2, 0, 0, 0, 0, 3])]) {
         let frame = neighbor::Resolver::new(mac, peer).request(own, None);
         to_control.asking.try_send(Frame::new(0, &frame).unwrap()).unwrap();
-        second += 1;
         control.turn(Duration::from_millis(1), || second * SECOND);
         assert_eq!(control.neighbors().collect::<Vec<_>>(), [(0, peer.into(), mac)]);
     }

@@ -68,7 +68,10 @@ impl Reading<'_> {
         let cause = match () {
             () if own().any(|(address, _)| *address == remote) => Some("is an address of this host"),
             () if !is_one_host(remote) => Some("is not one host's address"),
-            () => own().filter(is_on).find_map(|(_, len)| nobodys((remote, *len))),
+            // Of the prefixes of two ports the longer one is that of its link.
+            () => {
+                own().filter(is_on).max_by_key(|(_, len)| *len).and_then(|(_, len)| nobodys((remote, *len)))
+            }
         };
         let wrong =
             |cause| Problem::new(span, format!("{remote} {cause}"), "write the address of another host");

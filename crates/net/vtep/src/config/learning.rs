@@ -40,9 +40,13 @@ impl Reading<'_> {
             IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
             IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
         };
-        let tunnels = locals.iter().map(remote);
-        let tunnels = tunnels.map(|remote| self.tunnel_between(remote, basis.options.clone(), basis, span));
-        let tunnels = tunnels.collect::<Read<_>>()?;
+        let made = locals.iter().map(remote);
+        let made = made.map(|remote| self.tunnel_between(remote, basis.options.clone(), basis, span));
+        // What only one version of IP can have is learned by that one.
+        let (tunnels, refused): (Vec<_>, Vec<_>) = made.partition(Result::is_ok);
+        let refused = refused.into_iter().find_map(Result::err).filter(|_| tunnels.is_empty());
+        refused.map_or(Ok(()), Err)?;
+        let tunnels = tunnels.into_iter().flatten().collect();
         let age = Duration::from_secs(ageing.into());
         let learning = Learning { tunnels, limit: limit as usize, age };
         self.config.desired.learning.insert(basis.number, learning);

@@ -79,6 +79,16 @@ fn a_far_end_is_another_host() {
     }
     wrong("flood = [\"192.0.2.2\"", "flood = [\"192.0.2.2\", \"192.0.2.2\"", 19, "two copies");
     wrong("ttl = 9", "local = \"224.0.0.1\"", 24, "not one host's");
+    // A prefix of 31 bits within that of another port has no addresses of its own.
+    let parse = |length: u8| {
+        vtep::Config::parse(&format!(
+            "[[underlay]]\nname = 'a'\nport = 'tap:a'\naddresses = ['10.0.0.1/{length}']\n\
+             [[underlay]]\nname = 'b'\nport = 'tap:b'\naddresses = ['10.0.0.9/24']\n\
+             [[network]]\nnumber = 5\nprotocol = 'vxlan'\nflood = ['10.0.0.0']\n"
+        ))
+    };
+    parse(31).unwrap();
+    assert!(parse(30).unwrap_err().cause.contains("network's own"));
 }
 
 /// What a tunnel cannot have is told where it stands, with the key.
