@@ -17,8 +17,8 @@ use crate::element::{Complaint, Refused};
 use crate::run::lane::Lane;
 use crate::run::late::Late;
 use common::{CONFIG, ElementRow, LIVE_CONFIG, OF_ALL, TaskRow};
-pub(crate) use named::Made;
 pub use named::Named;
+pub(crate) use named::{initializing, names_are_there, names_of};
 
 /// How long another thread may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);

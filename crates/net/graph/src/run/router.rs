@@ -1,6 +1,5 @@
 //! A router: built from a configuration, run by threads, looked at by handlers.
 
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::thread;
@@ -20,7 +19,7 @@ use crate::plan::{Instances, Plan, Planned, Port};
 use crate::run::buffers::Buffers;
 use crate::run::counters::Counters;
 use crate::run::fused;
-use crate::run::handlers::{Made, Named};
+use crate::run::handlers::{initializing, names_are_there, names_of};
 use crate::run::lane::{Lane, Pulled, Slot};
 use crate::run::locked::{Copies, replicate};
 use crate::run::mailbox::Mailbox;
@@ -61,7 +60,11 @@ impl Router {
         describe(&mut elements, &mut results.made);
         let mut plan = Plan::new(elements, wires, flat, source.into());
         // Click asks each element when it is its turn to be initialized.
-        let again = if options.thorough { names_are_there(&plan, &results, &options, true)? } else { vec![] };
+        let again = if options.thorough {
+            names_are_there(&plan, &results, options.hotswap.is_some(), true)?
+        } else {
+            vec![]
+        };
         let mut copies: Vec<Copies> =
             replicate(&mut plan.elements, std::mem::take(&mut results.made)).collect();
         let regions = if options.measure { &[] } else { options.fused };
@@ -317,7 +320,8 @@ impl Router {
         }
         describe(&mut elements, &mut results.made);
         let mut plan = Plan::new(elements, wires, flat, source.into());
-        problems.extend(names_are_there(&plan, &results, &options, is_planned).err().unwrap_or_default());
+        let found = names_are_there(&plan, &results, options.hotswap.is_some(), is_planned);
+        problems.extend(found.err().unwrap_or_default());
         if !is_planned {
             return (Err(plan.flat.elements), problems);
         }
@@ -392,47 +396,6 @@ fn describe(elements: &mut [Planned], made: &mut Instances) {
         planned.further_handlers = planned.kind.further_handlers(&mut **element);
         planned.each = element.per_packet().is_some();
     }
-}
-
-/// Asks elements whether what they name is there, in the order in which they are initialized. One
-/// that is made again when ports are open is asked as well: names do not depend on addresses. Those
-/// that are to be asked again when all are initialized.
-fn names_are_there(
-    plan: &Plan,
-    results: &Results,
-    options: &Options,
-    is_whole: bool,
-) -> Result<Vec<usize>, Vec<Problem>> {
-    let (misses, rests_on_tasks) = (Cell::new(false), Cell::new(false));
-    let made = Made { elements: &results.made, is_whole, misses, rests_on_tasks };
-    let (mut again, mut problems) = (vec![], vec![]);
-    for element in in_phases(&plan.elements) {
-        let Some(one) = &results.made[element] else { continue };
-        let named = Named::of_plan(plan, &results.shares, options.hotswap.is_some(), &made, element);
-        let found = one.check_names(&named);
-        if made.rests_on_tasks.take() {
-            again.push(element);
-        }
-        // What comes of another problem is not told.
-        if let Err(message) = found
-            && !made.misses.get()
-        {
-            problems.push(initializing(&plan.elements[element], message));
-        }
-        made.misses.set(false);
-    }
-    if problems.is_empty() { Ok(again) } else { Err(problems) }
-}
-
-/// Whether what an element names is there, in a router.
-fn names_of(lane: &mut Lane, element: usize) -> Result<(), String> {
-    lane.with_real(element, |element, cx| element.check_names(&cx.named())).unwrap_or(Ok(()))
-}
-
-/// A problem with an element that is being initialized.
-fn initializing(planned: &Planned, message: String) -> Problem {
-    let element = format!("{} :: {}", planned.name, planned.class);
-    Problem::error(&planned.place, message).context(element, "initializing")
 }
 
 /// A mailbox for each thread.

@@ -15,7 +15,7 @@ pub(super) const LAST: u32 = vlan::ID as u32;
 
 /// An element with a tag that handlers change.
 pub(super) trait Tagging {
-    /// The tag.
+    /// The tag that it gives frames.
     fn tag(&self) -> &Tag;
 
     /// Its configuration has what a handler changed.

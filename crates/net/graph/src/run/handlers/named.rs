@@ -10,8 +10,11 @@ use crate::element::Refused;
 use crate::element::class::Class;
 use crate::element::handler::Handler;
 use crate::element::well_known::HandlerName;
+use crate::lang::Problem;
+use crate::plan::configure::{Results, in_phases};
 use crate::plan::setup::Shares;
-use crate::plan::{Instances, Plan, reach};
+use crate::plan::{Instances, Plan, Planned, reach};
+use crate::run::lane::Lane;
 use crate::run::shared::RouterShared;
 
 /// An element's number and the name of one of its handlers.
@@ -40,20 +43,20 @@ enum Stage<'a> {
 
 /// The elements of a plan before there is a router, and what is not certain of an answer about
 /// their names.
-pub(crate) struct Made<'a> {
+struct Made<'a> {
     /// The elements; none where something is wrong with one.
-    pub(crate) elements: &'a Instances,
+    elements: &'a Instances,
     /// Whether nothing is wrong with the configuration: else elements and connections are missing.
-    pub(crate) is_whole: bool,
+    is_whole: bool,
     /// The answer rests on something that is missing.
-    pub(crate) misses: Cell<bool>,
+    misses: Cell<bool>,
     /// The answer is of a handler that elements have which have tasks: known when all are initialized.
-    pub(crate) rests_on_tasks: Cell<bool>,
+    rests_on_tasks: Cell<bool>,
 }
 
 impl<'a> Named<'a> {
     /// Those of a plan, before there is a router.
-    pub(crate) fn of_plan(
+    fn of_plan(
         plan: &'a Plan,
         shares: &'a Shares,
         has_hotswap: bool,
@@ -228,4 +231,45 @@ impl<'a> Named<'a> {
         let own = planned.own_row(name).map(row);
         own.or_else(of_all).or_else(of_tasks).or_else(|| planned.own_row("*").map(row))
     }
+}
+
+/// Asks elements whether what they name is there, in the order in which they are initialized. One
+/// that is made again when ports are open is asked as well: names do not depend on addresses. Those
+/// that are to be asked again when all are initialized.
+pub(crate) fn names_are_there(
+    plan: &Plan,
+    results: &Results,
+    has_hotswap: bool,
+    is_whole: bool,
+) -> Result<Vec<usize>, Vec<Problem>> {
+    let (misses, rests_on_tasks) = (Cell::new(false), Cell::new(false));
+    let made = Made { elements: &results.made, is_whole, misses, rests_on_tasks };
+    let (mut again, mut problems) = (vec![], vec![]);
+    for element in in_phases(&plan.elements) {
+        let Some(one) = &results.made[element] else { continue };
+        let named = Named::of_plan(plan, &results.shares, has_hotswap, &made, element);
+        let found = one.check_names(&named);
+        if made.rests_on_tasks.take() {
+            again.push(element);
+        }
+        // What comes of another problem is not told.
+        if let Err(message) = found
+            && !made.misses.get()
+        {
+            problems.push(initializing(&plan.elements[element], message));
+        }
+        made.misses.set(false);
+    }
+    if problems.is_empty() { Ok(again) } else { Err(problems) }
+}
+
+/// Whether what an element names is there, in a router.
+pub(crate) fn names_of(lane: &mut Lane, element: usize) -> Result<(), String> {
+    lane.with_real(element, |element, cx| element.check_names(&cx.named())).unwrap_or(Ok(()))
+}
+
+/// A problem with an element that is being initialized.
+pub(crate) fn initializing(planned: &Planned, message: String) -> Problem {
+    let element = format!("{} :: {}", planned.name, planned.class);
+    Problem::error(&planned.place, message).context(element, "initializing")
 }
