@@ -16,7 +16,8 @@ pub const ID: u16 = 0xFFF;
 /// Where the priority begins in the control information.
 pub const PRIORITY_SHIFT: u32 = 13;
 
-const DROP_ELIGIBLE: u16 = 1 << 12;
+/// The bit of the control information that says which frames may be dropped first (802.1Q, 6.9.3).
+pub const DROP_ELIGIBLE: u16 = 1 << 12;
 
 header! {
     /// A tag behind its own EtherType: control information, and what follows.

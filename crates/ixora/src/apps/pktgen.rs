@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use app::generate::{Generator, Pace, Span, template};
 use app::vlan::Tagging;
@@ -90,13 +91,20 @@ pub fn run(arguments: &Pktgen) -> Result<(), Failure> {
             span: spans[n as usize].clone(),
         }));
     }
-    // A run that a time ends is as long as that, also where nothing was sent for a part of it.
-    let time = || Span::time_of(&spans, arguments.port.count?);
+    let time = || kept(&spans, arguments.port.count?, arguments.rate.0?);
     let watch = run::Watch { time: &time, ..run::Watch::default() };
     let sent = run::run_watched("pktgen", ports, pollers, options, &stop, &watch)?;
     let missed = missed.load(Ordering::Relaxed);
     let rate = arguments.rate.0.filter(|_| !arguments.allow_short);
     rate.and_then(|rate| short(rate, sent, missed)).map_or(Ok(()), Err)
+}
+
+/// How long so many packets took at a rate that was kept. Without one, or where it was not kept, the
+/// wire tells, which is done when the threads are; and a run that a time ends is as long as that,
+/// also where nothing was sent for a part of it.
+fn kept(spans: &[Arc<Span>], count: u64, rate: f64) -> Option<Duration> {
+    let is_kept = |time: &Duration| (count as f64 / time.as_secs_f64() / rate - 1.0).abs() <= TOLERANCE;
+    Span::time_of(spans, count).filter(is_kept)
 }
 
 #[cfg(test)]

@@ -74,6 +74,8 @@ pub fn line(columns: &[Column], cells: &[String], widths: &[Option<usize>]) -> S
         let (cell, width) = (&cells[n], widths[n]?.min(WIDEST));
         Some(match (n, columns[n].number) {
             (0, None) => format!("{:width$}", shorten(cell, width)),
+            // Without its last digits it would be another number.
+            (0, Some(_)) => format!("{:>width$}", shorten(cell, width)),
             (_, Some(_)) => format!("{cell:>width$.width$}"),
             (_, None) => format!("{cell:width$.width$}"),
         })
@@ -123,6 +125,14 @@ mod tests {
         assert_eq!(shown(60), "gateway/arp_querier  ARPQuerier     14.9M  timeout 5");
         assert_eq!(shown(50), "gateway/arp_querier     14.9M  timeout 5");
         assert_eq!(shown(38), "gateway/arp_querier     14.9M  timeout");
+    }
+
+    #[test]
+    fn a_number_that_names_a_line_is_not_cut_without_a_mark() {
+        let columns = [Column::numbers("NETWORK", 10), Column::words("FAR END")];
+        let cells = ["16777215".to_owned(), "192.0.2.1".to_owned()];
+        assert!(line(&columns, &cells, &[Some(6), Some(7)]).starts_with("1…7215  "));
+        assert!(line(&columns, &cells, &[Some(10), Some(9)]).starts_with("  16777215  "));
     }
 
     #[test]

@@ -98,3 +98,17 @@ fn a_recorder_on_a_full_disk_fails_the_run() {
     assert!(done.stdout.contains("not recorded  write failed"), "{done:#?}");
     assert!(!done.stdout.contains("injected") && readable(&file) > 50, "{done:#?}");
 }
+
+/// A summary that is piped to a program that has read enough ends its router.
+#[test]
+fn a_summary_whose_reader_is_gone_ends() {
+    let config = "InfiniteSource -> ToIPSummaryDump(/dev/stdout, CONTENTS count)";
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_ixora"))
+        .args(["click", "-e", config])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("the program");
+    drop(child.stdout.take());
+    until("end", || child.try_wait().expect("its status").is_some());
+}

@@ -28,8 +28,8 @@ const POLL_INTERVAL_NS: i64 = 500_000_000;
 const POLL_NS: i64 = 30_000_000_000;
 const TIMEOUT_NS: i64 = 120_000_000_000;
 
-/// For how long a next hop stays where it said to be, should another one say to be it (as Linux's
-/// `locktime`): each change makes the headers of the tunnels by it anew.
+/// For how long a next hop stays where it said to be, should another one say to be it: each change
+/// makes the headers of the tunnels by it anew. It is asked for by broadcast then.
 const LOCK_NS: i64 = 1_000_000_000;
 
 /// Answers of neighbours that are taken in one turn, and requests.
@@ -76,6 +76,8 @@ pub struct Control {
     known: BTreeMap<(u16, IpAddr), Known>,
     /// Those of them that were asked since they answered last.
     polled: BTreeSet<(u16, IpAddr)>,
+    /// Those that somebody else said to be too early, and when they are asked for.
+    disputed: BTreeMap<(u16, IpAddr), i64>,
     poll_ns: i64,
     /// The NIC that has a table like this one, and what it said when it failed.
     nic: Option<Offload>,
@@ -104,6 +106,7 @@ impl Control {
             last_asked: None,
             known: BTreeMap::new(),
             polled: BTreeSet::new(),
+            disputed: BTreeMap::new(),
             poll_ns: i64::MIN,
             nic: None,
             nic_failure: None,
@@ -214,6 +217,7 @@ impl Control {
             |(port, address): &(u16, IpAddr)| program.value(&Key::Neighbor(*port, *address)).is_some();
         self.known.retain(|next_hop, _| !is_named(next_hop));
         self.polled.retain(|next_hop| !is_named(next_hop));
+        self.disputed.retain(|next_hop, _| !is_named(next_hop));
         self.asked.retain(|next_hop, _| !is_named(next_hop));
     }
 
@@ -283,7 +287,9 @@ impl Control {
             return false; // nobody asked: a stranger fills nothing
         }
         let is_same = known.is_some_and(|known| known.mac == mac);
-        if known.is_some_and(|known| !is_same && now_ns < known.since_ns.saturating_add(LOCK_NS)) {
+        let locked_until = known.filter(|_| !is_same).map(|known| known.since_ns.saturating_add(LOCK_NS));
+        if let Some(end) = locked_until.filter(|end| now_ns < *end) {
+            self.disputed.insert(key, end);
             return false;
         }
         link.learn(key.1, mac, now_ns);
@@ -323,6 +329,14 @@ impl Control {
             self.asked.insert(key, now_ns + ASK_NS);
             self.last_asked = Some(key);
         }
+        let is_due = |(key, due): (&(u16, IpAddr), &i64)| (*due <= now_ns).then_some(*key);
+        let disputed: Vec<_> = self.disputed.iter().filter_map(is_due).collect();
+        for key in disputed {
+            if !self.ask(key, None) {
+                break;
+            }
+            self.disputed.remove(&key);
+        }
         self.refresh(now_ns);
     }
 
@@ -347,6 +361,7 @@ impl Control {
         for key @ (port, address) in &gone {
             self.known.remove(key);
             self.polled.remove(key);
+            self.disputed.remove(key);
             self.held.table.set_neighbor(*port, *address, None);
         }
         if !gone.is_empty() {

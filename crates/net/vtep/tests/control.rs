@@ -156,6 +156,34 @@ fn an_address_that_two_hosts_have_changes_its_place_at_a_pace() {
     assert!((1..=3).contains(&changes), "{changes} in three seconds");
 }
 
+/// One that says where it is too early, and only once, is asked for when it may change its place.
+#[test]
+fn an_address_that_moves_twice_in_a_second_is_found() {
+    let peer = Ipv4Addr::new(192, 0, 2, 2);
+    let second = MacAddress([2, 0, 0, 0, 0, 3]);
+    let mut rig = Rig::new();
+    rig.turn(0);
+    rig.answer(peer, PEER);
+    rig.turn(SECOND);
+    rig.answer(peer, second);
+    rig.turn(21 * SECOND / 10);
+    rig.answer(peer, PEER);
+    rig.turn(25 * SECOND / 10);
+    let asked = |rig: &Rig| -> Vec<MacAddress> {
+        let frames = rig.requests.try_iter();
+        frames.map(|frame| wire::ethernet::Header::of(frame.bytes()).unwrap().dst()).collect()
+    };
+    asked(&rig);
+    let before = rig.control.state().0.rewritten();
+    rig.turn(32 * SECOND / 10);
+    assert_eq!(asked(&rig), [MacAddress::BROADCAST]);
+    rig.answer(peer, PEER);
+    rig.turn(33 * SECOND / 10);
+    assert_eq!(rig.control.state().0.rewritten(), before + 1, "it is back");
+    rig.turn(40 * SECOND / 10);
+    assert_eq!(asked(&rig), []);
+}
+
 /// A next hop that does not answer where it was is asked for everywhere.
 #[test]
 fn a_next_hop_that_went_silent_is_asked_for_by_all() {

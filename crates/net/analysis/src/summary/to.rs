@@ -229,6 +229,10 @@ impl ToSummary {
         let (written, done) = if self.active { self.try_write(cx, batch) } else { (0, Ok(())) };
         if let Err(error) = done {
             self.fail(cx, &error);
+            // Who read it is gone, and nothing makes room again.
+            if error.kind() == io::ErrorKind::BrokenPipe {
+                cx.stop();
+            }
         }
         crate::file::account_for(cx, batch, written, NOT_WRITTEN);
     }

@@ -166,6 +166,7 @@ fn what_handlers_change_stands_in_the_configuration() {
             format!("2048, {}, {}, ANNO", mac(3), mac(2)),
         ),
         ("VLANEncap", "5", "vlan_id", "7", "VLAN_ID 7, VLAN_PCP 0".into()),
+        ("VLANEncap", "0x1005", "native_vlan", "3", "4101, NATIVE_VLAN 3".into()),
         ("VLANEncap", "ANNO", "native_vlan", "3", "ANNO, NATIVE_VLAN 3".into()),
         ("VLANEncap", "5", "ethertype", "0x88a8", "VLAN_ID 5, VLAN_PCP 0, ETHERTYPE 0x88a8".into()),
         ("SetVLANAnno", "VLAN_ID 5", "vlan_pcp", "3", "VLAN_ID 5, VLAN_PCP 3".into()),

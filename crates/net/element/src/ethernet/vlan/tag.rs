@@ -159,6 +159,8 @@ impl Tag {
         };
         match self.tci() {
             Tag::ANNOTATED => format!("ANNO{native}"),
+            // The bit between the two has no argument of its own.
+            tci if tci & u32::from(vlan::DROP_ELIGIBLE) != 0 => format!("{tci}{native}"),
             _ => format!("VLAN_ID {}, VLAN_PCP {}{native}", self.id(), self.pcp()),
         }
     }

@@ -24,7 +24,7 @@ impl Cx<'_> {
     pub(super) fn count_made(&mut self, packets: usize) {
         let slot = &mut self.lane.slots[self.me];
         slot.counters.made += packets as u64;
-        if slot.ins.is_empty() {
+        if slot.ins.is_empty() && packets > 0 {
             self.lane.source = Some(self.me);
         }
         if packets == 0 {
