@@ -109,6 +109,8 @@ fn a_summary_whose_reader_is_gone_ends() {
         .stderr(std::process::Stdio::null())
         .spawn()
         .expect("the program");
-    drop(child.stdout.take());
+    let mut reader = child.stdout.take().expect("a pipe");
+    std::io::Read::read_exact(&mut reader, &mut [0; 100]).expect("the first lines");
+    drop(reader);
     until("end", || child.try_wait().expect("its status").is_some());
 }
