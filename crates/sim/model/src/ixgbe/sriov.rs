@@ -129,7 +129,7 @@ impl Sriov {
     pub fn read(&self, id: Id, n: usize) -> Option<u32> {
         let slot = |n: usize| self.vfs.get(n).map(SharedSlot::lock);
         Some(match id {
-            PFMAILBOX::ID => slot(n).map_or(0, |slot| slot.mailbox.read_by_pf()),
+            PFMAILBOX::ID => slot(n).map_or(0, |mut slot| slot.mailbox.read_by_pf()),
             PFMBMEM::ID => slot(n / WORDS).map_or(0, |slot| slot.mailbox.memory[n % WORDS]),
             PFMBICR::ID => {
                 let requests = self.bits(16 * n, 16, |slot| slot.mailbox.request);
@@ -155,7 +155,7 @@ impl Sriov {
             }
             PFMBMEM::ID => {
                 let Some(mut slot) = self.vfs.get(n / WORDS).map(SharedSlot::lock) else { return true };
-                if !slot.mailbox.holders().1 {
+                if !slot.mailbox.writers().1 {
                     counters.report(Rule::MailboxNotHeld, Register::of(id, n), value.into());
                 }
                 slot.mailbox.memory[n % WORDS] = value;

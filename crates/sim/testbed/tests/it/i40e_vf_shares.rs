@@ -117,8 +117,13 @@ fn queues_that_do_not_start_hold_up_no_other_virtual_function() {
     });
     // It is answered once they have had their time, and what waited behind is answered then.
     until("its answers", || scene.card.host(|host| answered(host)[0] == before[0] + 16));
-    let told = std::iter::from_fn(|| scene.raws[0].event()).map(|(event, _)| event.cookie);
-    let told: Vec<(u32, i32)> = told.map(|cookie| (cookie as u32, (cookie >> 32) as i32)).collect();
+    // The device writes answers after the host has counted them.
+    let mut told = Vec::new();
+    until("all answers to come", || {
+        let come = std::iter::from_fn(|| scene.raws[0].event()).map(|(event, _)| event.cookie);
+        told.extend(come.map(|cookie| (cookie as u32, (cookie >> 32) as i32)));
+        told.len() >= 16
+    });
     assert_eq!(told[0], (op::ENABLE_QUEUES, status::ERR_ADMIN_QUEUE_ERROR));
     assert_eq!(told[1..], [(op::GET_STATS, status::SUCCESS); 15]);
     scene.unstarted.0.store(false, Ordering::Relaxed);

@@ -17,6 +17,9 @@ pub(in crate::ixgbe) struct Mailbox {
     pub memory: [u32; WORDS],
     held_by_vf: bool,
     held_by_pf: bool,
+    /// A reset of the virtual function took the buffer from the physical one, which cannot know it
+    /// before it looks at PFMAILBOX.
+    taken_by_reset: bool,
     /// What VFMAILBOX tells once: PFSTS, PFACK, RSTD.
     told: u32,
     /// The physical function's driver has not said that it is ready (CTRL_EXT.PFRSTD).
@@ -33,7 +36,8 @@ impl Mailbox {
     /// What a reset of the virtual function leaves.
     fn reset(&mut self) {
         let Mailbox { resetting, pf_event, .. } = *self;
-        *self = Mailbox { resetting, pf_event, ..Mailbox::default() };
+        let taken_by_reset = self.held_by_pf || self.taken_by_reset;
+        *self = Mailbox { resetting, pf_event, taken_by_reset, ..Mailbox::default() };
     }
 
     /// VFMAILBOX as the virtual function reads it, which clears what is told once.
@@ -56,13 +60,15 @@ impl Mailbox {
     }
 
     /// PFMAILBOX as the physical function reads it.
-    pub fn read_by_pf(&self) -> u32 {
+    pub fn read_by_pf(&mut self) -> u32 {
+        self.taken_by_reset = false;
         bits(&[(self.held_by_vf, PFMAILBOX::VFU), (self.held_by_pf, PFMAILBOX::PFU)])
     }
 
     /// PFMAILBOX is written, likewise; RVFU takes the buffer away from a virtual function that has
     /// stopped with it.
     pub fn write_by_pf(&mut self, value: u32) {
+        self.taken_by_reset = false;
         self.held_by_vf &= value & PFMAILBOX::RVFU == 0;
         self.held_by_pf = value & PFMAILBOX::PFU != 0 && !self.held_by_vf;
         let told = [
@@ -72,9 +78,9 @@ impl Mailbox {
         self.tell(bits(&told));
     }
 
-    /// Who holds the buffer: the virtual function, the physical one.
-    pub fn holders(&self) -> (bool, bool) {
-        (self.held_by_vf, self.held_by_pf)
+    /// Who may write to the buffer, as far as it can know: the virtual function, the physical one.
+    pub fn writers(&self) -> (bool, bool) {
+        (self.held_by_vf, self.held_by_pf || self.taken_by_reset)
     }
 
     /// The physical function is being reset, or says that this is done.
@@ -150,6 +156,7 @@ impl Slot {
     pub fn reset_by_pf(&mut self) {
         self.resets += 1;
         self.mailbox.reset();
+        self.mailbox.taken_by_reset = false; // its own
         self.mailbox.set_resetting(true);
         (self.settings, self.stale, self.was_reset) = (Settings::default(), true, false);
         self.frames.clear();
@@ -185,7 +192,7 @@ mod tests {
         let mut mailbox = Mailbox::default();
         mailbox.write_by_pf(PFMAILBOX::PFU);
         mailbox.write_by_vf(VFMAILBOX::VFU);
-        assert_eq!((mailbox.holders(), mailbox.read_by_vf()), ((false, true), VFMAILBOX::PFU));
+        assert_eq!((mailbox.writers(), mailbox.read_by_vf()), ((false, true), VFMAILBOX::PFU));
         mailbox.write_by_pf(PFMAILBOX::STS);
         assert_eq!(mailbox.read_by_vf(), VFMAILBOX::PFSTS, "a message lets go of the buffer");
         assert_eq!(mailbox.read_by_vf(), 0, "and is told once");
@@ -193,7 +200,7 @@ mod tests {
         mailbox.write_by_pf(PFMAILBOX::PFU);
         assert_eq!(mailbox.read_by_pf(), PFMAILBOX::VFU);
         mailbox.write_by_pf(PFMAILBOX::RVFU);
-        assert_eq!((mailbox.holders(), mailbox.request), ((false, false), false));
+        assert_eq!((mailbox.writers(), mailbox.request), ((false, false), false));
     }
 
     #[test]

@@ -268,7 +268,7 @@ impl<D: Dma, P: Pages> Vf<D, P> {
             VFMBMEM::ID => {
                 let mut slot = self.slot.lock();
                 slot.mailbox.memory[n] = value;
-                let held = slot.mailbox.holders().0;
+                let held = slot.mailbox.writers().0;
                 drop(slot);
                 if !held {
                     self.report(Rule::MailboxNotHeld, Register::Unknown(id.at(n)), value);

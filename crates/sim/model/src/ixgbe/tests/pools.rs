@@ -128,6 +128,18 @@ fn a_message_goes_over_the_mailbox_and_one_without_the_buffer_is_reported() {
     assert!(Chip::<Cable>::findings(vf).iter().any(|found| found.rule == "MailboxNotHeld"));
 }
 
+#[test]
+fn a_buffer_that_a_reset_took_from_its_holder_is_no_fault_of_the_holder() {
+    let (mut pf, mut vfs) = card(2);
+    pf.write(PFMAILBOX::at(1), PFMAILBOX::PFU);
+    Chip::<Cable>::write(&mut vfs[1].0, VFCTRL::AT, VFCTRL::RST);
+    pf.write(PFMBMEM::at(16), 5);
+    assert_eq!(pf.lint().count(Rule::MailboxNotHeld), 0);
+    assert_eq!(pf.read(PFMAILBOX::at(1)), 0, "it is told here");
+    pf.write(PFMBMEM::at(16), 6);
+    assert_eq!(pf.lint().count(Rule::MailboxNotHeld), 1);
+}
+
 /// Whatever either driver writes anywhere: no panic, and the other goes on.
 #[test]
 fn any_value_in_any_register_does_no_harm() {
