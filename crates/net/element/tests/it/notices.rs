@@ -201,6 +201,28 @@ fn what_handlers_change_stands_in_the_configuration() {
     }
 }
 
+/// A value is one argument, whatever is in it: it sets no other, and ends none.
+#[test]
+fn what_a_handler_is_given_changes_no_other_argument() {
+    let encap = "Idle -> e :: UDPIPEncap(1.0.0.1, 1, 2.0.0.2, 2) -> Discard";
+    for (graph, handler, value) in [
+        (encap, "sport", "9, CHECKSUM false"),
+        (encap, "sport", "9 //"),
+        (encap, "sport", "9 /*"),
+        (encap, "src", "\"3.0.0.3"),
+        (encap, "src", "'3.0.0.3"),
+        (encap, "sport", "9 \\"),
+        (encap, "sport", "CHECKSUM false"),
+        ("Idle -> Queue -> e :: RatedUnqueue(100) -> Discard", "rate", "200, BURST 3"),
+    ] {
+        let mut rig = Rig::new(graph).unwrap();
+        let before = rig.read("e.config");
+        let refused = rig.write(&format!("e.{handler}"), value);
+        assert!(refused.is_err(), "{handler} {value}: {}", rig.read("e.config"));
+        assert_eq!(rig.read("e.config"), before, "{handler} {value}");
+    }
+}
+
 /// An address of one digit, as handlers show it.
 fn mac(digit: u8) -> String {
     vec![format!("0{digit}"); 6].join("-").to_uppercase()

@@ -14,8 +14,12 @@ use crate::plan::setup::{Services, Setup, Shares};
 use crate::run::lane::Lane;
 
 /// A configuration with another value for an argument: where it stands, if it stands in
-/// its place, or has no keyword; else by keyword, behind all others.
+/// its place, or has no keyword; else by keyword, behind all others. A value that would be
+/// more than its argument, or less, is quoted.
 pub(crate) fn with_argument(config: &str, place: usize, key: &str, value: &str) -> String {
+    let value = value.trim();
+    let is_one = args::split(&format!("{value}, 0")) == [value, "0"] && args::keyword(value).is_none();
+    let value = if is_one || value.is_empty() { value } else { &args::quote(value.as_bytes()) };
     let mut arguments = args::split(config);
     let is_keyword = |argument: &String| args::keyword(argument).is_some_and(|(word, _)| word == key);
     let named = arguments.iter().any(is_keyword);
