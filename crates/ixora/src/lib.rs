@@ -23,6 +23,7 @@ mod logging;
 mod metrics_port;
 mod open;
 mod overlay;
+mod port_counts;
 mod rate;
 mod run;
 mod serve;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use runtime::confine::{Confinement, Needs, caller};
 use testbed::i40e::{FIRMWARE_WORDS, FirmwareSetup};
 use testbed::models::{self, Setup};
@@ -64,6 +64,10 @@ pub struct Arguments {
     /// The core that runs the models.
     #[arg(long)]
     pub core: Option<usize>,
+    /// What the models' thread does when nothing moves: ask again at once, let others run, or sleep
+    /// 50 us, which takes hardly any processor time and is slower to wake.
+    #[arg(long, value_enum, default_value_t)]
+    pub idle: WhenIdle,
     /// Injected faults, as in drop=0.01,corrupt=0.001,seed=7.
     #[arg(long)]
     pub fault: Option<String>,
@@ -79,6 +83,25 @@ pub struct Arguments {
     /// parent's to remove.
     #[arg(long, hide = true)]
     pub control: bool,
+}
+
+/// The words for [`Idle`].
+#[derive(ValueEnum, Clone, Copy, Debug, Default)]
+pub enum WhenIdle {
+    Spin,
+    #[default]
+    Yield,
+    Sleep,
+}
+
+impl From<WhenIdle> for Idle {
+    fn from(when: WhenIdle) -> Idle {
+        match when {
+            WhenIdle::Spin => Idle::Spin,
+            WhenIdle::Yield => Idle::Yield,
+            WhenIdle::Sleep => Idle::Sleep,
+        }
+    }
 }
 
 impl Arguments {
@@ -126,7 +149,7 @@ pub const READY: &str = "ready";
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let model = Model::named(&arguments.chip)?;
     let stop = signal::stop_flag()?;
-    let options = Options { core: arguments.core, idle: Idle::Yield };
+    let options = Options { core: arguments.core, idle: arguments.idle.into() };
     let (endpoints, wires) = endpoints(arguments, model)?;
     let bound = match arguments.vhost_user.is_empty() {
         true => vfio_user::bind(endpoints)?,

@@ -165,8 +165,7 @@ fn run_asked(
             scope.spawn(move || tell_addresses(&configuration, ended));
         }
         let look = |ports: &mut open::Ports| {
-            let asked = asking.as_ref().zip(ports.list.first_mut());
-            asked.into_iter().for_each(|(asking, port)| asking.serve(&mut **port));
+            asking.iter().for_each(|asking| asking.serve(&mut ports.list));
         };
         let watch = run::Watch { look: &look, ..run::Watch::default() };
         let outcome = run::measure_watched("serve", runtime, &mut ports, options, confinement, &watch);

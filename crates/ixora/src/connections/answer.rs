@@ -19,6 +19,7 @@ use crate::Failure;
 use crate::control_socket::{Asked, Server};
 use crate::janitor::{CleanUp, Janitor};
 use crate::metrics_port::{Metrics, MetricsAddress};
+use crate::port_counts::LastCounts;
 
 /// How long a host may take to show something: it may be asleep, or have much to do.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -33,6 +34,7 @@ pub struct Asking {
     metrics: Option<Mutex<Metrics>>,
     watches: Vec<Watch>,
     spreading: Spreading,
+    ports: LastCounts,
 }
 
 /// The socket, and what is asked by it.
@@ -62,7 +64,13 @@ impl Asking {
         let metrics = Metrics::open(port, metrics::CLIENTS)?;
         let control = path.map(Control::new).transpose()?;
         let is_asked = control.is_some() || metrics.is_some();
-        Ok(is_asked.then(|| Asking { control, metrics: metrics.map(Mutex::new), watches, spreading }))
+        Ok(is_asked.then(|| Asking {
+            control,
+            metrics: metrics.map(Mutex::new),
+            watches,
+            spreading,
+            ports: LastCounts::default(),
+        }))
     }
 
     /// What listens at the path.
@@ -92,7 +100,7 @@ impl Asking {
     }
 
     fn metrics(&self, ended: &AtomicBool) -> Result<String, String> {
-        self.collect(0, ended).map(|(shown, _)| metrics::text(&shown))
+        self.collect(0, ended).map(|(shown, _)| metrics::text(&shown) + &self.ports.metrics())
     }
 
     fn answer_to(&self, request: &str, ended: &AtomicBool) -> String {
@@ -119,8 +127,9 @@ impl Asking {
     }
 
     /// Does what only the thread that has the port can do, if it was asked for.
-    pub fn serve(&self, port: &mut dyn Port) {
-        self.spreading.serve(port);
+    pub fn serve(&self, ports: &mut [Box<dyn Port>]) {
+        self.ports.look(ports);
+        ports.first_mut().into_iter().for_each(|port| self.spreading.serve(&mut **port));
     }
 
     /// What all hosts show, and how many connections were asked for.

@@ -8,6 +8,7 @@ use wire::MacAddress;
 
 use crate::Failure;
 use crate::open::Ports;
+use crate::port_counts::LastCounts;
 
 /// A tunnel endpoint on its ports, with all that its threads need.
 pub struct Host {
@@ -20,7 +21,11 @@ pub struct Host {
 
 /// What an endpoint shows while it runs.
 #[derive(Debug, Default)]
-pub struct Shown(Vec<Arc<Counters>>);
+pub struct Shown {
+    lanes: Vec<Arc<Counters>>,
+    /// What ports counted.
+    pub ports: LastCounts,
+}
 
 impl Shown {
     /// What the port of a network counted, by its place in the configuration.
@@ -35,12 +40,12 @@ impl Shown {
 
     /// Requests for neighbours that were sent.
     pub fn requests(&self) -> u64 {
-        self.0.iter().map(|lane| lane.requests()).sum()
+        self.lanes.iter().map(|lane| lane.requests()).sum()
     }
 
     fn sum(&self, side: impl Fn(&Counters) -> &vtep::Side) -> Totals {
         let mut totals = Totals::default();
-        self.0.iter().for_each(|lane| totals.add(side(lane)));
+        self.lanes.iter().for_each(|lane| totals.add(side(lane)));
         totals
     }
 }
@@ -91,7 +96,10 @@ impl Host {
         control.table().publish();
         nic.into_iter().for_each(|nic| control.set_nic(nic));
         let macs = (first..below).map(|n| MacAddress(ports.mac(n))).collect();
-        Ok((Host { config, macs, control, counters: Arc::new(Shown(counters)) }, pollers))
+        let shown_as = config.inner.iter().map(|inner| format!("network {}", inner.network));
+        let shown_as = shown_as.chain(config.underlay.iter().map(|port| port.name.clone()));
+        let counters = Arc::new(Shown { lanes: counters, ports: LastCounts::named(shown_as.collect()) });
+        Ok((Host { config, macs, control, counters }, pollers))
     }
 
     /// The table of the NIC that puts packets into tunnels, and the name of its port.

@@ -92,6 +92,7 @@ pub fn text(host: &Host, sources: Option<&Sources>) -> String {
     nic(&mut out, host);
     far_ends(&mut out, table);
     observed(&mut out, sources);
+    out.push_str(&host.counters.ports.metrics());
     out
 }
 

@@ -76,7 +76,8 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
     let mut followed = Followed::open(&config)?;
     let mut metrics = Metrics::open(arguments.metrics.place, metrics::CLIENTS)?;
     let links = Links::new(config.inner.len(), &config.underlay);
-    let needs = needs(&config, &arguments.file, asking.is_some() || metrics.is_some());
+    let is_asked = asking.is_some() || metrics.is_some();
+    let needs = needs(&config, &arguments.file, is_asked);
     let confinement = ports.confine_but(&options, needs)?;
     let shown = host.counters.clone();
     let ended = AtomicBool::new(false);
@@ -105,8 +106,13 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
             }
             drop((asking, metrics, followed)); // whoever asks now is told nothing
         });
-        let watch =
-            run::Watch { look: &|ports| links.look(ports), outlives_down: true, ..run::Watch::default() };
+        let look = |ports: &mut open::Ports| {
+            links.look(ports);
+            if is_asked {
+                shown.ports.look(&mut ports.list);
+            }
+        };
+        let watch = run::Watch { look: &look, outlives_down: true, ..run::Watch::default() };
         let outcome = run::measure_watched("overlay", runtime, &mut ports, &options, confinement, &watch);
         ended.store(true, Ordering::Relaxed);
         outcome

@@ -1,5 +1,6 @@
 //! `ixora overlay show`: what a running endpoint holds and counted.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use control::{Key, Owner};
@@ -97,6 +98,15 @@ struct State {
     control: serde_json::Value,
     /// Each port's counters.
     accounts: serde_json::Value,
+    /// What the ports lost themselves, before or behind all that the accounts have.
+    port_losses: Vec<PortLosses>,
+}
+
+/// What a port lost, by name.
+#[derive(Debug, Serialize, Deserialize)]
+struct PortLosses {
+    port: String,
+    losses: BTreeMap<String, u64>,
 }
 
 /// Asks, and prints the answer.
@@ -161,6 +171,10 @@ pub fn run(arguments: &Show) -> Result<(), Failure> {
             }
         }
     }
+    for PortLosses { port, losses } in state.port_losses.iter().filter(|port| !port.losses.is_empty()) {
+        println!("\nport {port}:");
+        losses.iter().for_each(|(name, count)| println!("  lost  {name:<28} {count}"));
+    }
     Ok(())
 }
 
@@ -212,7 +226,13 @@ pub fn answer(host: &Host, sources: Option<&Sources>, limit: usize) -> String {
     });
     let control = sources.map_or(serde_json::Value::Null, Sources::status);
     let accounts = serde_json::to_value(accounts).unwrap_or_default();
-    let state = State { entries, more, floods, segments, next_hops, nic, problems, control, accounts };
+    let losses_of = |(port, losses): (String, Vec<(&str, u64)>)| PortLosses {
+        port,
+        losses: losses.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+    };
+    let port_losses = host.counters.ports.losses().into_iter().map(losses_of).collect();
+    let state =
+        State { entries, more, floods, segments, next_hops, nic, problems, control, accounts, port_losses };
     serde_json::to_string_pretty(&state).unwrap_or_default()
 }
 

@@ -229,6 +229,33 @@ fn a_running_endpoint_tells_what_it_holds() {
     assert_eq!(ask(&format!("show {}", socket.display())).code(), Some(1));
 }
 
+/// What a port loses before or behind all that an endpoint counts is told while it runs.
+#[test]
+fn losses_of_ports_are_told_while_an_endpoint_runs() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (config, socket) = (configuration(place.path()), place.path().join("control"));
+    let text = std::fs::read_to_string(&config).expect("a file");
+    std::fs::write(&config, text.replace("gen:rate=1k", "gen:rate=1k,size=9000")).expect("a file");
+    let command = format!("overlay run {} --control {} --json", config.display(), socket.display());
+    let endpoint = crate::common::start(place.path(), &command);
+    let show = |option: &str| run(place.path(), &format!("overlay show {}{option}", socket.display()));
+    crate::common::until("frames that are too long", || {
+        let done = show(" --json");
+        let state = if done.code() == Some(0) { done.json() } else { serde_json::Value::Null };
+        state["port_losses"][0]["losses"]["rx_oversize"].as_u64() > Some(0)
+    });
+    let text = show("").stdout;
+    assert!(text.contains("\nport network 100:\n") && text.contains("  lost  rx_oversize "), "{text}");
+    let metrics = show(" --metrics").stdout;
+    let is_told = |line: &str| {
+        let labels = line.strip_prefix("ixora_port_losses_total{port=\"network 100\",");
+        labels.is_some_and(|labels| labels.contains("reason=\"rx_oversize\"") && !labels.ends_with(" 0"))
+    };
+    assert!(metrics.lines().any(is_told), "{metrics}");
+    endpoint.signal(rustix::process::Signal::TERM);
+    assert_eq!(endpoint.wait(10).code(), Some(0));
+}
+
 /// The metrics of an endpoint over HTTP, as it is named there.
 fn metrics(port: u16, path: &str, host: &str) -> String {
     let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).expect("it listens");
@@ -247,9 +274,9 @@ fn all_series_are_documented(metrics: &str) {
     let cells = page.lines().filter_map(|line| line.strip_prefix("| `ixora_")?.split(" | ").next());
     let names = cells.flat_map(|cell| cell.split('`').step_by(2).filter(|name| !name.is_empty()));
     // The first of a row is named whole, and others by their ends.
-    let whole = |name: &str| match name.strip_prefix("overlay") {
-        Some(end) => format!("ixora_overlay{end}"),
-        None => format!("ixora_overlay{name}"),
+    let whole = |name: &str| match ["overlay", "port"].iter().any(|start| name.starts_with(start)) {
+        true => format!("ixora_{name}"),
+        false => format!("ixora_overlay{name}"),
     };
     let documented: std::collections::BTreeSet<String> = names.map(whole).collect();
     let served = metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
@@ -314,7 +341,7 @@ fn tunnels_are_seen_by_people_and_by_prometheus() {
         let names: Vec<&str> =
             json["ports"].as_array().into_iter().flatten().filter_map(|it| it["name"].as_str()).collect();
         assert_eq!(names, ["up", "network 100"], "{source}");
-        assert_eq!((&json["ports"][1]["link"], &json["entries"]), (&serde_json::Value::Null, &2.into()));
+        assert_eq!((&json["ports"][1]["link"], &json["entries"]), (&"up, 10 Gbit/s".into(), &2.into()));
     }
     let pcap = capture(place.path(), &[0x0B]);
     let explained =

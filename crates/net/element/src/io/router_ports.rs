@@ -21,6 +21,7 @@ use port::{Options, Port, RxQueue, RxStats, TxQueue};
 
 use super::thread_assignment::{self, ThreadRequest};
 pub use open_ports::{OpenPorts, PortCounts};
+pub use series::exposition;
 use settings::{AllSaid, Said};
 
 /// What an opener is asked for.
@@ -296,7 +297,7 @@ impl RouterPorts {
     /// The same for Prometheus.
     pub fn series(&self) -> PortSeries {
         let open_ports = self.open_ports.clone();
-        Arc::new(move || series::text(&open_ports.counts()))
+        Arc::new(move || exposition(&open_ports.counts()))
     }
 
     /// A port's queues and the threads that have them, one a line.

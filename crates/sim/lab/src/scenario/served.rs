@@ -33,7 +33,8 @@ impl Served {
         let mut child = Command::new(program)
             .arg("model")
             .args(words)
-            .arg("--control")
+            // QEMU and others want the cores more than a model whose guest waits.
+            .args(["--control", "--idle", "sleep"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(errors)

@@ -24,8 +24,8 @@ const TX: [Series<TxStats>; 4] = [
     ("unsendable", "Packets of a queue lost as tx_unsendable.", |q| q.unsendable),
 ];
 
-/// All series of some ports; none without ports.
-pub(super) fn text(ports: &[PortCounts]) -> String {
+/// All series of some ports, and of their queues where these are told; none without ports.
+pub fn exposition(ports: &[PortCounts]) -> String {
     let mut out = String::new();
     if ports.is_empty() {
         return out;
@@ -59,6 +59,9 @@ fn queues<T>(
     series: &[Series<T>],
     of: fn(&PortCounts) -> &Vec<T>,
 ) {
+    if ports.iter().all(|port| of(port).is_empty()) {
+        return;
+    }
     for (name, help, value) in series {
         head(out, &format!("ixora_queue_{direction}_{name}_total"), "counter", help);
         for port in ports {
