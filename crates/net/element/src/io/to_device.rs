@@ -214,7 +214,7 @@ impl Element for ToDevice {
         let mut batch = std::mem::take(&mut self.waiting);
         if batch.is_empty() {
             batch = Batch::with_limit(self.burst);
-            cx.pull(0, &mut batch);
+            cx.pull_burst(0, &mut batch);
         }
         let had = batch.len();
         self.send(cx, &mut batch);

@@ -79,7 +79,7 @@ impl Element for Discard {
     fn run(&mut self, cx: &mut Cx<'_>, task: TaskId, _: &mut Batch) -> Ran {
         let mut batch = Batch::with_limit(self.burst);
         let active = self.active.is_raised();
-        let pulled = if active { cx.pull(0, &mut batch) } else { 0 };
+        let pulled = if active { cx.pull_burst(0, &mut batch) } else { 0 };
         self.count.add(pulled as u64);
         cx.free_batch(&mut batch);
         if active && (pulled > 0 || self.signals.any()) {

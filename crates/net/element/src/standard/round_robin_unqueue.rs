@@ -22,7 +22,7 @@ pub static CLASS: Class = Class {
         let burst: usize = conf.positional("BURST")?.unwrap_or(1);
         conf.complete()?;
         let burst = if burst == 0 { Batch::MAX } else { burst };
-        Ok(Box::new(RoundRobinUnqueue { burst, next: 0, count: 0, upstream: vec![] }))
+        Ok(Box::new(RoundRobinUnqueue { burst, next: 0, count: 0, left: 0, upstream: vec![] }))
     },
     ..Class::BASE
 };
@@ -34,6 +34,8 @@ pub struct RoundRobinUnqueue {
     /// Whose turn it is.
     next: usize,
     count: u64,
+    /// Packets of this turn's burst that are left, where they go one by one.
+    left: usize,
     upstream: Vec<Signals>,
 }
 
@@ -50,14 +52,21 @@ impl Element for RoundRobinUnqueue {
 
     fn run(&mut self, cx: &mut Cx<'_>, task: TaskId, batch: &mut Batch) -> Ran {
         let input = self.next;
-        self.next = (input + 1) % self.upstream.len().max(1);
-        let mut pulled = Batch::with_limit(self.burst.min(Batch::MAX));
+        let left = std::mem::take(&mut self.left);
+        let wanted = if left > 0 { left } else { self.burst.min(Batch::MAX) };
+        let mut pulled = Batch::with_limit(wanted);
         let count = cx.pull(input, &mut pulled);
         batch.take_from(&mut pulled, Batch::MAX);
         self.count += count as u64;
         if count > 0 || self.upstream.iter().any(Signals::any) {
             cx.schedule(task);
         }
-        if count > 0 { Ran::push(input) } else { Ran::done(true) }
+        if count > 0 && cx.goes_singly() {
+            self.left = wanted - count;
+        }
+        if self.left == 0 {
+            self.next = (input + 1) % self.upstream.len().max(1);
+        }
+        if count > 0 { Ran::push(input).then(self.left > 0) } else { Ran::done(true) }
     }
 }

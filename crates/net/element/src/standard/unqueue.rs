@@ -67,7 +67,7 @@ pub static CLASS: Class = Class {
         }
         let burst = if burst < 0 { i64::from(i32::MAX) } else { burst };
         let (upstream, downstream) = (Signals::default(), Signals::default());
-        Ok(Box::new(Unqueue { active, burst, limit, count: 0, task: None, upstream, downstream }))
+        Ok(Box::new(Unqueue { active, burst, limit, count: 0, left: 0, task: None, upstream, downstream }))
     },
     ..Class::BASE
 };
@@ -79,6 +79,8 @@ pub struct Unqueue {
     burst: i64,
     limit: i64,
     count: i64,
+    /// Packets of this turn's burst that are left, where they go one by one.
+    left: usize,
     task: Option<TaskId>,
     upstream: Signals,
     downstream: Signals,
@@ -119,7 +121,8 @@ impl Element for Unqueue {
     }
 
     fn run(&mut self, cx: &mut Cx<'_>, task: TaskId, batch: &mut Batch) -> Ran {
-        let wanted = self.wanted();
+        let left = std::mem::take(&mut self.left);
+        let wanted = if left > 0 { left.min(self.wanted()) } else { self.wanted() };
         if !self.active || wanted == 0 || !self.downstream.any() {
             return Ran::IDLE; // woken when that changes
         }
@@ -130,6 +133,12 @@ impl Element for Unqueue {
         if count > 0 || self.upstream.any() {
             cx.schedule(task);
         }
-        if count > 0 { Ran::push(0) } else { Ran::IDLE }
+        if count == 0 {
+            return Ran::IDLE;
+        }
+        if cx.goes_singly() {
+            self.left = wanted - count;
+        }
+        Ran::push(0).then(self.left > 0)
     }
 }

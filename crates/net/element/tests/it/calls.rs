@@ -104,6 +104,12 @@ const SPLIT: &str = "InfiniteSource(LIMIT 10, BURST 10, STOP true) -> c :: Count
      sw[0] -> a :: Counter -> Discard; sw[1] -> b :: Counter -> Discard;";
 
 fn split(config: &str, batching: Batching) -> (String, String) {
+    let mut rig = ended(config, batching);
+    (rig.read("a.count"), rig.read("b.count"))
+}
+
+/// A router in simulated time that has run to its end.
+fn ended(config: &str, batching: Batching) -> Rig {
     let options = Options {
         clock: std::sync::Arc::new(graph::Clock::simulated(graph::clock::SIMULATION_START_NS)),
         batching,
@@ -112,7 +118,7 @@ fn split(config: &str, batching: Batching) -> (String, String) {
     let flat = element::fixture::flatten(config, &registry()).unwrap();
     let mut rig = Rig(element::fixture::Rig::build(config, flat, &registry(), options).unwrap());
     rig.run();
-    (rig.read("a.count"), rig.read("b.count"))
+    rig
 }
 
 #[test]
@@ -132,6 +138,28 @@ fn packets_go_one_by_one_where_a_script_looks_between_them() {
         .replacen(", STOP true", "", 1)
         + "DriverManager(wait 1s)";
     assert_eq!(split(&pulled, Batching::Auto), ("5".into(), "5".into()));
+}
+
+/// Who pulls several packets in a turn pulls as many where they go one by one, each after the one
+/// before it has gone as far as it goes: as many as come, so that nothing is lost in front of it.
+#[test]
+fn a_burst_that_goes_one_by_one_is_a_whole_burst() {
+    let source = "InfiniteSource(LIMIT 1000, BURST 5, STOP true) -> q :: Queue(50)";
+    let (script, no_script) = ("Script(TYPE PACKET, return 0) ->", "");
+    let none = "x :: Script(TYPE PASSIVE, return 0);";
+    for (path, batching) in [
+        (format!("Unqueue(BURST 5) -> {script} a :: Counter -> Discard"), Batching::Auto),
+        (format!("{script} Unqueue(BURST -1) -> a :: Counter -> Discard"), Batching::Auto),
+        (format!("Unqueue(BURST 5) -> {no_script} a :: Counter -> Discard"), Batching::Never),
+        (format!("RoundRobinSched -> Unqueue(5) -> {script} a :: Counter -> Discard"), Batching::Auto),
+        (format!("RoundRobinUnqueue(5) -> {script} a :: Counter -> Discard"), Batching::Auto),
+        (format!("Unqueue(5) -> a :: Counter(COUNT_CALL 100000 x.run) -> Discard; {none}"), Batching::Auto),
+        (format!("{script} a :: Counter -> Discard(BURST 5)"), Batching::Auto),
+    ] {
+        let mut rig = ended(&format!("{source} -> {path}"), batching);
+        assert_eq!(rig.read("q.drops"), "0", "{path}");
+        assert_eq!((rig.read("a.count").parse::<u32>().unwrap() + 9) / 10, 100, "{path}");
+    }
 }
 
 /// What has no room in a queue goes on from its second output: the elements behind that

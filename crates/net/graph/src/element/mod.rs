@@ -59,20 +59,28 @@ pub struct Ran {
     pub worked: bool,
     /// What becomes of the packets in the batch.
     pub next: Next,
+    /// It has not done all that it does in a turn: it goes on as soon as these packets have gone
+    /// as far as they go.
+    pub again: bool,
 }
 
 impl Ran {
     /// There was nothing to do.
-    pub const IDLE: Ran = Ran { worked: false, next: Next::Done };
+    pub const IDLE: Ran = Ran { worked: false, next: Next::Done, again: false };
 
     /// Packets in the batch go on at `output`.
     pub fn push(output: usize) -> Ran {
-        Ran { worked: true, next: Next::Push(output) }
+        Ran { worked: true, next: Next::Push(output), again: false }
     }
 
     /// Something was done that concerns no packet in the batch.
     pub fn done(worked: bool) -> Ran {
-        Ran { worked, next: Next::Done }
+        Ran { worked, next: Next::Done, again: false }
+    }
+
+    /// As this, and there is more of the turn if `again`.
+    pub fn then(self, again: bool) -> Ran {
+        Ran { again, ..self }
     }
 }
 

@@ -113,7 +113,7 @@ impl Cx<'_> {
         let before = batch.len();
         if let Some(from) = self.lane.slots[self.me].ins.get(input).copied().flatten() {
             self.lane.charge(self.me);
-            if self.lane.slots[self.me].single && batch.room() > 1 {
+            if self.goes_singly() && batch.room() > 1 {
                 let mut one = Batch::with_limit(1);
                 self.lane.pull(from, &mut one);
                 batch.take_from(&mut one, 1);
@@ -126,6 +126,20 @@ impl Cx<'_> {
             self.lane.profiler.count(&mut self.lane.slots[self.me].counters, pulled);
         }
         pulled
+    }
+
+    /// As [`pull`](Self::pull), one after the other where packets go one by one: for a task that
+    /// sends none of them on.
+    pub fn pull_burst(&mut self, input: usize, batch: &mut Batch) -> usize {
+        let before = batch.len();
+        while batch.room() > 0 && self.pull(input, batch) > 0 && self.goes_singly() {}
+        batch.len() - before
+    }
+
+    /// Whether packets come to the element, or are pulled by it, one by one.
+    #[inline]
+    pub fn goes_singly(&self) -> bool {
+        self.lane.slots[self.me].single
     }
 
     /// One packet pulled at `input`.

@@ -426,17 +426,22 @@ impl Lane {
         let element = self.tasks.element(task);
         let mut batch = self.scratch.take().unwrap_or_else(|| Box::new(Batch::with_limit(Batch::MAX)));
         self.begin_turn();
-        let ran = self.with(element, |element, cx| element.run(cx, task, &mut batch));
-        let (mut worked, had_turn) = (false, ran.is_some());
-        if let Some(ran) = ran {
-            worked = ran.worked;
-            if self.profiler.counts && worked {
+        let (mut worked, mut had_turn, mut again) = (false, false, true);
+        while again {
+            let ran = self.with(element, |element, cx| element.run(cx, task, &mut batch));
+            had_turn = ran.is_some();
+            let Some(ran) = ran else { break };
+            (worked, again) = (worked | ran.worked, ran.again);
+            if self.profiler.counts && ran.worked {
                 self.count_run(element, batch.len());
             }
             if let Some(to) = self.forward(element, ran.next, &mut batch) {
                 self.push(to, &mut batch);
             }
             self.buffers.free_batch(&mut batch);
+            if again {
+                self.run_deferred();
+            }
         }
         if !had_turn {
             self.tasks.schedule(task); // its element is at work further up: it comes later
