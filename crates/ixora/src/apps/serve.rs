@@ -129,9 +129,7 @@ pub fn serve(
         }
         host.report_to(report);
         configuration.iter().for_each(|configuration| host.configure_by(configuration, n == 0));
-        if arguments.control.is_some() {
-            spreading.share(&mut host, n);
-        }
+        spreading.share(&mut host, n, arguments.control.is_some());
         watches.push(host.watch());
         pollers.push(Box::new(host));
     }

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use port::{Feature, Port};
+use port::{Feature, FlowTable, Port, Rss};
 use serde::{Deserialize, Serialize};
 use tcp::{Groups, Host};
 
@@ -66,10 +66,15 @@ type Say = SyncSender<Result<Spread, String>>;
 /// A request: a number of cores, unless only the present one is asked for.
 type Asked = (Option<usize>, Say);
 
+/// Flow groups of a port that has no table for them: as many as the 82599 has.
+const GROUPS: usize = 128;
+
 /// The flow groups of a server's hosts.
 pub struct Spreading {
-    /// None where the port does not tell which flow comes to which queue.
+    /// None where the port keeps flows to queues, and does not tell which comes to which.
     groups: Option<Mutex<Groups>>,
+    /// The port may give a segment to another host than those before it, which passes it on.
+    strays: bool,
     /// Why connections stay where they are, if they do.
     fixed: Option<String>,
     most: usize,
@@ -82,9 +87,11 @@ impl Spreading {
     /// The groups of a port with a host on each of so many queues, whose receive rings hold so
     /// many packets. No more hosts take part than the port can spread flows over.
     pub fn new(port: &dyn Port, hosts: usize, ring: usize) -> Result<Spreading, Failure> {
-        let most = hosts.min(port.capabilities().limits.rss_queues);
+        let strays = hosts > 1 && !port.keeps_flows();
+        let most = if strays { hosts } else { hosts.min(port.capabilities().limits.rss_queues) };
         let failed = |error| Failure::new(format!("cannot make mailboxes: {error}"));
-        let groups = match port.flows().filter(|_| hosts > 1) {
+        let own = || strays.then(|| FlowTable::new(&Rss::default(), GROUPS, hosts, true));
+        let groups = match port.flows().filter(|_| hosts > 1).or_else(own) {
             Some(table) => Some(Mutex::new(Groups::new(table, most, ring).map_err(failed)?)),
             None => None,
         };
@@ -96,14 +103,18 @@ impl Spreading {
                 port.name()
             )),
         };
-        Ok(Spreading { groups, fixed, most, asked: Mutex::default(), waits: Mutex::default() })
+        Ok(Spreading { groups, strays, fixed, most, asked: Mutex::default(), waits: Mutex::default() })
     }
 
-    /// Has the host on a queue take part.
-    pub fn share(&mut self, host: &mut Host, queue: usize) {
-        let Some(groups) = self.groups.as_ref().filter(|_| queue < self.most) else { return };
+    /// Has the host on a queue take part: in what somebody asks for, if anybody can (`is_asked`), and
+    /// in passing segments on.
+    pub fn share(&mut self, host: &mut Host, queue: usize, is_asked: bool) {
+        let takes_part = queue < self.most && (is_asked || self.strays);
+        let Some(groups) = self.groups.as_ref().filter(|_| takes_part) else { return };
         let core = held(groups).core(queue);
-        if self.fixed.is_some() {
+        if self.strays {
+            host.pass_on(core);
+        } else if self.fixed.is_some() {
             host.tell_others(core);
         } else if !host.share(core) {
             self.fixed = Some("connections of this service stay on their core".to_owned());

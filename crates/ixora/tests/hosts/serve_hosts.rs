@@ -32,6 +32,42 @@ fn scrape() -> String {
     answer
 }
 
+/// The kernel gives what a new flow sends to any queue of a TAP, and later segments to the queue by
+/// which the server answered: the first ones of a connection may come to different hosts.
+#[test]
+fn connections_over_several_queues_of_a_tap_are_one_hosts() {
+    if !may_make_interfaces() {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a directory");
+    let (host, path, control) = (Host::new(), place.path().to_owned(), place.path().join("control"));
+    let socket = control.display().to_string();
+    let server = host.run(move || {
+        let port = "--port tap:t0 --queues 4 --threads 2 --json";
+        start(&path, &format!("serve echo {port} --addr {OURS}/24 --control {socket}"))
+    });
+    until("socket", || control.exists());
+    let served = host.run(move || {
+        // Each client is new: the server has to ask for its Ethernet address.
+        let is_served = |last: &u8| {
+            let client = Ipv4Addr::new(10, 77, 1, *last);
+            ip(&format!("addr add {client}/24 dev t0"));
+            let mut stream = connect(SocketAddrV4::new(OURS, 7));
+            let mut echo = [0; 5];
+            let done = stream.write_all(b"hello").and_then(|()| stream.read_exact(&mut echo));
+            ip(&format!("addr del {client}/24 dev t0"));
+            done.is_ok() && &echo == b"hello"
+        };
+        (10..40).filter(is_served).count()
+    });
+    assert_eq!(served, 30);
+    server.signal(Signal::TERM);
+    let done = server.wait(10);
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    let notes = &done.json()["notes"];
+    assert_eq!(notes["rx_tcp_no_connection"].as_u64().unwrap_or(0), 0, "{notes:#}");
+}
+
 #[test]
 fn connections_of_a_server_are_listed_while_it_runs() {
     if !may_make_interfaces() {

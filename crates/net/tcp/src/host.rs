@@ -426,7 +426,7 @@ impl Poller for Host {
 
     fn wakeup(&self) -> Option<Arc<Wakeup>> {
         let core = self.core.as_ref().filter(|_| self.moves());
-        core.map(|core| core.wakeup()).or_else(|| self.service.wakeup())
+        self.service.wakeup().or_else(|| core.map(|core| core.wakeup()))
     }
 
     /// Its core has no flow groups, and nothing is left of them.

@@ -219,6 +219,11 @@ impl Port for TapPort {
         &self.name
     }
 
+    /// The kernel steers by what is sent.
+    fn keeps_flows(&self) -> bool {
+        self.files.len() == 1
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             driver: "tap".to_owned(),

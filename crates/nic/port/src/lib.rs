@@ -166,6 +166,11 @@ pub trait Port: Send + Any {
     fn flows(&self) -> Option<FlowTable> {
         None
     }
+    /// Whether packets of a flow keep to one queue, by a table or by a hash of their own. Otherwise
+    /// they come to the queue by which the last one was sent to their sender, once one was.
+    fn keeps_flows(&self) -> bool {
+        true
+    }
     /// Has entries of the table by which flows are spread ([`FlowTable::entry`]), each given
     /// with its queue, name other queues while packets come. Of packets that come about now it
     /// is not known which queue they come to.

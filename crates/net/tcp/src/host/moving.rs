@@ -188,14 +188,21 @@ impl Host {
     /// Lets its connections move between this core and others; false when those of its
     /// application cannot ([`Service::can_move`](crate::Service::can_move)), or it has a wake-up.
     /// Then they stay, as with [`tell_others`](Host::tell_others).
-    pub fn share(&mut self, mut core: Core) -> bool {
+    pub fn share(&mut self, core: Core) -> bool {
         // The thread is woken by the mailbox from now on, and by nothing else.
         let can = self.service.can_move() && self.service.wakeup().is_none();
-        if can {
-            self.stack.elsewhere = core.elsewhere.take();
+        match can {
+            true => self.pass_on(core),
+            false => self.tell_others(core),
         }
-        self.tell_others(core);
         can
+    }
+
+    /// Has it pass segments of other cores' flow groups on, as on a port that does not
+    /// [keep flows](port::Port::keeps_flows), and take those that others pass on.
+    pub fn pass_on(&mut self, mut core: Core) {
+        self.stack.elsewhere = core.elsewhere.take();
+        self.tell_others(core);
     }
 
     /// Has it tell other cores what routers say of connections that are theirs, and hear of its

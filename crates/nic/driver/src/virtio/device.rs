@@ -192,6 +192,11 @@ impl port::Port for Virtio {
         self.flows.clone().or_else(|| self.shared.flows(self.options.rx_queues, &self.options.rss))
     }
 
+    /// Without a table the device steers by what is sent (5.1.6.5.6).
+    fn keeps_flows(&self) -> bool {
+        self.options.rx_queues == 1 || self.features() & net::RSS != 0
+    }
+
     /// The command names the whole table (5.1.6.5.7).
     fn set_flow_queues(&mut self, changes: &[(usize, usize)]) -> port::Result<()> {
         let has = self.features() & net::RSS != 0;
