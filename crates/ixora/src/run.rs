@@ -36,10 +36,10 @@ pub fn run(
     options: &PortOptions,
     stop: &Arc<AtomicBool>,
 ) -> Result<(), Failure> {
-    run_watched(name, ports, pollers, options, stop, &Watch::default()).map(drop)
+    run_watched(name, ports, pollers, options, stop, &Watch::default())
 }
 
-/// As [`run`], with somebody who watches; how many packets were sent.
+/// As [`run`], with somebody who watches.
 pub fn run_watched(
     name: &'static str,
     mut ports: Ports,
@@ -47,14 +47,13 @@ pub fn run_watched(
     options: &PortOptions,
     stop: &Arc<AtomicBool>,
     watch: &Watch<'_>,
-) -> Result<u64, Failure> {
+) -> Result<(), Failure> {
     let runtime = threads(name, &ports, pollers, options, stop, &Arc::default())?;
     let confinement = ports.confine(options, None)?;
     let outcome = measure_watched(name, runtime, &mut ports, options, confinement, watch);
     drop(ports);
     outcome.summary.print(options.json);
-    let sent = outcome.summary.tx_packets;
-    outcome.failure.or_else(|| outcome.summary.missing()).map_or(Ok(sent), Err)
+    outcome.failure.or_else(|| outcome.summary.missing()).map_or(Ok(()), Err)
 }
 
 /// The threads that the options ask for, with their memory; they do not run yet.
@@ -100,11 +99,13 @@ pub struct Watch<'a> {
     pub outlives_down: bool,
     /// How long what the run did took, when its threads have ended; `None` for all of its time.
     pub time: &'a dyn Fn() -> Option<Duration>,
+    /// What is wrong with what was done, by all that was counted.
+    pub judge: &'a dyn Fn(&mut Summary) -> Option<Failure>,
 }
 
 impl Default for Watch<'_> {
     fn default() -> Self {
-        Watch { look: &|_| {}, outlives_down: false, time: &|| None }
+        Watch { look: &|_| {}, outlives_down: false, time: &|| None, judge: &|_| None }
     }
 }
 
@@ -147,6 +148,7 @@ pub fn measure_watched(
     summary.add_wires(ports);
     summary.findings = ports.linters().iter().map(Linter::findings).collect();
     let failure = failure.or_else(|| ports.not_recorded());
+    let failure = failure.or_else(|| (watch.judge)(&mut summary));
     let error = failure.as_ref().map(|failure| failure.cause().to_owned());
     summary.error = error.or_else(|| Some(summary.missing()?.cause().to_owned()));
     Outcome { summary, pollers: finished.pollers, failure }

@@ -13,6 +13,7 @@ use wire::MacAddress;
 
 use crate::cli::PortOptions;
 use crate::rate::{Rate, Size};
+use crate::summary::Summary;
 use crate::{Failure, open, run, signal};
 
 /// Part of the packets that may be missing at a rate.
@@ -45,12 +46,11 @@ pub struct Pktgen {
     pub port: PortOptions,
 }
 
-/// What `pktgen` says of a rate that was not reached: of so many packets sent, so many
-/// more were due.
-fn short(rate: f64, sent: u64, missed: u64) -> Option<Failure> {
-    let part = missed as f64 / (sent + missed) as f64;
+/// What `pktgen` says of a rate that was not reached: so many packets more were due than were sent.
+fn short(rate: f64, summary: &Summary, missed: u64) -> Option<Failure> {
+    let part = missed as f64 / (summary.tx_packets + missed) as f64;
     (part > TOLERANCE).then(|| {
-        let reached = Rate(Some((rate * (1.0 - part)).round()));
+        let reached = Rate(Some((summary.mpps * 1e6).round()));
         Failure::new(format!("{} packets per second were asked for, {reached} were sent", Rate(Some(rate))))
             .fix("more queues and threads (--queues, --threads) send more; --allow-short takes what there is")
     })
@@ -92,11 +92,14 @@ pub fn run(arguments: &Pktgen) -> Result<(), Failure> {
         }));
     }
     let time = || kept(&spans, arguments.port.count?, arguments.rate.0?);
-    let watch = run::Watch { time: &time, ..run::Watch::default() };
-    let sent = run::run_watched("pktgen", ports, pollers, options, &stop, &watch)?;
-    let missed = missed.load(Ordering::Relaxed);
-    let rate = arguments.rate.0.filter(|_| !arguments.allow_short);
-    rate.and_then(|rate| short(rate, sent, missed)).map_or(Ok(()), Err)
+    let judge = |summary: &mut Summary| {
+        let rate = arguments.rate.0?;
+        summary.notes.insert("pktgen_asked_pps", rate.round() as u64);
+        let missed = missed.load(Ordering::Relaxed);
+        short(rate, summary, missed).filter(|_| !arguments.allow_short)
+    };
+    let watch = run::Watch { time: &time, judge: &judge, ..run::Watch::default() };
+    run::run_watched("pktgen", ports, pollers, options, &stop, &watch)
 }
 
 /// How long so many packets took at a rate that was kept. Without one, or where it was not kept, the
@@ -113,7 +116,8 @@ mod tests {
 
     #[test]
     fn a_hundredth_may_be_missing() {
-        assert!(short(1e6, 120_000, 900_000).is_some() && short(1e6, 120_000, 1_000).is_none());
-        assert!(short(1e6, 40_000, 20_000).is_some());
+        let sent = |tx_packets| Summary { tx_packets, ..Summary::new("pktgen", Duration::from_secs(1)) };
+        assert!(short(1e6, &sent(120_000), 900_000).is_some() && short(1e6, &sent(120_000), 1_000).is_none());
+        assert!(short(1e6, &sent(40_000), 20_000).is_some());
     }
 }

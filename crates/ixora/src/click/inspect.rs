@@ -96,7 +96,7 @@ fn inspect(click: &Click, sources: Vec<Source>) -> Inspection {
         ..graph::Options::default()
     };
     let text = flat.sources.first().unwrap_or_default();
-    let unset = if click.compat { lint::Unset::default() } else { lint::unset(&flat) };
+    let unset = if click.compat { lint::Unset::default() } else { lint::unset(&flat, &registry) };
     let (plan, found) = match (readable, click.compat) {
         (true, _) => Router::plan(text, flat, &registry, options),
         (false, true) => (Err(vec![]), vec![]),

@@ -4,6 +4,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use graph::Registry;
+use graph::class::Given;
 use graph::lang::{Declared, Flat, Problem, SourceLocation, args};
 use graph::plan::Planned;
 
@@ -65,6 +67,8 @@ pub struct Unset {
     pub problems: Vec<Problem>,
     /// Where the arguments are that have them, as far as that is known.
     arguments: HashSet<(Arc<str>, u32, u32)>,
+    /// Of which element the others are, `name :: Class`, and how complaints of them begin, `KEYWORD: `.
+    elsewhere: HashSet<(String, String)>,
 }
 
 impl Unset {
@@ -72,14 +76,17 @@ impl Unset {
     /// arguments there are is of something else.
     pub fn explains(&self, problem: &Problem) -> bool {
         let SourceLocation { file, line, column, .. } = &problem.place;
-        let is_there = || self.arguments.contains(&(file.clone(), *line, *column));
-        !self.arguments.is_empty() && problem.expected.is_none() && is_there()
+        let is_there = self.arguments.contains(&(file.clone(), *line, *column));
+        let is_of_it = problem.context.as_ref().zip(problem.message.split_once(": ")).is_some_and(
+            |(context, (keyword, _))| self.elsewhere.contains(&(context.element.clone(), keyword.to_owned())),
+        );
+        problem.expected.is_none() && (is_there || is_of_it)
     }
 }
 
 /// Variables that are left in arguments: nothing sets them. Scripts have their own. This looks
 /// at the configuration as it was read, for of elements that cannot be made there is no plan.
-pub fn unset(flat: &Flat) -> Unset {
+pub fn unset(flat: &Flat, registry: &Registry) -> Unset {
     let mut unset = Unset::default();
     for (index, declared) in flat.with_variables() {
         if matches!(&*declared.class, "Script" | "DriverManager") {
@@ -94,13 +101,32 @@ pub fn unset(flat: &Flat) -> Unset {
         for (argument, text) in args::split(&declared.config).iter().enumerate() {
             let names = variables(text);
             let place = flat.argument_place(index, argument).filter(|place| *place != declared.place);
-            if let Some(place) = place.filter(|_| !names.is_empty()) {
-                unset.arguments.insert((place.file, place.line, place.column));
+            match place {
+                _ if names.is_empty() => {}
+                Some(place) => _ = unset.arguments.insert((place.file, place.line, place.column)),
+                // A compound's argument, or a variable's value.
+                None => {
+                    let key = keyword(registry, declared, argument, text);
+                    let element = format!("{} :: {}", declared.name, declared.class);
+                    unset.elsewhere.extend(key.map(|key| (element, key)));
+                }
             }
             unset.problems.extend(names.into_iter().map(problem));
         }
     }
     unset
+}
+
+/// By which keyword complaints of an element's argument name it.
+fn keyword(registry: &Registry, declared: &Declared, argument: usize, text: &str) -> Option<String> {
+    let class = registry.find(&declared.class)?;
+    let named = args::keyword(text).filter(|(word, _)| class.arguments.iter().any(|it| it.name == *word));
+    let placed = || {
+        let placed =
+            class.arguments.iter().filter(|it| matches!(it.given, Given::Mandatory | Given::Positional));
+        placed.map(|it| it.name).nth(argument)
+    };
+    named.map(|(word, _)| word).or_else(placed).map(str::to_owned)
 }
 
 /// Names of ports that are none; not those that are variables. With `look_for` ports that are not

@@ -95,6 +95,20 @@ fn check_tells_of_an_argument_once() {
         assert!(said.contains(part), "{part}: {said}");
     }
     assert!(!said.contains("CAPACITY: expected"), "{said}");
+    // Likewise where it comes as a compound's argument, or as another variable's value.
+    for config in [
+        "elementclass A { $x | input -> Queue($x) -> output } Idle -> A($y) -> Discard",
+        "elementclass A { $x | input -> Queue(CAPACITY $x) -> output } Idle -> A($y) -> Discard",
+        "define($M $y); Idle -> Queue($M) -> Discard",
+    ] {
+        let found = json(&click(&["--check", "--json", "-e", config]));
+        assert_eq!(found["problems"].as_array().map(Vec::len), Some(1), "{found:#}");
+        assert_eq!(found["problems"][0]["message"], "variable '$y' is not set", "{found:#}");
+    }
+    let config =
+        "elementclass A { $x, $z | input -> Paint($x, ANNO $z) -> output } Idle -> A(abc, $y) -> Discard";
+    let said = text(&click(&["--check", "-e", config]).stderr);
+    assert!(said.contains("COLOR: ") && said.contains("variable '$y'"), "{said}");
 }
 
 /// A handler or an element that is named and is not there is told before anything runs, and so the

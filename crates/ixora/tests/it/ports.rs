@@ -12,9 +12,12 @@ fn a_rate_that_is_not_reached_is_an_error() {
     let place = tempfile::tempdir().expect("a directory");
     // Longer than the 20 ms for which a thread may have had no turn.
     let words = "pktgen model:82599,wire=sink --rate 10000M --count 2000000";
-    let sent = run(place.path(), words);
+    let sent = run(place.path(), &format!("{words} --json"));
     assert_eq!(sent.code(), Some(1), "{sent:#?}");
     assert!(sent.stderr.contains("--allow-short"), "{sent:#?}");
+    let json = sent.json();
+    assert_eq!(json["notes"]["pktgen_asked_pps"], 10_000_000_000_u64, "{json:#}");
+    assert!(json["error"].as_str().is_some_and(|error| error.contains("were asked for")), "{json:#}");
     let allowed = run(place.path(), &format!("{words} --allow-short"));
     assert_eq!(allowed.code(), Some(0), "{allowed:#?}");
 }
