@@ -195,6 +195,14 @@ pub trait Port: Send + Any {
     fn health(&self) -> Result<()> {
         Ok(())
     }
+    /// Receives from here on, where that waited for it ([`Options::deferred_start`]), and after
+    /// [`stop`](Port::stop) where the port can go on. Nothing changes for a port that receives.
+    ///
+    /// # Errors
+    /// When the device refuses, or its port must be opened again after a stop. It does not receive.
+    fn start(&mut self) -> Result<()> {
+        Ok(())
+    }
     /// Stops receiving: what comes from the wire goes nowhere from then on. What
     /// was received stays in the rings, and sending goes on. Dropping the port
     /// and its queues ends all DMA.

@@ -149,6 +149,13 @@ pub struct Options {
     /// to nobody, but joined with other ports' by the driver (82599: `driver::ixgbe::FixedRing`),
     /// and sent packets are reported by head write-back.
     pub fixed_buffers: bool,
+    /// Bring the port up, but let no frame in before [`Port::start`](crate::Port::start): whoever
+    /// opens several receive queues fills their rings first, so that no frame finds a queue whose
+    /// thread is late without descriptors. Intel's physical functions; ignored by all other ports
+    /// and with [`fixed_buffers`](Options::fixed_buffers), which receive at once: virtual functions
+    /// and virtio devices have no switch for all receive queues, and for interfaces the kernel keeps
+    /// frames.
+    pub deferred_start: bool,
     /// Wait this long for a link when opening; zero does not wait.
     pub link_wait_ms: u64,
     /// What only virtio devices know.
@@ -174,6 +181,7 @@ impl Default for Options {
             interrupts: false,
             timestamps: false,
             fixed_buffers: false,
+            deferred_start: false,
             link_wait_ms: 10_000,
             virtio: VirtioOptions::default(),
         }

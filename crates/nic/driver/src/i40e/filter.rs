@@ -101,6 +101,8 @@ impl Filters {
             remove(admin, seid, filters)?;
             filters.iter().for_each(|filter| _ = self.told.remove(filter));
         }
+        // Before the filters, by which the VSI begins to receive: all that is wanted, from the first frame on.
+        self.tell_modes(admin, seid)?;
         let new: Vec<Filter> = wanted.difference(&self.told).copied().collect();
         for filters in new.chunks(AT_ONCE) {
             let (retval, answers) = change(admin, seid, opcode::ADD_MACVLAN, filters)?;
@@ -113,6 +115,11 @@ impl Filters {
                 other => return Err(admin.refused(opcode::ADD_MACVLAN, other)),
             }
         }
+        Ok(())
+    }
+
+    /// Tells the firmware which frames the VSI receives whatever its filters are.
+    fn tell_modes(&self, admin: &mut AdminQueue, seid: u16) -> Result<()> {
         let mode = |on: bool, bit: u16| if on && self.receiving { bit } else { 0 };
         let unicast = promiscuous::UNICAST | if self.rx_only { promiscuous::RX_ONLY } else { 0 };
         let both = unicast | promiscuous::MULTICAST;

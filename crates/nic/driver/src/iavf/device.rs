@@ -85,6 +85,7 @@ impl intel::Chip for Chip {
     type Tx = TxXl710;
     const DRIVER: &'static str = NAME;
     const INFO: &'static ChipInfo = &INFO;
+    const DEFERS_START: bool = false;
 
     fn new(device: Device) -> Chip {
         Chip { device, mailbox: Mutex::default(), state: Mutex::default() }

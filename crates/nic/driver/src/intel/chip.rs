@@ -44,6 +44,8 @@ pub trait Chip: Deref<Target = Device> + Queues + FilterTables + Sized + 'static
     const DRIVER: &'static str;
     /// What the chip is, and its limits.
     const INFO: &'static ChipInfo;
+    /// Whether there is a switch for all receive queues, that can be off while they are enabled.
+    const DEFERS_START: bool = true;
 
     /// A chip that nothing was done to yet.
     fn new(device: Device) -> Self;

@@ -45,6 +45,8 @@ pub struct Port<C: Chip> {
     mac: [u8; 6],
     pub(super) options: Options,
     promiscuous: bool,
+    /// Frames are let in.
+    receives: bool,
     /// Which queue a flow comes to.
     flows: FlowTable,
     /// The table of tunnels that the device has, and whether somebody took it.
@@ -58,7 +60,9 @@ pub struct Port<C: Chip> {
 
 impl<C: Init> Port<C> {
     /// Resets the device and brings it up with `options`. Receive queues get buffers
-    /// with their first `recv`; what arrives before is lost and counted.
+    /// with their first `recv`; what arrives before is lost and counted. With
+    /// [`Options::deferred_start`], which virtual functions do not have, nothing arrives before
+    /// [`port::Port::start`].
     ///
     /// # Errors
     /// When an option is out of range, the device is another one, or a register
@@ -106,7 +110,8 @@ impl<C: Init> Port<C> {
             step(format_args!("interrupts"));
             chip.init_interrupts(&mut rx)?;
         }
-        if !options.fixed_buffers {
+        let receives = !(options.deferred_start && C::DEFERS_START);
+        if receives && !options.fixed_buffers {
             step(format_args!("receiving on"));
             chip.set_receiving(true)?;
         }
@@ -119,7 +124,7 @@ impl<C: Init> Port<C> {
         let flows = flows(&*chip, &options);
         let encap = Encap::find(&chip.pci).map(|encap| (encap, false));
         let (all_multicast, multicast) = (false, vec![]);
-        Ok(Port { chip, mac, options, promiscuous, flows, encap, all_multicast, multicast, rx, tx })
+        Ok(Port { chip, mac, options, promiscuous, receives, flows, encap, all_multicast, multicast, rx, tx })
     }
 }
 
@@ -166,11 +171,6 @@ impl<C: Chip> Port<C> {
     pub fn counters(&self) -> Vec<Counter> {
         let encap = self.encap.iter().flat_map(|(encap, _)| encap.counters());
         self.chip.counters().into_iter().chain(self.chip.dropped()).chain(encap).collect()
-    }
-
-    /// Receives again after [`port::Port::stop`].
-    pub fn start(&self) -> Result<()> {
-        self.chip.set_receiving(true)
     }
 
     /// One bit serves both modes in some chips, so that each must know of the other.
@@ -261,8 +261,18 @@ impl<C: Chip> port::Port for Port<C> {
         Ok(Chip::health(&*self.chip)?)
     }
 
+    fn start(&mut self) -> port::Result<()> {
+        if !self.receives {
+            tracing::debug!(port = self.chip.name, "receiving on");
+            self.chip.set_receiving(true)?;
+            self.receives = true;
+        }
+        Ok(())
+    }
+
     fn stop(&mut self) -> port::Result<()> {
         tracing::debug!(port = self.chip.name, "receiving off");
+        self.receives = false;
         Ok(self.chip.set_receiving(false)?)
     }
 }

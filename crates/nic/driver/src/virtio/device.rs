@@ -111,12 +111,6 @@ impl Virtio {
         counters
     }
 
-    /// Receives again after [`port::Port::stop`].
-    pub fn start(&self) -> Result<()> {
-        self.shared.stopped.store(false, Relaxed);
-        Ok(())
-    }
-
     /// The first thing that went wrong: the way to the device, what it did to a
     /// queue, or its status.
     pub(super) fn check_health(&self) -> Result<()> {
@@ -266,6 +260,11 @@ impl port::Port for Virtio {
 
     fn health(&self) -> port::Result<()> {
         Ok(self.check_health()?)
+    }
+
+    fn start(&mut self) -> port::Result<()> {
+        self.shared.stopped.store(false, Relaxed);
+        Ok(())
     }
 
     /// What was received stays in the rings and can be taken, later packets go

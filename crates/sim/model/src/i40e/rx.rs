@@ -215,9 +215,11 @@ impl<W: Window> Rx<W> {
             }
             room = room.min(queue.ring.given() as usize / MOST_RX_BUFFERS);
         }
-        // Sources with backpressure wait for descriptors; other frames are lost.
+        // Sources with backpressure wait for descriptors and for filters; other frames are lost.
+        // Virtual functions have filters of their own.
+        let receives = up && enabled > 0 && (sriov.is_some() || switch.receives());
         let wanted = match wire.has_backpressure() {
-            true if enabled == 0 || !up => 0,
+            true if !receives => 0,
             true => BURST.min(room),
             false => BURST,
         };

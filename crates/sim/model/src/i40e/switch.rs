@@ -396,6 +396,14 @@ impl Switch {
         self.promiscuous = self.promiscuous & !valid | flags & valid;
     }
 
+    /// Whether the VSI has what drivers give it before frames come: a filter, or modes by which it
+    /// receives everything. Modes that let a part in are set while filters are still to come.
+    pub fn receives(&self) -> bool {
+        let all = promiscuous::UNICAST | promiscuous::MULTICAST | promiscuous::BROADCAST;
+        let modes = self.promiscuous;
+        !self.filters.is_empty() || modes & all == all || modes & promiscuous::DEFAULT != 0
+    }
+
     /// Whether the VSI receives a frame, which another VSI of the port has sent if it is `local`.
     pub fn accept(&self, frame: &[u8], tag: Option<u16>, local: bool) -> Result<(), Unwanted> {
         let Some(destination) = frame.first_chunk::<6>() else { return Err(Unwanted::Address) };

@@ -68,6 +68,16 @@ pub fn frames_go_between_virtual_functions_the_port_and_the_wire() {
     card.finish(vec![a, b], &[]);
 }
 
+#[test]
+fn a_virtual_function_receives_without_a_start() {
+    let mut card = Card::open(&[Policy::default()]);
+    let mut vf = card.open_vf(0, &Options { rx_queues: 2, deferred_start: true, ..options() });
+    card.works_on(&mut vf);
+    vf.device.start().unwrap();
+    card.works_on(&mut vf);
+    card.finish(vec![vf], &[]);
+}
+
 /// Its host can only say that frames were dropped, not why: they count as without a descriptor.
 #[test]
 pub fn frames_that_are_too_long_for_a_virtual_function_are_counted() {

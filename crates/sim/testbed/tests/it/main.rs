@@ -18,6 +18,7 @@ mod driver_multiqueue;
 mod driver_offload;
 mod driver_port;
 mod driver_scatter;
+mod driver_start;
 mod driver_timestamps;
 mod encap_offload;
 mod encap_reset;

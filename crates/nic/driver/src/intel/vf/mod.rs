@@ -157,6 +157,7 @@ impl<F: Function> super::Chip for Chip<F> {
     type Tx = TxAdvanced;
     const DRIVER: &'static str = F::DRIVER;
     const INFO: &'static ChipInfo = F::INFO;
+    const DEFERS_START: bool = false;
 
     fn new(device: Device) -> Chip<F> {
         let mailbox = Mutex::new(Mailbox::new(&device.name, F::REGISTERS, F::MESSAGE));
