@@ -11,6 +11,9 @@ pub enum Error {
     /// Memory for packet buffers could not be had.
     #[error(transparent)]
     Memory(#[from] memory::Error),
+    /// A port does not begin to receive.
+    #[error(transparent)]
+    Port(#[from] port::Error),
     /// no file descriptors left: {0}
     #[error("no file descriptors left: {0}")]
     Descriptors(std::io::Error),

@@ -1,6 +1,7 @@
 //! Pollers dealt out to threads, and threads that run until somebody ends them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, Builder, JoinHandle, Thread};
 use std::time::Duration;
@@ -9,6 +10,9 @@ use memory::{Batch, Dma, Pool};
 
 use crate::worker::{Control, Ended, Worker};
 use crate::{Error, Instant, Poller, PollerStats, Progress, Queue, Wakeup, cores};
+
+/// How long threads may take to fill their receive rings before the run begins without.
+const FILL: Duration = Duration::from_secs(5);
 
 /// How pollers are run.
 #[derive(Debug, Clone)]
@@ -87,10 +91,11 @@ impl Runtime {
         Ok(Runtime { name: options.name, workers, pollers: count, control })
     }
 
-    /// Starts the threads, does `last` and lets them poll: no packet is touched before.
-    /// `last` is what must be done when all threads are there (confinement); when it fails,
-    /// or a thread cannot be started, the run ends at once and the failure is
-    /// [`Finished::failure`].
+    /// Starts the threads, which fill their receive rings; then does `last` and lets them poll: no
+    /// packet is touched before. `last` is what must be done when all threads are there and have
+    /// buffers in their rings: confinement, and to start ports that wait for it
+    /// ([`port::Options::deferred_start`]). When it fails, or a thread cannot be started, the run
+    /// ends at once and the failure is [`Finished::failure`].
     pub fn start(self, last: impl FnOnce() -> Result<(), Error>) -> Running {
         let Runtime { name, workers, pollers, control } = self;
         let (mut threads, mut failure) = (Vec::new(), None);
@@ -98,12 +103,15 @@ impl Runtime {
         let gate = Arc::new(Mutex::new(()));
         let closed = gate.lock();
         let starter = thread::current();
+        let (fills, filled) = mpsc::channel::<()>();
         for (n, worker) in workers.into_iter().enumerate() {
-            let (gate, starter) = (gate.clone(), starter.clone());
+            let (gate, starter, fills) = (gate.clone(), starter.clone(), fills.clone());
             let run = move || {
                 let _wakes = WakesAtEnd(starter);
-                drop(gate.lock());
-                worker.run()
+                worker.run(move || {
+                    drop(fills);
+                    drop(gate.lock());
+                })
             };
             match Builder::new().name(format!("{name}-{n}")).spawn(run) {
                 Ok(thread) => threads.push(thread),
@@ -115,13 +123,24 @@ impl Runtime {
         }
         // Should `last` panic, the threads end before the gate opens.
         let ends = OnPanic(|| control.end());
-        failure = failure.or_else(|| last().err());
+        drop(fills);
+        if failure.is_none() {
+            await_buffers(&filled);
+            failure = last().err();
+        }
         if failure.is_some() {
             control.end();
         }
         drop(ends);
         drop(closed);
         Running { threads, shares, pollers, failure, control }
+    }
+}
+
+/// Waits until each thread has filled its receive rings or has ended: it drops its sender then.
+fn await_buffers(filled: &Receiver<()>) {
+    if filled.recv_timeout(FILL) == Err(RecvTimeoutError::Timeout) {
+        tracing::warn!("a thread has not filled its receive rings after {FILL:?}: packets may be lost");
     }
 }
 

@@ -101,8 +101,9 @@ impl Worker {
         }
     }
 
-    /// Polls until all its pollers are done, one fails or the run is ended.
-    pub fn run(mut self) -> Ended {
+    /// Gives receive rings their buffers and waits to be let go; then polls until all its pollers
+    /// are done, one fails or the run is ended.
+    pub fn run(mut self, wait: impl FnOnce()) -> Ended {
         let control = self.control.clone();
         let _others = OnPanic(|| control.end());
         if let Some(core) = self.core
@@ -110,6 +111,8 @@ impl Worker {
         {
             tracing::warn!(core, "cannot pin a thread to this core");
         }
+        self.fill();
+        wait();
         let mut idle = 0;
         let mut failure = None;
         while !self.control.stop.load(Ordering::Relaxed) {
@@ -129,6 +132,18 @@ impl Worker {
             }
         }
         self.finish(failure)
+    }
+
+    /// Fills the rings of its receive queues, and takes no packet.
+    fn fill(&mut self) {
+        let (pool, mut none) = (&mut self.pool, Batch::with_limit(0));
+        for poller in &mut self.pollers {
+            poller.queues(&mut |queue| {
+                if let Queue::Rx(rx) = queue {
+                    rx.recv(pool, &mut none);
+                }
+            });
+        }
     }
 
     /// Some turns of each poller; packets moved.

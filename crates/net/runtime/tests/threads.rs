@@ -191,6 +191,41 @@ fn no_packet_is_touched_before_the_last_step_is_done() {
 }
 
 #[test]
+fn rings_have_buffers_before_the_last_step_and_no_packet_is_taken() {
+    let devices = [(); 3].map(|()| Device::new(true));
+    devices.iter().for_each(|device| device.give(3));
+    let pollers: Vec<Fake> = devices.iter().map(|device| Fake::of(&[device])).collect();
+    let shown: Vec<_> = devices.clone().into();
+    let running = runtime(&options(2), pollers).expect("memory").start(move || {
+        let buffers: Vec<usize> = shown.iter().map(|device| device.buffers()).collect();
+        assert_eq!(buffers, [RING; 3]);
+        assert!(shown.iter().all(|device| device.waiting() == 3));
+        Ok(())
+    });
+    until("packets", || running.progress().packets.load(SeqCst) == 9);
+    assert!(end(running).failure.is_none());
+}
+
+#[test]
+fn a_port_that_does_not_start_is_the_failure() {
+    let start = || Err(port::Error::Lost { port: "p".into(), what: "it was unplugged" }.into());
+    let running = runtime(&options(1), vec![then(|_| 1)]).expect("memory").start(start);
+    let finished = end(running);
+    let failure = finished.failure.as_ref().map(ToString::to_string);
+    assert_eq!(failure.as_deref(), Some("p: it was unplugged"));
+    assert_eq!(finished.progress().packets.load(SeqCst), 0);
+}
+
+#[test]
+fn a_thread_that_panics_while_it_fills_rings_keeps_nobody() {
+    let device = Device::new(true);
+    device.break_ring();
+    let running = start(&options(2), vec![Fake::of(&[&device]), then(|_| 0)]);
+    until("the end of all threads", || !running.is_running());
+    assert!(matches!(end(running).failure, Some(Error::Panicked)));
+}
+
+#[test]
 fn a_last_step_that_fails_ends_the_run_before_any_packet() {
     let poller = then(|_| 1);
     let turns = poller.turns.clone();

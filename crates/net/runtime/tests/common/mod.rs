@@ -1,4 +1,5 @@
 //! A device without hardware, and a poller that does what a test tells it.
+#![allow(dead_code, reason = "not every test file needs all of it")]
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -34,13 +35,30 @@ pub struct Device {
     has_interrupt: bool,
     arms: AtomicUsize,
     disarms: AtomicUsize,
+    buffers: AtomicUsize,
+    is_broken: AtomicBool,
 }
 
 impl Device {
     pub fn new(has_interrupt: bool) -> Arc<Device> {
         let interrupt = Wakeup::new().expect("a descriptor");
-        let (arrived, arms, disarms) = Default::default();
-        Arc::new(Device { arrived, interrupt, has_interrupt, arms, disarms })
+        let (arrived, arms, disarms, buffers, is_broken) = Default::default();
+        Arc::new(Device { arrived, interrupt, has_interrupt, arms, disarms, buffers, is_broken })
+    }
+
+    /// Who fills its ring panics.
+    pub fn break_ring(&self) {
+        self.is_broken.store(true, SeqCst);
+    }
+
+    /// Buffers in its ring.
+    pub fn buffers(&self) -> usize {
+        self.buffers.load(SeqCst)
+    }
+
+    /// Packets that nobody has taken.
+    pub fn waiting(&self) -> usize {
+        self.arrived.load(SeqCst)
     }
 
     /// Packets arrive, and the device says so if it was armed.
@@ -83,6 +101,8 @@ impl RxQueue for Rx {
             };
             self.ring.push_back(packet);
         }
+        self.device.buffers.store(self.ring.len(), SeqCst);
+        assert!(!self.device.is_broken.load(SeqCst), "the ring is broken");
         self.stats.packets += count as u64;
         count
     }
