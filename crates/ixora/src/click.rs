@@ -343,7 +343,8 @@ struct Driven {
 }
 
 /// Runs a router, and those that take its place, until the last one stops or a port's
-/// device is lost. The process is confined before the first packet; what comes with that
+/// device is lost. The process is confined before the first packet, and ports of several
+/// queues receive when all of these have buffers; what comes with confinement
 /// stays until the router is gone.
 fn run_until_end(
     click: &Click,
@@ -365,12 +366,13 @@ fn run_until_end(
     loop {
         resources.set_running(&router);
         let watch = Watch::begin(&router, &stop);
-        let (shared, mut unconfined) = (router.shared(), None);
+        let (shared, ports, mut failed) = (router.shared(), router.service::<RouterPorts>(), None);
         router.run_and(|| {
-            let done = confinement.take().map_or(Ok(()), Confinement::complete);
-            unconfined = done.inspect_err(|_| shared.end()).err();
+            let confined = confinement.take().map_or(Ok(()), Confinement::complete);
+            let started = confined.and_then(|()| Ok(ports.map_or(Ok(()), |ports| ports.start())?));
+            failed = started.inspect_err(|_| shared.end()).err();
         });
-        if let Some(error) = unconfined {
+        if let Some(error) = failed {
             return Err(error.into());
         }
         let lost = watch.lost();

@@ -164,6 +164,7 @@ impl From<runtime::Error> for Failure {
         match error {
             runtime::Error::Core(core) => Failure::core("--cpu", &core),
             runtime::Error::Memory(error) => error.into(),
+            runtime::Error::Port(error) => error.into(),
             runtime::Error::Confinement { .. } => Failure::new(error.to_string())
                 .fix("--no-confine goes on without; ixora doctor tells what this kernel offers"),
             _ => Failure::new(error.to_string()),

@@ -145,6 +145,11 @@ impl Ports {
         Ok(())
     }
 
+    /// Has ports of several queues receive, whose rings have buffers now.
+    pub fn start(&mut self) -> port::Result<()> {
+        self.list.iter_mut().try_for_each(|port| port.start())
+    }
+
     /// Lets the sources of models' wires begin.
     pub fn start_sources(&self) {
         self.extras.models.iter().for_each(|(_, model)| model.with_cable(Cable::start_source));
@@ -320,12 +325,17 @@ fn open_any(
     }
     let dma = memory(&devices);
     let stepper = extras.step()?;
-    // All links are waited for at once, and a signal ends the wait.
-    let at_once = |options: &port::Options| port::Options { link_wait_ms: 0, ..options.clone() };
-    let options: Vec<port::Options> = each.iter().map(|(_, options)| at_once(options)).collect();
+    let options: Vec<port::Options> = each.iter().map(|(_, options)| together(options)).collect();
     let list = open_all(devices, &dma, &options, stop)?;
     await_links(&list, stop)?;
     Ok(Ports { dma, list, taken: Taken::default(), stepper, extras, janitor: None })
+}
+
+/// As a port is opened together with others. All links are waited for at once, and a signal ends
+/// the wait. Frames of several queues do not wait in the NIC until each queue has buffers, so that
+/// such a port starts later ([`Ports::start`]).
+fn together(options: &port::Options) -> port::Options {
+    port::Options { link_wait_ms: 0, deferred_start: options.rx_queues > 1, ..options.clone() }
 }
 
 /// Memory for packets, on the first port's node.

@@ -126,7 +126,10 @@ pub fn measure_watched(
     confinement: Confinement,
     watch: &Watch<'_>,
 ) -> Outcome {
-    let running = runtime.start(|| confinement.complete());
+    let running = runtime.start(|| {
+        confinement.complete()?;
+        Ok(ports.start()?)
+    });
     let start = Instant::now();
     live::watch(ports, &running, options, start, watch);
     let mut summary = Summary::new(name, start.elapsed());

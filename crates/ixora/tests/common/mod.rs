@@ -161,11 +161,16 @@ pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Serves a model at `place/nic` with `--json` and waits for its socket; also
+/// Serves a model of the 82599 at `place/nic` with `--json` and waits for its socket; also
 /// the port's name.
 pub fn model(place: &Path, options: &str) -> (Running, String) {
+    model_of("82599", place, options)
+}
+
+/// Likewise, a model of any device.
+pub fn model_of(device: &str, place: &Path, options: &str) -> (Running, String) {
     let socket = place.join("nic");
-    let model = start(place, &format!("model 82599 --json --socket {} {options}", socket.display()));
+    let model = start(place, &format!("model {device} --json --socket {} {options}", socket.display()));
     until("socket", || socket.exists());
     (model, format!("vfio-user:{}", socket.display()))
 }

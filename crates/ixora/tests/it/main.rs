@@ -28,6 +28,7 @@ mod ports;
 mod router;
 mod serve;
 mod soak;
+mod starts;
 mod top;
 mod vm;
 mod wires;

@@ -266,6 +266,15 @@ impl RouterPorts {
         self.open_ports.tx(name, queue?.queue)
     }
 
+    /// Has ports receive that were opened to wait for buffers ([`Options::deferred_start`]): when the
+    /// router has begun, with which each receive queue of its elements has them.
+    ///
+    /// # Errors
+    /// What a port says that does not start.
+    pub fn start(&self) -> port::Result<()> {
+        self.open_ports.start()
+    }
+
     /// Lends a port to `work`, when it is open.
     pub fn with_port<R>(&self, name: &str, work: impl FnOnce(&mut dyn Port) -> R) -> Option<R> {
         self.open_ports.with_port(name, work)

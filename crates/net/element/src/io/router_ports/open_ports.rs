@@ -199,6 +199,11 @@ impl OpenPorts {
         self.ports().iter().find(|o| o.name == name)?.tx.get(number).cloned()
     }
 
+    /// Has the ports receive that do not yet; the others go on.
+    pub(super) fn start(&self) -> port::Result<()> {
+        self.ports().iter_mut().try_for_each(|open| open.port.start())
+    }
+
     /// The error of a port whose device is lost.
     pub(super) fn lost(&self) -> Option<port::Error> {
         self.ports().iter().find_map(|open| open.port.health().err())
