@@ -304,7 +304,7 @@ impl Change {
             Change::Promiscuous(_) => port.set_promiscuous(Options::default().promiscuous),
             Change::AllMulticast(_) => port.set_all_multicast(false),
             Change::FlowQueue(entry) => port.set_flow_queues(&[flow_queue(entry, false)]),
-            Change::Stop => Ok(port.start()?),
+            Change::Stop => port.start(),
             // The queue that programs filters for flows stays.
             Change::AddFlow(n) | Change::RemoveFlow(n) => port.remove_flow(&flow(n)).map(drop),
         }
