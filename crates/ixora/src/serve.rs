@@ -68,7 +68,8 @@ pub struct Arguments {
     /// 50 us, which takes hardly any processor time and is slower to wake.
     #[arg(long, value_enum, default_value_t)]
     pub idle: WhenIdle,
-    /// Injected faults, as in drop=0.01,corrupt=0.001,seed=7.
+    /// Injected faults of the device, as in late=0.01,length=0.001,seed=7; those of the wire stand with it:
+    /// --wire loop+fault:drop=0.01.
     #[arg(long)]
     pub fault: Option<String>,
     /// Stop after this time.
@@ -233,6 +234,10 @@ fn endpoints(arguments: &Arguments, model: &'static Model) -> Result<(Vec<Endpoi
     }
     let fault = arguments.fault.as_deref().map(str::parse::<testbed::fault::Spec>).transpose();
     let fault = fault.map_err(|error| Failure::usage(error.to_string()))?;
+    if let Some(text) = arguments.fault.as_ref().filter(|_| fault.is_some_and(|fault| fault.has_wire())) {
+        let failure = Failure::usage(format!("--fault {text}: a frame's faults are the wire's"));
+        return Err(failure.fix("write them behind it, as in --wire loop+fault:drop=0.01,seed=7"));
+    }
     let mut plugs = Vec::new();
     for n in 0..sockets.len() {
         let spec: wire::Spec = wires[n % wires.len()].parse()?;

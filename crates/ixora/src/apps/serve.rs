@@ -112,7 +112,8 @@ pub fn serve(
 ) -> Result<(), Failure> {
     let options = &arguments.options;
     let mut ports = open::ports(&[&arguments.port], options, stop)?;
-    let (addresses, configuration) = configured(&arguments.addr, MacAddress(ports.mac(0)))?;
+    let mac = MacAddress(ports.mac(0));
+    let (addresses, configuration) = configured(&arguments.addr, &arguments.gateway, mac)?;
     let neighbors = Neighbors::default();
     let tcp = host_options(&*ports.list[0]);
     let mut pollers: Vec<Box<dyn Poller>> = Vec::new();
@@ -230,13 +231,14 @@ pub fn taken(report: &Report) -> Vec<Counter> {
 /// A host's addresses: those that were given, and what tells it the others, if anything does.
 fn configured(
     wanted: &[HostAddress],
+    gateways: &[IpAddr],
     mac: MacAddress,
 ) -> Result<(Addresses, Option<Configuration>), Failure> {
     let given = wanted.iter().filter_map(|wanted| match wanted {
         HostAddress::Given(address, bits) => Some((*address, *bits)),
         HostAddress::Dhcp | HostAddress::Auto => None,
     });
-    let addresses = addresses(&given.collect::<Vec<_>>(), mac)?;
+    let mut addresses = addresses(&given.collect::<Vec<_>>(), mac)?;
     let has = |way| wanted.iter().filter(|wanted| **wanted == way).count();
     let (dhcp, auto) = (has(HostAddress::Dhcp), has(HostAddress::Auto));
     let is_twice =
@@ -244,10 +246,48 @@ fn configured(
     if is_twice {
         return Err(Failure::usage("give one IPv4 and one IPv6 address at most".to_owned()));
     }
+    for gateway in gateways {
+        set_gateway(&mut addresses, *gateway)?;
+    }
     let sources = Sources { dhcp: dhcp > 0, advertisements: auto > 0 };
     let is_told = sources != Sources::default();
     let configuration = is_told.then(|| Configuration::new(addresses.clone(), sources, random_key()));
     Ok((addresses, configuration))
+}
+
+/// Has a host send to other networks by a router.
+fn set_gateway(addresses: &mut Addresses, gateway: IpAddr) -> Result<(), Failure> {
+    let same = |common: u32, bits: u8| common >= u32::from(bits);
+    let (is_near, before) = match gateway {
+        IpAddr::V4(router) => {
+            let own = addresses.v4.filter(|(own, _)| *own != router);
+            let is_near =
+                own.is_some_and(|(own, bits)| same((own.to_bits() ^ router.to_bits()).leading_zeros(), bits));
+            (is_near, addresses.gateways.0.replace(router).is_some())
+        }
+        IpAddr::V6(router) => {
+            let own = addresses.v6.filter(|(own, _)| *own != router);
+            let is_near = own.is_some_and(|(own, bits)| {
+                router.is_unicast_link_local()
+                    || same((own.to_bits() ^ router.to_bits()).leading_zeros(), bits)
+            });
+            (is_near, addresses.gateways.1.replace(router).is_some())
+        }
+    };
+    match (is_near && is_router(gateway), before) {
+        (true, false) => Ok(()),
+        (true, true) => Err(Failure::usage("give one --gateway of each version at most".to_owned())),
+        (false, _) => {
+            let cause = format!("--gateway {gateway} is no router in the network of an address of --addr");
+            Err(Failure::usage(cause)
+                .fix("give the router's address on that link, as in --addr 10.0.0.2/24 --gateway 10.0.0.1"))
+        }
+    }
+}
+
+/// Whether an address may be a router's.
+fn is_router(address: IpAddr) -> bool {
+    !(address.is_unspecified() || address.is_multicast() || address.is_loopback())
 }
 
 /// A host's addresses as they were given, one of each version at most.
@@ -326,11 +366,27 @@ mod tests {
     }
 
     #[test]
+    fn a_gateway_is_in_the_network_of_an_address() {
+        let own: Vec<HostAddress> =
+            ["10.0.0.2/24", "fd00::2/64"].iter().map(|text| text.parse().expect("an address")).collect();
+        let with = |own: &[HostAddress], texts: &[&str]| {
+            let gateways: Vec<IpAddr> = texts.iter().map(|text| text.parse().expect("an address")).collect();
+            configured(own, &gateways, MacAddress([2; 6])).ok().map(|(addresses, _)| addresses.gateways)
+        };
+        let both = (Some([10, 0, 0, 1].into()), "fe80::1".parse().ok());
+        assert_eq!(with(&own, &["10.0.0.1", "fe80::1"]), Some(both));
+        for wrong in [&["10.0.1.1"][..], &["10.0.0.2"], &["fd00:1::1"], &["ff02::1"], &["10.0.0.1"; 2]] {
+            assert_eq!(with(&own, wrong), None, "{wrong:?}");
+        }
+        assert_eq!(with(&[HostAddress::Dhcp], &["10.0.0.1"]), None, "the lease tells it");
+    }
+
+    #[test]
     fn an_address_of_each_version_comes_one_way() {
         let ways = |texts: &[&str]| {
             let wanted: Vec<HostAddress> =
                 texts.iter().map(|text| text.parse().expect("an address")).collect();
-            let (addresses, configuration) = configured(&wanted, MacAddress([2; 6])).ok()?;
+            let (addresses, configuration) = configured(&wanted, &[], MacAddress([2; 6])).ok()?;
             Some((addresses.v4.is_some(), addresses.v6.is_some(), configuration.is_some()))
         };
         assert_eq!(ways(&["10.0.0.2/24", "fd00::2/64"]), Some((true, true, false)));

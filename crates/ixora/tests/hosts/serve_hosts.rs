@@ -68,6 +68,32 @@ fn connections_over_several_queues_of_a_tap_are_one_hosts() {
     assert_eq!(notes["rx_tcp_no_connection"].as_u64().unwrap_or(0), 0, "{notes:#}");
 }
 
+/// A client of another network is answered by the router that the command line names.
+#[test]
+fn a_client_behind_a_gateway_is_served() {
+    if !may_make_interfaces() {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a directory");
+    let (host, path, control) = (Host::new(), place.path().to_owned(), place.path().join("control"));
+    let socket = control.display().to_string();
+    let server = host.run(move || {
+        let port = "--port tap:t0 --gateway 10.77.1.1";
+        start(&path, &format!("serve echo {port} --addr {OURS}/24 --control {socket}"))
+    });
+    until("socket", || control.exists());
+    host.run(|| {
+        ip("addr add 10.77.1.1/24 dev t0");
+        ip("link set lo up");
+        ip("addr add 10.50.0.1/32 dev lo");
+        ip(&format!("route add {OURS}/32 dev t0 src 10.50.0.1"));
+        let stream = greeted(SocketAddrV4::new(OURS, 7));
+        assert_eq!(stream.local_addr().expect("an address").ip(), Ipv4Addr::new(10, 50, 0, 1));
+    });
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait(10).code(), Some(0));
+}
+
 #[test]
 fn connections_of_a_server_are_listed_while_it_runs() {
     if !may_make_interfaces() {

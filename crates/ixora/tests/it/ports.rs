@@ -204,6 +204,7 @@ fn what_is_not_there_is_named_at_once() {
         ("model 82599 --socket x --wire cat5", 2, "use loop"),
         ("model 82599 --socket x --wire loop --wire sink", 2, "one --wire for each"),
         ("model 82599 --socket x --fault fly=1", 2, "garbage"),
+        ("model 82599 --socket x --fault drop=0.5,late=0.1", 2, "--wire loop+fault:drop"),
     ] {
         let begin = Instant::now();
         let done = run(place.path(), arguments);

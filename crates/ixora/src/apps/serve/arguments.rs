@@ -76,8 +76,11 @@ pub struct ServeOptions {
     /// auto for one of IPv6 from router advertisements. One of each version may be given.
     #[arg(long, required = true)]
     pub addr: Vec<HostAddress>,
+    /// The router to other networks, of an address that is given with --addr; one of each version.
+    #[arg(long, value_name = "ADDRESS")]
+    pub gateway: Vec<IpAddr>,
     /// The TCP port to listen on, if not the service's own.
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     pub listen: Option<u16>,
     /// Listen at this path for `ixora tcp show`, `tcp top` and `tcp cores`.
     #[arg(long, value_name = "SOCKET")]

@@ -339,6 +339,7 @@ impl Cable {
                 return Some(len);
             }
             let len = self.pull(frame)?;
+            let len = pad(frame, len);
             self.faults.as_mut()?.to_host.push(&frame[..len]);
         }
         None
@@ -379,6 +380,15 @@ impl Cable {
             recorder.record(way, self.now_ns, frame);
         }
     }
+}
+
+/// Makes a frame at the begin of `room` as long as a sender's MAC does; its length.
+fn pad(room: &mut [u8], len: usize) -> usize {
+    if len >= MIN_FRAME || room.len() < MIN_FRAME {
+        return len;
+    }
+    room[len..MIN_FRAME].fill(0);
+    MIN_FRAME
 }
 
 fn pull_source(source: &mut Source, frame: &mut [u8]) -> Option<usize> {
@@ -451,12 +461,9 @@ impl Wire for Cable {
         for given in 0..max {
             let Some(len) = self.receive(scratch) else { return given };
             let fault = self.frame_error();
-            // A sender's MAC pads; what was truncated on the way stays short.
-            let pad = len < MIN_FRAME && self.faults.is_none() && scratch.len() >= MIN_FRAME;
-            if pad {
-                scratch[len..MIN_FRAME].fill(0);
-            }
-            sink(&scratch[..if pad { MIN_FRAME } else { len }], fault);
+            // What was truncated on the way stays short.
+            let len = if self.faults.is_none() { pad(scratch, len) } else { len };
+            sink(&scratch[..len], fault);
         }
         max
     }

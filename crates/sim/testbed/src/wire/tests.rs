@@ -203,11 +203,13 @@ fn a_pair_carries_both_ways_and_counts_what_it_loses() {
 
 #[test]
 fn short_frames_are_padded_as_a_mac_does() {
-    let mut both = cables(&["pair", "pair"]);
-    both[0].transmit(&[1; 14]);
-    both[0].advance(1);
-    let frames = burst(&mut both[1], 1);
-    assert_eq!((frames[0].len(), frames[0][13], frames[0][14]), (60, 1, 0));
+    for other in ["pair", "pair+fault:duplicate=0.0001,seed=1"] {
+        let mut both = cables(&["pair", other]);
+        both[0].transmit(&[1; 14]);
+        both[0].advance(1);
+        let frames = burst(&mut both[1], 1);
+        assert_eq!((frames[0].len(), frames[0][13], frames[0][14]), (60, 1, 0), "{other}");
+    }
 }
 
 #[test]
