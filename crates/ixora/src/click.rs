@@ -366,16 +366,22 @@ fn run_until_end(
     loop {
         resources.set_running(&router);
         let watch = Watch::begin(&router, &stop);
-        let (shared, ports, mut failed) = (router.shared(), router.service::<RouterPorts>(), None);
+        let (shared, ports) = (router.shared(), router.service::<RouterPorts>());
+        let (mut failed, mut unstarted) = (None, None);
         router.run_and(|| {
-            let confined = confinement.take().map_or(Ok(()), Confinement::complete);
-            let started = confined.and_then(|()| Ok(ports.map_or(Ok(()), |ports| ports.start())?));
-            failed = started.inspect_err(|_| shared.end()).err();
+            failed = confinement.take().map_or(Ok(()), Confinement::complete).err();
+            if failed.is_none() {
+                unstarted = ports.and_then(|ports| ports.start().err());
+            }
+            match failed.is_some() || unstarted.is_some() {
+                true => shared.end(),
+                false => resources.start_sources(),
+            }
         });
         if let Some(error) = failed {
             return Err(error.into());
         }
-        let lost = watch.lost();
+        let lost = watch.lost().or_else(|| unstarted.map(Failure::from));
         let next = successor.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(mut next) = next.filter(|_| lost.is_none() && !stop.load(Ordering::Relaxed)) else {
             router.cleanup();

@@ -103,6 +103,8 @@ struct Extras {
     interfaces: bool,
     /// Some wires are recorded in files.
     records: bool,
+    /// Their command says when the sources of models' wires begin.
+    sources_held: bool,
 }
 
 impl Extras {
@@ -145,14 +147,18 @@ impl Ports {
         Ok(())
     }
 
-    /// Has ports of several queues receive, whose rings have buffers now.
+    /// Has ports of several queues receive, whose rings have buffers now, and then the sources of
+    /// models' wires begin.
     pub fn start(&mut self) -> port::Result<()> {
-        self.list.iter_mut().try_for_each(|port| port.start())
+        self.list.iter_mut().try_for_each(|port| port.start())?;
+        self.start_sources();
+        Ok(())
     }
 
-    /// Lets the sources of models' wires begin.
+    /// Lets the sources of models' wires begin, but where their command does that.
     pub fn start_sources(&self) {
-        self.extras.models.iter().for_each(|(_, model)| model.with_cable(Cable::start_source));
+        let models = self.extras.models.iter().filter(|_| !self.extras.sources_held);
+        models.for_each(|(_, model)| model.with_cable(Cable::start_source));
     }
 
     /// The failure to record what passed a model's wire, if there was one.
@@ -246,15 +252,14 @@ pub fn ports_with_segments(
     stop: &Arc<AtomicBool>,
 ) -> Result<Ports, Failure> {
     let each: Vec<(&str, &port::Options)> = names.iter().map(|name| (*name, &options.open.0)).collect();
-    let ports = open_any(|devices| memory_of(options, devices), &each, stop)?;
-    ports.start_sources();
-    Ok(ports)
+    open_any(|devices| memory_of(options, devices), &each, stop)
 }
 
 /// As [`ports`], but the sources of models' wires that are to hold their frames do so.
 pub fn ports_held(names: &[&str], options: &PortOptions, stop: &Arc<AtomicBool>) -> Result<Ports, Failure> {
-    let each: Vec<(&str, &port::Options)> = names.iter().map(|name| (*name, &options.open.0)).collect();
-    open_each(|devices| memory_of(options, devices), &each, stop)
+    let mut ports = ports(names, options, stop)?;
+    ports.extras.sources_held = true;
+    Ok(ports)
 }
 
 /// As [`ports`], each port with options of its own, in memory that is made for them or
@@ -264,9 +269,8 @@ pub fn ports_each(
     each: &[(&str, &port::Options)],
     stop: &Arc<AtomicBool>,
 ) -> Result<Ports, Failure> {
-    let ports = open_each(memory, each, stop)?;
-    ports.start_sources();
-    Ok(ports)
+    each.iter().try_for_each(|(name, _)| gives_frames(name))?;
+    open_any(memory, each, stop)
 }
 
 /// A device that its command opens itself, with the memory for it; and what ports have otherwise,
@@ -286,16 +290,6 @@ pub fn device(
     Ok((pci, ports))
 }
 
-/// As [`ports_each`], but the sources of models' wires that are to hold their frames do so.
-pub fn open_each(
-    memory: impl FnOnce(&[Found]) -> Dma,
-    each: &[(&str, &port::Options)],
-    stop: &Arc<AtomicBool>,
-) -> Result<Ports, Failure> {
-    each.iter().try_for_each(|(name, _)| gives_frames(name))?;
-    open_any(memory, each, stop)
-}
-
 /// Refuses a port whose packets may be longer than a frame and have no checksums yet, which a
 /// sender would have to cut and fill in.
 fn gives_frames(name: &str) -> Result<(), Failure> {
@@ -308,7 +302,7 @@ fn gives_frames(name: &str) -> Result<(), Failure> {
     Err(Failure::usage(cause).fix(format!("write {}:{plain}", medium.prefix())))
 }
 
-/// As [`open_each`], of any ports.
+/// As [`ports_each`], of any ports.
 fn open_any(
     memory: impl FnOnce(&[Found]) -> Dma,
     each: &[(&str, &port::Options)],
@@ -413,8 +407,10 @@ fn devices(names: &[&str], stop: &Arc<AtomicBool>) -> Result<(Vec<Found>, Extras
     let sockets = plugs.iter().filter_map(|plug| plug.spec.socket()).map(Path::to_owned).collect();
     let clean_up = CleanUp { sockets, ..CleanUp::default() };
     let records = plugs.iter().any(|plug| plug.spec.records());
-    let (mut devices, mut extras) =
-        (Vec::new(), Extras { models: Vec::new(), clean_up, interfaces: false, records });
+    let (mut devices, mut extras) = (
+        Vec::new(),
+        Extras { models: Vec::new(), clean_up, interfaces: false, records, sources_held: false },
+    );
     for name in parsed {
         go_on(stop)?;
         let found = match name {

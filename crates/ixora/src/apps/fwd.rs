@@ -34,13 +34,11 @@ pub fn run(arguments: &Fwd) -> Result<(), Failure> {
     let stop = signal::stop_flag()?;
     let asked = Options { fixed_buffers: arguments.fixed_buffers, ..options.open.0.clone() };
     let each = [&arguments.a, &arguments.b].map(|name| (name.as_str(), &asked));
-    let mut ports = open::open_each(|devices| open::memory_of(options, devices), &each, &stop)?;
+    let mut ports = open::ports_each(|devices| open::memory_of(options, devices), &each, &stop)?;
     let pollers = match arguments.fixed_buffers {
         true => fixed(&mut ports, arguments.touch)?,
         false => pooled(&mut ports, options.open.rx_queues, arguments.touch)?,
     };
-    // Not before: with fixed buffers a port receives once it is joined.
-    ports.start_sources();
     run::run("fwd", ports, pollers, options, &stop)
 }
 

@@ -94,6 +94,11 @@ impl RouterResources {
         Ok(done)
     }
 
+    /// The ports receive: sources of models' wires begin that waited for it.
+    pub fn start_sources(&self) {
+        self.kept().iter().for_each(Ports::start_sources);
+    }
+
     /// This router runs from now on.
     pub fn set_running(&self, router: &Router) {
         let running = Arc::new(Predecessor(Arc::downgrade(&router.shared().plan)));

@@ -134,7 +134,8 @@ impl Node {
             count: None,
         };
         let runtime = Runtime::new(dma, vec![Box::new(host)], &options, &Arc::default(), &Arc::default())?;
-        Ok(Node { running: Some(runtime.start(|| Ok(()))), port: Some(port), report })
+        let running = runtime.start(|| Ok(port.start()?));
+        Ok(Node { running: Some(running), port: Some(port), report })
     }
 
     /// Whether its thread runs: it ends early when the application panics.

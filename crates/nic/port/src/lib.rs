@@ -195,11 +195,12 @@ pub trait Port: Send + Any {
     fn health(&self) -> Result<()> {
         Ok(())
     }
-    /// Receives from here on, where that waited for it ([`Options::deferred_start`]), and after
-    /// [`stop`](Port::stop) where the port can go on. Nothing changes for a port that receives.
+    /// Receives from here on, where that waited for it ([`Options::deferred_start`]). Nothing changes
+    /// for a port that receives. After a [`stop`](Port::stop) Intel's physical functions and virtio
+    /// devices go on; other ports are opened again.
     ///
     /// # Errors
-    /// When the device refuses, or its port must be opened again after a stop. It does not receive.
+    /// When the device refuses: it does not receive.
     fn start(&mut self) -> Result<()> {
         Ok(())
     }

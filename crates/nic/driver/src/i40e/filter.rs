@@ -93,7 +93,7 @@ impl Filters {
         let wanted = self.wanted();
         let capacity = FILTERS - self.others;
         let full = || Error::TableFull { device: device.to_owned(), table: "MAC and VLAN filters", capacity };
-        if wanted.len() > capacity {
+        if self.while_receiving().len() > capacity {
             return Err(full());
         }
         let gone: Vec<Filter> = self.told.difference(&wanted).copied().collect();
@@ -101,8 +101,11 @@ impl Filters {
             remove(admin, seid, filters)?;
             filters.iter().for_each(|filter| _ = self.told.remove(filter));
         }
-        // Before the filters, by which the VSI begins to receive: all that is wanted, from the first frame on.
-        self.tell_modes(admin, seid)?;
+        // Before the filters, by which the VSI begins to receive: all that is wanted, from the first frame
+        // on. Behind them where VLANs count, which are all let in as long as there is no filter of one.
+        if !self.by_vlan {
+            self.tell_modes(admin, seid)?;
+        }
         let new: Vec<Filter> = wanted.difference(&self.told).copied().collect();
         for filters in new.chunks(AT_ONCE) {
             let (retval, answers) = change(admin, seid, opcode::ADD_MACVLAN, filters)?;
@@ -115,7 +118,7 @@ impl Filters {
                 other => return Err(admin.refused(opcode::ADD_MACVLAN, other)),
             }
         }
-        Ok(())
+        if self.by_vlan { self.tell_modes(admin, seid) } else { Ok(()) }
     }
 
     /// Tells the firmware which frames the VSI receives whatever its filters are.

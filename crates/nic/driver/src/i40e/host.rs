@@ -99,7 +99,8 @@ impl Host {
     /// # Errors
     /// Those of [`I40e::open`] and [`Host::new`].
     pub fn open(pci: Pci, dma: &Dma, options: Options, policies: &[Policy]) -> Result<Host> {
-        let port = I40e::open(pci, dma, options)?;
+        // Nobody could start it.
+        let port = I40e::open(pci, dma, Options { deferred_start: false, ..options })?;
         let mut host = Host::new(&port, policies)?;
         host._port = Some(port);
         Ok(host)

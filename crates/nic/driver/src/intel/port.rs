@@ -110,7 +110,7 @@ impl<C: Init> Port<C> {
             step(format_args!("interrupts"));
             chip.init_interrupts(&mut rx)?;
         }
-        let receives = !(options.deferred_start && C::DEFERS_START);
+        let receives = !(options.deferred_start && C::DEFERS_START && !options.fixed_buffers);
         if receives && !options.fixed_buffers {
             step(format_args!("receiving on"));
             chip.set_receiving(true)?;

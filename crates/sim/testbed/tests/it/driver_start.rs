@@ -180,6 +180,12 @@ fn all_frames_of_a_file_are_received() {
         let mut rig = Rig::open(devices, 2);
         (0..2).for_each(|queue| rig.fill(queue));
         rig.poll();
+        let steps = |rig: &Rig| rig.handles[0].report().steps;
+        let (before, mut limit) = (steps(&rig), Limit::time("steps of the model"));
+        while steps(&rig) < before + 100 {
+            limit.check();
+            thread::yield_now();
+        }
         assert_eq!(rig.offered(), 0, "they wait for the start");
         rig.port.start().unwrap();
         rig.come(FRAMES, Rig::poll);
