@@ -16,11 +16,16 @@ pub fn number(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// A number that may be below zero.
+/// A number of digits, in front of which a plus may stand, as C's `strtoull` takes it.
+pub fn unsigned(text: &[u8]) -> Option<u64> {
+    number(text).or_else(|| number(text.strip_prefix(b"+")?))
+}
+
+/// A number that may be below zero, or have a plus in front of it.
 pub fn signed(text: &[u8]) -> Option<i64> {
     match text.strip_prefix(b"-") {
         Some(digits) => i64::try_from(number(digits)?).ok().map(|value| -value),
-        None => i64::try_from(number(text)?).ok(),
+        None => i64::try_from(unsigned(text)?).ok(),
     }
 }
 
@@ -45,7 +50,7 @@ pub fn value_number(value: &[u8]) -> Option<u64> {
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
     let value = value.trim_ascii_start();
     let end = value.iter().position(is_blank).unwrap_or(value.len());
-    number(&value[..end])
+    unsigned(&value[..end])
 }
 
 #[cfg(test)]
@@ -62,6 +67,11 @@ mod tests {
             (signed(b"-5"), signed(b"7"), signed(b"--1"), signed(b"-")),
             (Some(-5), Some(7), None, None)
         );
+        assert_eq!(
+            (signed(b"+7"), signed(b"-+7"), signed(b"++7"), signed(b"+")),
+            (Some(7), None, None, None)
+        );
+        assert_eq!((unsigned(b"+7"), unsigned(b"7"), unsigned(b"+-7")), (Some(7), Some(7), None));
         assert_eq!(
             (value_number(b"12  "), value_number(b"  "), value_number(b" 1 2"), value_number(b"1x 2")),
             (Some(12), None, Some(1), None)

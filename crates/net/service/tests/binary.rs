@@ -84,7 +84,7 @@ fn items_are_stored_and_fetched() {
             (request(0x00, b"", "k", b"", 0), answer(0x00, 0, FLAGS, "", &[7; 3000], 5)),
             (request(0x01, SET, "k", &[7; 6000], 0), answer(0x01, 3, b"", "", b"Too large.", 0)),
             (request(0x00, b"", "k", b"", 0), answer(0x00, 1, b"", "", b"Not found", 0)),
-            (request(0x04, b"", "Hello", b"", 0), answer(0x04, 0, b"", "", b"", 4)),
+            (request(0x04, b"", "Hello", b"", 0), answer(0x04, 0, b"", "", b"", 0)),
             (request(0x14, b"", "Hello", b"", 0), answer(0x14, 1, b"", "", b"Not found", 0)),
         ],
         false,
@@ -116,7 +116,6 @@ fn numbers_times_and_the_rest() {
             (request(0x0A, b"", "", b"", 0), answer(0x0A, 0, b"", "", b"", 0)),
             (request(0x09, b"", "t", b"", 0), NOTHING),
             (request(0x55, b"", "", b"", 0), answer(0x55, 0x81, b"", "", b"Unknown command", 0)),
-            (request(0x00, b"", "a", b"value", 0), answer(0x00, 4, b"", "", b"Invalid arguments", 0)),
             (b"mn\r\n".to_vec(), b"MN\r\n".to_vec()),
             (request(0x07, b"", "", b"", 0), answer(0x07, 0, b"", "", b"", 0)),
         ],
@@ -135,19 +134,77 @@ fn lengths_that_no_request_has_end_the_connection() {
     dialogue(&[(request(0x01, &[0; 21], "k", b"", 0), invalid(1))], true);
 }
 
-/// The next request is waited for as behind any other: no rest of this one is due.
+/// Who sends such a request may have something else behind it than its lengths tell, which would be
+/// taken for requests.
 #[test]
-fn nothing_is_awaited_behind_a_request_that_is_not_sound() {
-    let mut server = Memcached::servers(Limits::default(), 1_700_000_000).pop().unwrap();
-    let (mut session, mut output) = (Session::default(), Buffer { room: usize::MAX, ..Buffer::default() });
-    for (bytes, awaits) in [(request(0, &[], "", &[], 0), false), (request(0, &[], "", &[1; 9], 0), true)] {
-        let len = bytes.len().min(24);
-        server.take(&mut session, &bytes[..len], &mut output);
-        assert_eq!(server.awaits(&session), awaits, "{bytes:?}");
-        server.take(&mut session, &bytes[len..], &mut output);
-        assert!(!server.awaits(&session), "{bytes:?}");
+fn a_request_that_is_not_sound_ends_the_connection() {
+    let invalid = |opcode| answer(opcode, 4, b"", "", b"Invalid arguments", 0);
+    let unsound = [
+        (0x00, request(0x00, b"", "", b"", 0)),
+        (0x00, request(0x00, b"", "a", b"value", 0)),
+        (0x01, request(0x01, b"", "a", b"value", 0)),
+        (0x0A, request(0x0A, b"", "a", b"", 0)),
+        (0x1C, request(0x1C, b"", "a", b"", 0)),
+    ];
+    for (opcode, bytes) in unsound {
+        let set = request(0x11, SET, "a", b"x", 0);
+        dialogue(
+            &[(set, NOTHING), (bytes, invalid(opcode)), (request(0x0A, b"", "", b"", 0), NOTHING)],
+            true,
+        );
     }
-    assert_eq!(output.bytes.len(), 2 * (24 + "Invalid arguments".len()));
+}
+
+#[test]
+fn touching_tells_the_flags() {
+    dialogue(
+        &[
+            (request(0x11, SET, "a", b"x", 0), NOTHING),
+            (request(0x1C, &[0, 0, 0, 9], "a", b"", 0), answer(0x1C, 0, FLAGS, "", b"", 1)),
+            (request(0x1C, &[0, 0, 0, 9], "b", b"", 0), answer(0x1C, 1, b"", "", b"Not found", 0)),
+        ],
+        false,
+    );
+}
+
+/// A time has no sign: one that begins with ones is late in this century or in the next.
+#[test]
+fn times_are_unsigned() {
+    let set = |time: u32| [FLAGS, &time.to_be_bytes()].concat();
+    let count = |time: u32| [&[0; 8][..], &7_u64.to_be_bytes(), &time.to_be_bytes()].concat();
+    let late = [0x80, 0, 0, 0];
+    dialogue(
+        &[
+            (request(0x11, &set(0x8000_0000), "a", b"x", 0), NOTHING),
+            (request(0x00, b"", "a", b"", 0), answer(0x00, 0, FLAGS, "", b"x", 1)),
+            (request(0x11, &set(u32::MAX), "a", b"y", 0), NOTHING),
+            (request(0x1C, &late, "a", b"", 0), answer(0x1C, 0, FLAGS, "", b"", 2)),
+            (request(0x1D, &late, "a", b"", 0), answer(0x1D, 0, FLAGS, "", b"y", 2)),
+            (request(0x15, &count(0xFFFF_FFFE), "n", b"", 0), NOTHING),
+            (request(0x00, b"", "n", b"", 0), answer(0x00, 0, &[0; 4], "", b"7", 3)),
+            (request(0x18, &late, "", b"", 0), NOTHING),
+            (request(0x00, b"", "a", b"", 0), answer(0x00, 0, FLAGS, "", b"y", 2)),
+        ],
+        false,
+    );
+}
+
+/// A request to add or replace that gives a number stores if the item has it, as one to set.
+#[test]
+fn a_number_makes_any_request_to_store_conditional() {
+    let exists = b"Data exists for key.";
+    dialogue(
+        &[
+            (request(0x11, SET, "a", b"x", 0), NOTHING),
+            (request(0x02, SET, "a", b"y", 9), answer(0x02, 2, b"", "", exists, 0)),
+            (request(0x02, SET, "a", b"y", 1), answer(0x02, 0, b"", "", b"", 2)),
+            (request(0x03, SET, "a", b"z", 2), answer(0x03, 0, b"", "", b"", 3)),
+            (request(0x00, b"", "a", b"", 0), answer(0x00, 0, FLAGS, "", b"z", 3)),
+            (request(0x02, SET, "b", b"y", 9), answer(0x02, 1, b"", "", b"Not found", 0)),
+            (request(0x03, SET, "b", b"y", 9), answer(0x03, 1, b"", "", b"Not found", 0)),
+        ],
+        false,
+    );
 }
 
 #[test]
@@ -156,6 +213,21 @@ fn statistics_end_with_an_empty_answer() {
     assert!(bytes.ends_with(&answer(0x10, 0, b"", "", b"", 0)) && bytes.len() > 1000);
     let pid = answer(0x10, 0, b"", "pid", std::process::id().to_string().as_bytes(), 0);
     assert!(bytes.starts_with(&pid));
+}
+
+#[test]
+fn statistics_of_a_kind_are_asked_for_as_from_memcached() {
+    let stat = |kind| request(0x10, b"", kind, b"", 0);
+    let end = answer(0x10, 0, b"", "", b"", 0);
+    for kind in ["reset", "resets", "detail on", "detail off", "detail dump"] {
+        dialogue(&[(stat(kind), end.clone())], false);
+    }
+    for kind in ["detail", "detail x", "nonsense", "itemsx"] {
+        dialogue(&[(stat(kind), answer(0x10, 1, b"", "", b"Not found", 0))], false);
+    }
+    let settings = ask(&[stat("settings")], usize::MAX, usize::MAX);
+    assert!(settings.0.len() > 500);
+    assert_eq!(ask(&[stat("settingsx")], usize::MAX, usize::MAX), settings);
 }
 
 proptest! {

@@ -13,6 +13,8 @@ use crate::output::Output;
 const MAX_EXTRAS: usize = 20;
 /// The time of a count that shall make no item.
 const NO_INITIAL: u32 = u32::MAX;
+/// The kind of statistics that is known by the beginning of its name.
+const SETTINGS: &[u8] = b"settings";
 
 /// A request without its value.
 struct Request<'a> {
@@ -67,8 +69,11 @@ impl<'a> Request<'a> {
 
     /// What a request that stores asks for; `None` for another.
     fn update(&self, now_s: i64) -> Option<Update> {
+        let compare = Some(self.header.cas()).filter(|cas| *cas != 0);
         let mode = match self.command().0 {
             opcode::SET => Mode::Set,
+            // As memcached does it: an item that must have a number is there.
+            opcode::ADD | opcode::REPLACE if compare.is_some() => Mode::Set,
             opcode::ADD => Mode::Add,
             opcode::REPLACE => Mode::Replace,
             opcode::APPEND => Mode::Append,
@@ -80,7 +85,7 @@ impl<'a> Request<'a> {
             is_binary: false,
             flags: word(self.extras, 0),
             expires_s: expiry(time(self.extras, 1), now_s),
-            compare: Some(self.header.cas()).filter(|cas| *cas != 0),
+            compare,
             invalidates: false,
             new_cas: None,
             vivify_s: None,
@@ -121,9 +126,9 @@ fn double(extras: &[u8], number: usize) -> u64 {
     u64::from(word(extras, number)) << 32 | u64::from(word(extras, number + 1))
 }
 
-/// A time in extras: below zero where its first bit says so.
+/// A time in extras, which has no sign.
 fn time(extras: &[u8], number: usize) -> i64 {
-    i64::from(word(extras, number) as i32)
+    word(extras, number).into()
 }
 
 /// The text of an error.
@@ -210,9 +215,10 @@ impl Memcached {
 
     /// A request came, but for its value.
     fn binary_request(&mut self, session: &mut Session, request: &Request, output: &mut impl Output) {
+        // Who sends such a one may send something else behind it than its lengths tell.
         if !request.is_sound() {
             self.shared.store.shard(b"").0.stats.bad_requests += 1;
-            session.state = behind(request);
+            session.state = State::Ended;
             return request.fail(status::INVALID_ARGUMENTS, output);
         }
         let now_s = self.now_s(output);
@@ -288,12 +294,24 @@ impl Memcached {
             opcode::INCREMENT | opcode::DECREMENT => return self.binary_count(request, now_s, output),
             opcode::STAT => return self.binary_stat(request, output),
             opcode::DELETE => {
-                let outcome = store.delete(request.key, compare, now_s);
+                let outcome = match store.delete(request.key, compare, now_s) {
+                    // What is gone has no number.
+                    Outcome::Done { .. } => Outcome::Done { cas: 0, len: 0 },
+                    outcome => outcome,
+                };
                 return self.binary_answer(request, outcome, None, output);
             }
             opcode::TOUCH => {
-                let outcome = store.touch(request.key, expiry(time(request.extras, 0), now_s), now_s);
-                return self.binary_answer(request, outcome, None, output);
+                let expires_s = expiry(time(request.extras, 0), now_s);
+                match store.touch(request.key, expires_s, now_s) {
+                    Ok((cas, flags)) => {
+                        let flags = flags.to_be_bytes();
+                        output.put(&request.answer(status::NO_ERROR, cas, (flags.len(), 0, 0)));
+                        output.put(&flags);
+                    }
+                    Err(outcome) => request.fail(code(outcome, None), output),
+                }
+                return;
             }
             opcode::VERSION => {
                 let version = command::VERSION.as_bytes();
@@ -371,11 +389,14 @@ impl Memcached {
     /// Statistics, an answer for each, and an empty one behind them.
     fn binary_stat(&mut self, request: &Request, output: &mut impl Output) {
         let all = match request.key {
-            b"reset" => {
+            // As memcached has it: what stands behind these names is left.
+            key if key.starts_with(b"reset") => {
                 self.shared.store.reset_stats();
                 vec![]
             }
-            key => match self.statistics(key, output) {
+            // Nothing is counted for prefixes of keys.
+            b"detail on" | b"detail off" | b"detail dump" => vec![],
+            key => match self.statistics(if key.starts_with(SETTINGS) { SETTINGS } else { key }, output) {
                 Some(all) => all,
                 None => return request.fail(status::KEY_NOT_FOUND, output),
             },

@@ -9,11 +9,13 @@ use super::operation::{Arithmetic, Outcome};
 use super::store::{MAX_KEY, expiry};
 use super::{Memcached, Session, State};
 use crate::output::Output;
-use crate::text::{number, push_number, signed, words};
+use crate::text::{push_number, signed, unsigned, words};
 
-const ERROR: &[u8] = b"ERROR\r\n";
+/// There is no such command, or it has not so many words.
+pub const ERROR: &[u8] = b"ERROR\r\n";
 const USAGE_DELETE: &[u8] = b"CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n";
 const EXPTIME: &[u8] = b"CLIENT_ERROR invalid exptime argument\r\n";
+const OK: &[u8] = b"OK\r\n";
 const NOT_FOUND: &[u8] = b"NOT_FOUND\r\n";
 /// What clients are told as the version: that of memcached whose protocol this is, for
 /// libmemcached goes by it, and takes none that begins with zero.
@@ -72,25 +74,29 @@ impl Memcached {
         0
     }
 
-    /// Tells what came of a command, unless the client wants no reply.
+    /// Tells what came of a command, unless the client wants no reply. Where there are too few words or too
+    /// many, the last one does not say so.
     fn say(&self, said: Said, arguments: &[u8], output: &mut impl Output) {
         match said {
             Ok(text) if !is_quiet(arguments) => output.put(text),
             Ok(_) => {}
-            Err(text) => self.refuse_unless(is_quiet(arguments), text, output),
+            Err(text) => self.refuse_unless(text != ERROR && is_quiet(arguments), text, output),
         }
     }
 
     /// `cache_memlimit`, in mebibytes.
     fn limit_memory(&self, arguments: &[u8], output: &mut impl Output) {
+        if words(arguments).count() > 2 {
+            return self.refuse(ERROR, output);
+        }
         let is_quiet = is_quiet(arguments);
-        let mebibytes = words(arguments).next().and_then(number).and_then(|n| usize::try_from(n).ok());
+        let mebibytes = words(arguments).next().and_then(unsigned).and_then(|n| usize::try_from(n).ok());
         let Some(bytes) = mebibytes.and_then(|n| n.checked_mul(1 << 20)) else {
             return self.refuse_unless(is_quiet, ERROR, output);
         };
         match self.shared.store.set_memory(bytes) {
             Ok(()) if is_quiet => {}
-            Ok(()) => output.put(b"OK\r\n"),
+            Ok(()) => output.put(OK),
             Err((least, _)) if bytes < least => {
                 let least = least.div_ceil(1 << 20);
                 let text = format!("MEMLIMIT_TOO_SMALL cannot set maxbytes to less than {least}m\r\n");
@@ -110,17 +116,17 @@ impl Memcached {
         let form = match (words.next(), words.next()) {
             (Some(b"metadump"), Some(classes)) => (Form::Metadump, classes),
             (Some(b"mgdump"), Some(classes)) => (Form::Mgdump, classes),
-            (Some(b"sleep" | b"tocrawl"), Some(count)) if number(count).is_none() => {
+            (Some(b"sleep" | b"tocrawl"), Some(count)) if unsigned(count).is_none() => {
                 return self.refuse(FORMAT, output);
             }
-            (Some(b"sleep"), Some(us)) if number(us).is_some_and(|us| us > MOST_SLEEP_US) => {
+            (Some(b"sleep"), Some(us)) if unsigned(us).is_some_and(|us| us > MOST_SLEEP_US) => {
                 return self.refuse(b"CLIENT_ERROR sleep must be one second or less\r\n", output);
             }
             (Some(b"crawl"), Some(classes)) if !are_classes(classes) => {
                 return self.refuse(b"BADCLASS invalid class id\r\n", output);
             }
             (Some(b"enable" | b"disable"), None) | (Some(b"sleep" | b"tocrawl" | b"crawl"), Some(_)) => {
-                return output.put(b"OK\r\n");
+                return output.put(OK);
             }
             _ => return self.refuse(ERROR, output),
         };
@@ -140,7 +146,8 @@ impl Memcached {
         let key = words.next().ok_or(ERROR)?;
         // Older clients give a time, which must be zero.
         match (words.next(), words.next(), words.next()) {
-            (None, ..) | (Some(b"0" | b"noreply"), None, _) | (Some(b"0"), Some(b"noreply"), None) => {}
+            (.., Some(_)) => return Err(ERROR),
+            (None, ..) | (Some(b"0" | b"noreply"), None, _) | (Some(b"0"), Some(b"noreply"), _) => {}
             _ => return Err(USAGE_DELETE),
         }
         if key.len() > MAX_KEY {
@@ -155,22 +162,29 @@ impl Memcached {
     fn touch(&self, arguments: &[u8], output: &impl Output) -> Said {
         let mut words = words(arguments);
         let (key, exptime) = words.next().zip(words.next()).ok_or(ERROR)?;
+        if words.nth(1).is_some() {
+            return Err(ERROR);
+        }
         if key.len() > MAX_KEY {
             return Err(FORMAT);
         }
         let exptime = signed(exptime).ok_or(EXPTIME)?;
         let now_s = self.now_s(output);
         match self.shared.store.touch(key, expiry(exptime, now_s), now_s) {
-            Outcome::Done { .. } => Ok(b"TOUCHED\r\n"),
-            _ => Ok(NOT_FOUND),
+            Ok(_) => Ok(b"TOUCHED\r\n"),
+            Err(_) => Ok(NOT_FOUND),
         }
     }
 
     fn flush_all(&self, arguments: &[u8], output: &impl Output) -> Said {
-        let delay = words(arguments).next().filter(|word| *word != b"noreply");
+        let mut words = words(arguments);
+        let delay = words.next().filter(|word| *word != b"noreply");
+        if words.nth(1).is_some() {
+            return Err(ERROR);
+        }
         let delay = delay.map(|delay| signed(delay).ok_or(EXPTIME)).transpose()?;
         self.flush(delay.unwrap_or(0), output);
-        Ok(b"OK\r\n")
+        Ok(OK)
     }
 
     /// All items are gone after a time as clients give it.
@@ -182,12 +196,15 @@ impl Memcached {
 
     fn arithmetic(&mut self, is_decrement: bool, arguments: &[u8], output: &mut impl Output) {
         let mut words = words(arguments);
-        let is_quiet = is_quiet(arguments);
         let Some((key, delta)) = words.next().zip(words.next()) else { return self.refuse(ERROR, output) };
+        let is_quiet = words.next().unwrap_or(delta) == b"noreply";
+        if words.next().is_some() {
+            return self.refuse(ERROR, output);
+        }
         if key.len() > MAX_KEY {
             return self.refuse_unless(is_quiet, FORMAT, output);
         }
-        let Some(delta) = number(delta) else {
+        let Some(delta) = unsigned(delta) else {
             let text = b"CLIENT_ERROR invalid numeric delta argument\r\n";
             return self.refuse_unless(is_quiet, text, output);
         };
@@ -225,10 +242,11 @@ fn is_quiet(arguments: &[u8]) -> bool {
 
 /// `verbosity`, which changes nothing: what is logged is the operator's choice.
 fn verbosity(arguments: &[u8]) -> Said {
-    match words(arguments).next() {
-        None => Err(ERROR),
-        Some(level) if level == b"noreply" || number(level).is_some() => Ok(b"OK\r\n"),
-        Some(_) => Err(FORMAT),
+    let mut words = words(arguments);
+    match (words.next(), words.nth(1)) {
+        (None, _) | (_, Some(_)) => Err(ERROR),
+        (Some(level), None) if level == b"noreply" || unsigned(level).is_some() => Ok(OK),
+        (Some(_), None) => Err(FORMAT),
     }
 }
 
@@ -236,7 +254,15 @@ fn verbosity(arguments: &[u8]) -> Said {
 fn slabs(arguments: &[u8]) -> Said {
     let mut words = words(arguments);
     match (words.next(), words.next(), words.next()) {
-        (Some(b"automove"), Some(mode), _) => number(mode).map(|_| b"OK\r\n".as_slice()).ok_or(FORMAT),
+        (Some(b"automove"), Some(b"ratio"), ratio) => {
+            let ratio = ratio.and_then(|ratio| std::str::from_utf8(ratio).ok()?.parse::<f64>().ok());
+            ratio.map(|_| OK).ok_or(ERROR)
+        }
+        (Some(b"automove"), Some(mode), _) => match unsigned(mode) {
+            Some(0..=2) => Ok(OK),
+            Some(_) => Err(ERROR),
+            None => Err(FORMAT),
+        },
         (Some(b"reassign"), Some(from), Some(to)) if signed(from).is_none() || signed(to).is_none() => {
             Err(FORMAT)
         }
@@ -250,7 +276,7 @@ fn slabs(arguments: &[u8]) -> Said {
 
 /// Whether classes of items are named as memcached names them.
 fn are_classes(classes: &[u8]) -> bool {
-    let is_class = |class: &[u8]| number(class).is_some_and(|class| (1..=MOST_CLASSES).contains(&class));
+    let is_class = |class: &[u8]| unsigned(class).is_some_and(|class| (1..=MOST_CLASSES).contains(&class));
     classes == b"all" || classes.split(|byte| *byte == b',').all(is_class)
 }
 
@@ -263,10 +289,10 @@ const MOST_SLEEP_US: u64 = 1_000_000;
 fn lru(arguments: &[u8]) -> Said {
     let mut words = words(arguments);
     match (words.next(), words.next()) {
-        (Some(b"mode"), Some(b"flat" | b"segmented")) => Ok(b"OK\r\n"),
-        (Some(b"temp_ttl"), Some(seconds)) if signed(seconds).is_some() => Ok(b"OK\r\n"),
-        (Some(b"tune"), Some(hot)) => match (number(hot), words.next().and_then(number), words.count()) {
-            (Some(hot), Some(warm), 2..) if hot.saturating_add(warm) <= 80 => Ok(b"OK\r\n"),
+        (Some(b"mode"), Some(b"flat" | b"segmented")) => Ok(OK),
+        (Some(b"temp_ttl"), Some(seconds)) if signed(seconds).is_some() => Ok(OK),
+        (Some(b"tune"), Some(hot)) => match (unsigned(hot), words.next().and_then(unsigned), words.count()) {
+            (Some(hot), Some(warm), 2..) if hot.saturating_add(warm) <= 80 => Ok(OK),
             (Some(_), Some(_), 2..) => Err(b"ERROR hot and warm pcts must not exceed 80\r\n"),
             _ => Err(ERROR),
         },

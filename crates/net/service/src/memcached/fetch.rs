@@ -45,7 +45,8 @@ impl Memcached {
             keys = &keys[start + word.len()..];
             expires_s = Some(expiry(given, self.now_s(output)));
         }
-        if words(keys).next().is_none() {
+        // As memcached has it, whoever touches may name nothing.
+        if !touches && words(keys).next().is_none() {
             return self.refuse(b"ERROR\r\n", output);
         }
         if words(keys).any(|key| key.len() > MAX_KEY) {

@@ -4,11 +4,13 @@ use std::borrow::Cow;
 
 use super::base64;
 use super::store::{MAX_KEY, expiry};
-use crate::text::{number, signed, words};
+use crate::text::{signed, unsigned, words};
 
 /// The line has not the form of its command.
 pub const FORMAT: &[u8] = b"CLIENT_ERROR bad command line format\r\n";
 const TOKEN: &[u8] = b"CLIENT_ERROR bad token in command line format\r\n";
+const DELTA: &[u8] = b"CLIENT_ERROR invalid numeric delta value\r\n";
+const INITIAL: &[u8] = b"CLIENT_ERROR invalid numeric initial value\r\n";
 /// The longest opaque token, which has 32 characters with its `O`.
 const MAX_OPAQUE: usize = 31;
 
@@ -56,20 +58,23 @@ pub struct Flags<'a> {
 /// The flags of a command, and how it refuses others.
 #[derive(Debug)]
 pub struct Known {
-    /// The flags; none where all are taken.
-    flags: &'static [u8],
+    /// What it takes beside those that memcached 1.6.18 knows, of whichever command: flags of later
+    /// versions. `None` where all are taken.
+    more: Option<&'static [u8]>,
     /// What is told of all that is wrong with them, where that is one text.
     one_text: Option<&'static [u8]>,
 }
 
 const ANY_WRONG: Option<&[u8]> = Some(b"CLIENT_ERROR invalid or duplicate flag\r\n");
+/// The flags of all commands: those of others are read, and change nothing.
+const ALL: &[u8] = b"bcfhklqstuvCDFIJLMNOPRT";
 
 /// The flags of `mg`, `ms`, `md`, `ma` and `me`.
-pub const GET: Known = Known { flags: b"bcfhIklOqstuvCENRT", one_text: None };
-pub const SET: Known = Known { flags: b"bcCEFIkOqsTMN", one_text: None };
-pub const DELETE: Known = Known { flags: b"bCEIkOqTx", one_text: ANY_WRONG };
-pub const COUNT: Known = Known { flags: b"bCENJDTMOqtcvk", one_text: ANY_WRONG };
-pub const DEBUG: Known = Known { flags: b"", one_text: ANY_WRONG };
+pub const GET: Known = Known { more: Some(b"E"), one_text: None };
+pub const SET: Known = Known { more: Some(b"E"), one_text: None };
+pub const DELETE: Known = Known { more: Some(b"Ex"), one_text: ANY_WRONG };
+pub const COUNT: Known = Known { more: Some(b"E"), one_text: ANY_WRONG };
+pub const DEBUG: Known = Known { more: None, one_text: ANY_WRONG };
 
 /// Reads what stands behind a command's name and, where it has one, its length.
 ///
@@ -101,39 +106,40 @@ pub fn parse<'a>(
         initial: 0,
         mode: None,
     };
-    let (mut seen, mut wrong) = (0_u128, None);
+    let (mut seen, mut wrong, mut opaque) = (0_u128, None, Ok(()));
     for word in words(flags) {
         let (flag, token) = (word[0], &word[1..]);
         let bit = 1_u128.checked_shl(flag.into()).unwrap_or(0);
-        let is_known = known.flags.is_empty() || known.flags.contains(&flag) || matches!(flag, b'P' | b'L');
+        let is_known = known.more.is_none_or(|more| more.contains(&flag)) || ALL.contains(&flag);
         match (is_known, seen & bit == 0) {
-            (false, _) => return Err(known.one_text.unwrap_or(b"CLIENT_ERROR invalid flag\r\n")),
             (_, false) => return Err(known.one_text.unwrap_or(b"CLIENT_ERROR duplicate flag\r\n")),
+            (false, _) => return Err(known.one_text.unwrap_or(b"CLIENT_ERROR invalid flag\r\n")),
             _ => {}
         }
         seen |= bit;
+        // As memcached does it: the last of what is wrong but `F` is told, and an opaque token that
+        // is too long behind all else.
         match (flag, all.take(flag, token, now_s)) {
-            (_, Ok(())) => {}
-            (b'O', Err(text)) => return Err(text),
-            // As memcached does it: the last of them is told, behind what is wrong with the flags.
+            (b'O', outcome) => opaque = outcome,
+            (b'F', Err(text)) => wrong = wrong.or(Some(known.one_text.unwrap_or(text))),
             (_, Err(text)) => wrong = Some(known.one_text.unwrap_or(text)),
+            (b'b', Ok(())) => match base64::decode(key) {
+                Some(bytes) => all.key = Cow::Owned(bytes),
+                None => wrong = Some(known.one_text.unwrap_or(b"CLIENT_ERROR error decoding key\r\n")),
+            },
+            (_, Ok(())) => {}
         }
-    }
-    if all.is_binary {
-        let undecodable = known.one_text.unwrap_or(b"CLIENT_ERROR error decoding key\r\n");
-        all.key = Cow::Owned(base64::decode(key).ok_or(undecodable)?);
     }
     wrong.map_or(Ok(()), Err)?;
     // A binary key is as long in bytes as another one in characters.
     if all.key.is_empty() || all.key.len() > MAX_KEY {
         return Err(FORMAT);
     }
-    Ok(all)
+    opaque.map(|()| all)
 }
 
 impl<'a> Flags<'a> {
     fn take(&mut self, flag: u8, token: &'a [u8], now_s: i64) -> Result<(), &'static [u8]> {
-        let unsigned = || number(token).ok_or(TOKEN);
         let time = || signed(token).ok_or(TOKEN);
         match flag {
             b'b' => self.is_binary = true,
@@ -142,11 +148,12 @@ impl<'a> Flags<'a> {
             b'u' => self.leaves_order = true,
             b'I' => self.invalidates = true,
             b'x' => self.empties = true,
-            b'C' => self.compare = Some(unsigned()?),
-            b'E' => self.new_cas = Some(unsigned()?),
-            b'D' => self.delta = number(token).ok_or(TOKEN)?,
-            b'J' => self.initial = unsigned()?,
-            b'F' => self.client = number(token).and_then(|value| u32::try_from(value).ok()).ok_or(FORMAT)?,
+            b'C' => self.compare = Some(unsigned(token).ok_or(TOKEN)?),
+            b'E' => self.new_cas = Some(unsigned(token).ok_or(TOKEN)?),
+            b'D' => self.delta = unsigned(token).ok_or(DELTA)?,
+            b'J' => self.initial = unsigned(token).ok_or(INITIAL)?,
+            // As in the text commands, the last 32 bits count.
+            b'F' => self.client = unsigned(token).ok_or(FORMAT)? as u32,
             b'T' => {
                 self.expires_s = Some(expiry(time()?, now_s));
                 self.made_s = self.made_s.and(self.expires_s);

@@ -1,5 +1,6 @@
 //! The meta commands that have no value behind them: `mg`, `md`, `ma`, `me` and `mn`.
 
+use super::command::ERROR;
 use super::flags::{self, Flags, push_key};
 use super::operation::{Arithmetic, Outcome};
 use super::slots::Item;
@@ -88,6 +89,9 @@ impl Memcached {
             _ => &flags::DEBUG,
         };
         let (key, behind) = first(arguments);
+        if key.is_empty() && command != b"me" {
+            return self.refuse(ERROR, output);
+        }
         let wanted = match flags::parse(key, behind, known, now_s) {
             Ok(wanted) => wanted,
             Err(text) => return self.refuse(text, output),
@@ -154,7 +158,7 @@ impl Memcached {
             false => self.shared.store.delete(&wanted.key, wanted.compare, now_s),
         };
         if !wanted.is_quiet || !matches!(outcome, Outcome::Done { .. }) {
-            self.meta_answer(wanted, outcome, output);
+            self.meta_answer(wanted, outcome, false, output);
         }
     }
 
@@ -214,7 +218,7 @@ impl Memcached {
         };
         let counted = match self.shared.store.count(&wanted.key, &by, now_s) {
             Ok(counted) => counted,
-            Err(outcome) => return self.meta_answer(wanted, outcome, output),
+            Err(outcome) => return self.meta_answer(wanted, outcome, false, output),
         };
         // One that was made is told of in any case, as by memcached.
         if wanted.is_quiet && !counted.is_new {
@@ -263,8 +267,15 @@ impl Memcached {
         output.put(head);
     }
 
-    /// Tells what came of a meta command that changes an item.
-    pub fn meta_answer(&mut self, wanted: &Flags, outcome: Outcome, output: &mut impl Output) {
+    /// Tells what came of a meta command that changes an item, with those flags that only tell what
+    /// came; and, of one that stores, its number and length.
+    pub fn meta_answer(
+        &mut self,
+        wanted: &Flags,
+        outcome: Outcome,
+        tells_item: bool,
+        output: &mut impl Output,
+    ) {
         let (code, cas, len): (&[u8], u64, usize) = match outcome {
             Outcome::Done { cas, len } => (b"HD", cas, len),
             Outcome::NotStored => (b"NS", 0, 0),
@@ -281,11 +292,11 @@ impl Memcached {
         head.clear();
         head.extend_from_slice(code);
         wanted.answer(wanted.is_binary, head, |flag, to| match flag {
-            b'c' => {
+            b'c' if tells_item => {
                 to.extend_from_slice(b" c");
                 push_number(to, cas);
             }
-            b's' => {
+            b's' if tells_item => {
                 to.extend_from_slice(b" s");
                 push_number(to, len as u64);
             }

@@ -32,7 +32,8 @@ pub struct Update {
     pub expires_s: i64,
     /// Only if the item has this number.
     pub compare: Option<u64>,
-    /// An item with a larger number is replaced nevertheless, by one that is stale.
+    /// An item with a larger number is replaced nevertheless, by one that is stale and expires when
+    /// that one would have.
     pub invalidates: bool,
     /// The item's new number.
     pub new_cas: Option<u64>,
@@ -116,8 +117,8 @@ impl Store {
             return Outcome::TooLarge;
         }
         let found = shard.find(place.hash, key, now_s);
-        let is_stale = match compare(&mut shard, found, update) {
-            Ok(is_stale) => is_stale,
+        let stale = match compare(&mut shard, found, update) {
+            Ok(stale) => stale,
             Err(outcome) => return outcome,
         };
         let mut new = New {
@@ -125,7 +126,7 @@ impl Store {
             is_binary: update.is_binary,
             value: [value, &[]],
             flags: update.flags,
-            expires_s: update.expires_s,
+            expires_s: stale.map_or(update.expires_s, |stale| stale.expires_s),
             cas: update.new_cas,
         };
         let before;
@@ -151,7 +152,7 @@ impl Store {
         }
         let len = new.value[0].len() + new.value[1].len();
         match shard.store(place.hash, &new, now_s) {
-            Ok(at) => done(&mut shard, at, is_stale, len),
+            Ok(at) => done(&mut shard, at, stale, len),
             Err(no_memory) => {
                 shard.stats.store_no_memory += 1;
                 no_memory.into()
@@ -191,19 +192,22 @@ impl Store {
         Outcome::Done { cas, len: 0 }
     }
 
-    /// Gives an item another time at which it expires.
-    pub fn touch(&self, key: &[u8], expires_s: i64, now_s: i64) -> Outcome {
+    /// Gives an item another time at which it expires; its number, and its client's.
+    ///
+    /// # Errors
+    /// There is no such item.
+    pub fn touch(&self, key: &[u8], expires_s: i64, now_s: i64) -> Result<(u64, u32), Outcome> {
         let (mut shard, place) = self.shard(key);
         shard.stats.cmd_touch += 1;
         let Some(at) = shard.find(place.hash, key, now_s) else {
             shard.stats.touch_misses += 1;
-            return Outcome::NotFound;
+            return Err(Outcome::NotFound);
         };
         shard.stats.touch_hits += 1;
         shard.renew(at, now_s);
-        let Some(item) = shard.get_mut(at) else { return Outcome::NotFound };
+        let item = shard.get_mut(at).ok_or(Outcome::NotFound)?;
         item.expires_s = expires_s;
-        Outcome::Done { cas: item.cas, len: item.value().len() }
+        Ok((item.cas, item.flags))
     }
 
     /// Counts a number up, beyond 64 bits from zero again, or down to zero.
@@ -262,32 +266,43 @@ fn store_number(
     Ok(Counted { value, cas: shard.get(at).map_or(0, |item| item.cas), expires_s, is_new: false })
 }
 
-/// Compares the number of the item that was found with that for which an update was meant; whether
-/// the new item is stale.
-fn compare(shard: &mut Shard, found: Option<u32>, update: &Update) -> Result<bool, Outcome> {
-    let Some(wanted) = update.compare else { return Ok(false) };
-    match found.and_then(|at| shard.get(at)).map(|item| item.cas) {
-        // There is nothing to append to, whatever number it was to have.
-        None if matches!(update.mode, Mode::Append | Mode::Prepend) => Ok(false),
-        None => {
-            shard.stats.cas_misses += 1;
-            Err(Outcome::NotFound)
-        }
-        Some(cas) if cas == wanted => {
-            shard.stats.cas_hits += 1;
-            Ok(false)
-        }
-        Some(cas) if update.invalidates && wanted < cas => Ok(true),
-        Some(_) => {
-            shard.stats.cas_badval += 1;
-            Err(Outcome::Exists)
-        }
-    }
+/// What a stale item has of the one that it replaces.
+#[derive(Debug, Clone, Copy)]
+struct Stale {
+    expires_s: i64,
+    /// Somebody was told to renew it.
+    is_won: bool,
 }
 
-fn done(shard: &mut Shard, at: u32, is_stale: bool, len: usize) -> Outcome {
+/// Compares the number of the item that was found with that for which an update was meant; what the
+/// new item takes over, if it is stale.
+fn compare(shard: &mut Shard, found: Option<u32>, update: &Update) -> Result<Option<Stale>, Outcome> {
+    let Some(wanted) = update.compare else { return Ok(None) };
+    let is_joined = matches!(update.mode, Mode::Append | Mode::Prepend);
+    let Some(item) = found.and_then(|at| shard.get(at)) else {
+        // There is nothing to append to, whatever number it was to have.
+        if is_joined {
+            return Ok(None);
+        }
+        shard.stats.cas_misses += 1;
+        return Err(Outcome::NotFound);
+    };
+    if item.cas == wanted {
+        shard.stats.cas_hits += 1;
+        return Ok(None);
+    }
+    if update.invalidates && (1..item.cas).contains(&wanted) && !is_joined {
+        return Ok(Some(Stale { expires_s: item.expires_s, is_won: item.is_won }));
+    }
+    shard.stats.cas_badval += 1;
+    Err(Outcome::Exists)
+}
+
+fn done(shard: &mut Shard, at: u32, stale: Option<Stale>, len: usize) -> Outcome {
     let cas = shard.get_mut(at).map_or(0, |item| {
-        item.is_stale = is_stale;
+        if let Some(stale) = stale {
+            (item.is_stale, item.is_won) = (true, stale.is_won);
+        }
         item.cas
     });
     Outcome::Done { cas, len }

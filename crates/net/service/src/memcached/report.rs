@@ -8,7 +8,7 @@ use super::dump::{Dump, Form};
 use super::flags::FORMAT;
 use super::{Memcached, Session, State, Traffic};
 use crate::output::Output;
-use crate::text::{number, words};
+use crate::text::{unsigned, words};
 
 /// Names and values.
 pub type Statistics = Vec<(String, String)>;
@@ -27,7 +27,7 @@ impl Memcached {
                 let Some((class, count)) = first.zip(second) else {
                     return self.refuse(b"CLIENT_ERROR bad command line\r\n", output);
                 };
-                let (Some(_), Some(count)) = (number(class), number(count)) else {
+                let (Some(_), Some(count)) = (unsigned(class), unsigned(count)) else {
                     return self.refuse(FORMAT, output);
                 };
                 // As in memcached, none stands for all.

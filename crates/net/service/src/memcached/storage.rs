@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 
 use super::binary::is_binary;
+use super::command::ERROR;
 use super::flags::{self, FORMAT, Flags};
 use super::meta::first;
 use super::operation::{Mode, Outcome, Update};
 use super::store::{MAX_KEY, NEVER_S, expiry};
 use super::{Memcached, Session, State};
 use crate::output::Output;
-use crate::text::{number, signed, words};
+use crate::text::{signed, unsigned, words};
 
 /// What ends a value.
 const END: &[u8] = b"\r\n";
@@ -54,9 +55,10 @@ impl Line<'_> {
     }
 }
 
-/// Whether a line, which may not have its form, ends as those do that want no reply.
-fn wants_no_reply(line: &[u8]) -> bool {
-    !line.starts_with(b"ms ") && words(line).last() == Some(b"noreply")
+/// Whether nothing is told of what is wrong with a line: it ends as those do that want no reply,
+/// and has as many words as its command.
+fn wants_no_reply(line: &[u8], text: &[u8]) -> bool {
+    text != ERROR && !line.starts_with(b"ms ") && words(line).last() == Some(b"noreply")
 }
 
 /// A line that cannot be carried out: what the client is told, and how many bytes of a value
@@ -76,17 +78,22 @@ fn parse(line: &[u8], now_s: i64) -> Result<Line<'_>, Bad> {
     }
     let mut words = words(line);
     let command = words.next().unwrap_or_default();
-    let mut next = || words.next().ok_or(b"ERROR\r\n".as_slice());
+    let mut next = || words.next().ok_or(ERROR);
     let (key, client, exptime, len) = (next()?, next()?, next()?, next()?);
     let compare = if command == b"cas" { Some(next()?) } else { None };
+    // A last word that is something else is left, as by memcached.
+    let is_quiet = words.next() == Some(b"noreply");
+    if words.next().is_some() {
+        return Err(ERROR.into());
+    }
     if key.len() > MAX_KEY {
         return Err(FORMAT.into());
     }
     // As memcached does it: of more than 32 bits the last 32 count.
-    let client = number(client).ok_or(FORMAT)? as u32;
+    let client = unsigned(client).ok_or(FORMAT)? as u32;
     let exptime = signed(exptime).ok_or(FORMAT)?;
     let len = length(len).ok_or(FORMAT)?;
-    let compare = compare.map(|compare| number(compare).ok_or(FORMAT)).transpose()?;
+    let compare = compare.map(|compare| unsigned(compare).ok_or(FORMAT)).transpose()?;
     let mode = match command {
         b"add" => Mode::Add,
         b"replace" => Mode::Replace,
@@ -104,7 +111,6 @@ fn parse(line: &[u8], now_s: i64) -> Result<Line<'_>, Bad> {
         new_cas: None,
         vivify_s: None,
     };
-    let is_quiet = words.last() == Some(b"noreply");
     Ok(Line { key: Cow::Borrowed(key), update, len, is_quiet, flags: None })
 }
 
@@ -113,7 +119,7 @@ fn parse_meta(arguments: &[u8], now_s: i64) -> Result<Line<'_>, Bad> {
     let (key, behind) = first(arguments);
     let (len, flags) = first(behind);
     if key.is_empty() || len.is_empty() {
-        return Err(FORMAT.into());
+        return Err(if key.is_empty() { ERROR } else { FORMAT }.into());
     }
     let len = length(len).ok_or(FORMAT)?;
     // The value is known to follow, whatever the flags are.
@@ -143,7 +149,7 @@ fn parse_meta(arguments: &[u8], now_s: i64) -> Result<Line<'_>, Bad> {
 
 /// The length of a value.
 fn length(word: &[u8]) -> Option<usize> {
-    number(word).filter(|len| *len < i32::MAX as u64 - END.len() as u64).map(|len| len as usize)
+    unsigned(word).filter(|len| *len < i32::MAX as u64 - END.len() as u64).map(|len| len as usize)
 }
 
 impl Memcached {
@@ -160,7 +166,7 @@ impl Memcached {
         let wanted = match parse(line, now_s) {
             Ok(wanted) => wanted,
             Err(Bad(text, skip)) => {
-                self.refuse_unless(wants_no_reply(line), text, output);
+                self.refuse_unless(wants_no_reply(line, text), text, output);
                 if skip > 0 {
                     session.state = State::Skip(skip);
                 }
@@ -246,7 +252,7 @@ impl Memcached {
         let outcome = self.shared.store.update(&wanted.key, &wanted.update, value, now_s);
         match &wanted.flags {
             Some(_) if wanted.is_quiet && matches!(outcome, Outcome::Done { .. }) => {}
-            Some(flags) => self.meta_answer(flags, outcome, output),
+            Some(flags) => self.meta_answer(flags, outcome, true, output),
             None if wanted.is_quiet => {}
             None => output.put(said(outcome)),
         }

@@ -168,6 +168,65 @@ fn wrong_requests_are_refused_and_the_next_ones_are_served() {
     assert!(client.has_ended);
 }
 
+/// What has too many words is not carried out; nor does its last word hide that.
+#[test]
+fn words_too_many_are_refused() {
+    let usage = "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n";
+    dialogue(
+        &mut Client::new(),
+        &[
+            ("set q 0 0 1 noreply x", "ERROR\r\n"),
+            ("set q 0 0 1 x noreply", "ERROR\r\n"),
+            ("set q 0 noreply", "ERROR\r\n"),
+            ("cas q 0 0 1 1 noreply x", "ERROR\r\n"),
+            ("set n 0 0 1 x\r\n5", "STORED\r\n"),
+            ("cas q 0 0 1 1 x\r\n5", "NOT_FOUND\r\n"),
+            ("touch n 0 1 2", "ERROR\r\n"),
+            ("touch n 0 1 noreply", "ERROR\r\n"),
+            ("touch n 0 1", "TOUCHED\r\n"),
+            ("incr n 1 2 3", "ERROR\r\n"),
+            ("decr n 1 2 noreply", "ERROR\r\n"),
+            ("incr n 1 2", "6\r\n"),
+            ("incr n noreply", ""),
+            ("delete n b c d", "ERROR\r\n"),
+            ("delete n b c noreply", "ERROR\r\n"),
+            ("delete n b c", usage),
+            ("delete n b noreply", ""),
+            ("verbosity 1 2 3", "ERROR\r\n"),
+            ("verbosity 1 2", "OK\r\n"),
+            ("cache_memlimit 64 1 2", "ERROR\r\n"),
+            ("cache_memlimit 64 1", "OK\r\n"),
+            ("flush_all 1 2 3", "ERROR\r\n"),
+            ("flush_all 0 1 noreply", "ERROR\r\n"),
+            ("get n", "VALUE n 0 1\r\n6\r\nEND\r\n"),
+            ("flush_all 0 1", "OK\r\n"),
+            ("get n", "END\r\n"),
+            ("gat 10", "END\r\n"),
+            ("gats 10", "END\r\n"),
+            ("gat", "ERROR\r\n"),
+        ],
+    );
+}
+
+#[test]
+fn numbers_may_have_a_plus() {
+    dialogue(
+        &mut Client::new(),
+        &[
+            ("set n +7 +9 +2\r\n+5", "STORED\r\n"),
+            ("gat +9 n", "VALUE n 7 2\r\n+5\r\nEND\r\n"),
+            ("incr n +1", "6\r\n"),
+            ("touch n +8", "TOUCHED\r\n"),
+            ("mg n T+5 t", "HD t5\r\n"),
+            ("ma n D+2 v", "VA 1\r\n8\r\n"),
+            ("ms n +1 F+3 C+1\r\nx", "EX\r\n"),
+            ("set n 0 0 ++1", "CLIENT_ERROR bad command line format\r\n"),
+            ("set n 0 -+1 1", "CLIENT_ERROR bad command line format\r\n"),
+            ("incr n +", "CLIENT_ERROR invalid numeric delta argument\r\n"),
+        ],
+    );
+}
+
 #[test]
 fn who_wants_no_reply_gets_none_though_blanks_stand_behind_it() {
     let lines = [
@@ -351,6 +410,11 @@ fn what_slabs_are_tuned_with_is_answered() {
         &mut Client::new(),
         &[
             ("slabs automove 1", "OK\r\n"),
+            ("slabs automove 2 x", "OK\r\n"),
+            ("slabs automove 3", "ERROR\r\n"),
+            ("slabs automove ratio 0.8", "OK\r\n"),
+            ("slabs automove ratio x", "ERROR\r\n"),
+            ("slabs automove ratio", "ERROR\r\n"),
             ("slabs automove x", "CLIENT_ERROR bad command line format\r\n"),
             ("slabs reassign 1 1", "SAME src and dst class are identical\r\n"),
             ("slabs reassign 1 2", "BADCLASS there are no slab classes\r\n"),

@@ -145,10 +145,14 @@ fn meta_keys_may_be_binary_and_wrong_flags_are_refused() {
             ("mg AAEC b k v", "VA 2 kAAEC b\r\nhi\r\n"),
             ("mg AAEC v", "EN\r\n"),
             ("mg AA=C b", "CLIENT_ERROR error decoding key\r\n"),
-            ("mg", "CLIENT_ERROR bad command line format\r\n"),
+            ("mg", "ERROR\r\n"),
+            ("md ", "ERROR\r\n"),
+            ("ma", "ERROR\r\n"),
+            ("ms", "ERROR\r\n"),
+            ("me", "CLIENT_ERROR bad command line format\r\n"),
             (&format!("mg {long} v"), "CLIENT_ERROR bad command line format\r\n"),
             ("mg a !", "CLIENT_ERROR invalid flag\r\n"),
-            ("mg a M", "CLIENT_ERROR invalid flag\r\n"),
+            ("mg a M", "CLIENT_ERROR incorrect length for M token\r\n"),
             ("mg a v v", "CLIENT_ERROR duplicate flag\r\n"),
             ("mg a Tx", "CLIENT_ERROR bad token in command line format\r\n"),
             ("mg a O123456789012345678901234567890123", "CLIENT_ERROR opaque token too long\r\n"),
@@ -158,4 +162,54 @@ fn meta_keys_may_be_binary_and_wrong_flags_are_refused() {
     let about = client.ask("me AAEC b\r\n");
     assert!(about.starts_with("ME AAEC exp=-1 la=0 cas=1 fetch=yes cls=1 size="), "{about}");
     assert_eq!(client.stat("cmd_meta"), 4);
+}
+
+/// What a stale value replaces keeps its time, and whether somebody renews it.
+#[test]
+fn a_stale_value_leaves_the_time_as_it_was() {
+    dialogue(
+        &mut Client::new(),
+        &[
+            ("set a 5 100 5\r\nhello", "STORED\r\n"),
+            ("ms a 5 T100\r\nhello", "HD\r\n"),
+            ("mg a c", "HD c2\r\n"),
+            ("ms a 2 T50 F6 C0 I\r\nhi", "EX\r\n"),
+            ("ms a 2 T50 F6 C1 I\r\nhi", "HD\r\n"),
+            ("mg a v t f", "VA 2 t100 f6 X W\r\nhi\r\n"),
+            ("ms a 2 MR C1 I\r\nho", "HD\r\n"),
+            ("mg a v t", "VA 2 t100 Z X\r\nho\r\n"),
+            // Nothing is appended to another value than the client knows.
+            ("ms a 1 MA C1 I\r\n!", "EX\r\n"),
+            ("ms a 1 MP C1 I\r\n!", "EX\r\n"),
+            ("mg a v", "VA 2 Z X\r\nho\r\n"),
+        ],
+    );
+}
+
+/// The flags of another command change nothing, and are no error.
+#[test]
+fn flags_of_other_commands_are_left() {
+    dialogue(
+        &mut Client::new(),
+        &[
+            ("md a c f h l s t v u N30 R30 F5 D1 J1 M1", "NF\r\n"),
+            ("ms a 2 f h l t v u R30 D4 J3\r\n10", "HD\r\n"),
+            ("mg a t f v", "VA 2 t-1 f0\r\n10\r\n"),
+            ("mg a M1 D5 J3 F4 I v", "VA 2\r\n10\r\n"),
+            ("ma a f h l s u R30 I F5 v", "VA 2\r\n11\r\n"),
+            ("ma b c", "NF\r\n"),
+            ("ms a 1 F4294967297\r\n7", "HD\r\n"),
+            ("mg a f", "HD f1\r\n"),
+            ("md a N30 R30 q", ""),
+            ("mg a", "EN\r\n"),
+            // They are read nevertheless.
+            ("md a Nx", "CLIENT_ERROR invalid or duplicate flag\r\n"),
+            ("mg a D5x", "CLIENT_ERROR invalid numeric delta value\r\n"),
+            ("mg a Jx", "CLIENT_ERROR invalid numeric initial value\r\n"),
+            ("ms a 1 v v\r\n1", "CLIENT_ERROR duplicate flag\r\n"),
+            ("ms a 1 !\r\n1", "CLIENT_ERROR invalid flag\r\n"),
+            ("mg a O123456789012345678901234567890123 k O1", "CLIENT_ERROR duplicate flag\r\n"),
+            ("ms a 1 b M\r\n1", "CLIENT_ERROR incorrect length for M token\r\n"),
+        ],
+    );
 }
