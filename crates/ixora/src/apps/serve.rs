@@ -15,7 +15,7 @@ use app::services::{Application, http_server, memcached_servers, unix_time_s};
 use runtime::Poller;
 use runtime::confine::Needs;
 use service::http::Files;
-use service::memcached::Limits;
+use service::memcached::{Limits, Listening};
 use tcp::{
     Addresses, Configuration, Echo, Host, KeepAlive, Neighbors, Offload, Options, Origin, Report, Service,
     Sources,
@@ -72,10 +72,25 @@ fn memcached(arguments: &arguments::Memcached) -> Result<(), Failure> {
     }
     let (stop, report) = (signal::stop_flag()?, Report::default());
     let shutdown = arguments.enable_shutdown.then_some(&stop);
-    let mut servers = memcached_servers(limits, &report, shutdown, arguments.udp_port).into_iter();
+    let listening = listening(arguments);
+    let mut servers = memcached_servers(limits, &report, shutdown, Some(listening)).into_iter();
     let none = || -> Box<dyn Service> { Box::new(Echo::default()) };
     let server = || servers.next().unwrap_or_else(|| none().into());
     serve(&arguments.serve, port::MEMCACHED, &stop, &report, server)
+}
+
+/// Where clients reach a cache, and how many of them: each thread has a stack of its own.
+fn listening(arguments: &arguments::Memcached) -> Listening {
+    let serve = &arguments.serve;
+    let addresses: Vec<String> = serve.addr.iter().map(HostAddress::to_string).collect();
+    let (stack, threads) = (Options::default(), serve.options.open.rx_queues as u64);
+    Listening {
+        addresses: addresses.join(","),
+        tcp_port: serve.listen.unwrap_or(port::MEMCACHED),
+        udp_port: arguments.udp_port,
+        connections: u64::from(stack.connections) * threads,
+        half_open: u64::from(stack.half_open) * threads,
+    }
 }
 
 /// `ixora serve http`: all threads serve the same files.

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use service::http::Files;
 use service::load::{self, Live, Load, Mix, Settings};
-use service::memcached::{Frames, Limits};
+use service::memcached::{Frames, Limits, Listening};
 use service::{Http, Memcached, Protocol, Server};
 use tcp::{Datagrams, Report, Service};
 
@@ -30,17 +30,21 @@ impl From<Box<dyn Service>> for Application {
 /// Loads, before the port of their client is open: one for each queue.
 pub type Workload = Box<dyn Fn(Settings, &Arc<Live>, &Arc<AtomicBool>) -> Box<dyn Service>>;
 
-/// The servers of a new cache, whose clients may set `shutdown` if it is given, and ask over UDP at
-/// a port.
+/// The servers of a new cache, whose clients may set `shutdown` if it is given; and, if it is known
+/// where they reach it, are told, and may ask over UDP at the port there.
 pub fn memcached_servers(
     limits: Limits,
     report: &Report,
     shutdown: Option<&Arc<AtomicBool>>,
-    udp_port: Option<u16>,
+    listening: Option<Listening>,
 ) -> Vec<Application> {
     let mut servers = Memcached::servers(limits, unix_time_s());
     if let Some(stop) = shutdown {
         servers.iter_mut().for_each(|server| server.enable_shutdown(stop));
+    }
+    let udp_port = listening.as_ref().and_then(|listening| listening.udp_port);
+    if let Some(listening) = listening.map(Arc::new) {
+        servers.iter_mut().for_each(|server| server.tell_listening(&listening));
     }
     let application = |server: Memcached| {
         let frames = |port| -> (_, Box<dyn Datagrams>) { (Some(port), Box::new(Frames::beside(&server))) };

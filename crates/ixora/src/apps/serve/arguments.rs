@@ -1,5 +1,6 @@
 //! The arguments of `ixora serve`.
 
+use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -50,6 +51,16 @@ pub enum HostAddress {
     Dhcp,
     /// Router advertisements tell its network.
     Auto,
+}
+
+impl fmt::Display for HostAddress {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            HostAddress::Given(address, _) => address.fmt(f),
+            HostAddress::Dhcp => f.write_str("dhcp"),
+            HostAddress::Auto => f.write_str("auto"),
+        }
+    }
 }
 
 impl FromStr for HostAddress {

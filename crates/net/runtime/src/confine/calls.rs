@@ -63,7 +63,7 @@ const ALWAYS: &[c_long] = &[
     libc::SYS_rt_sigreturn,
     libc::SYS_getpid,
     libc::SYS_gettid,
-    libc::SYS_getrusage, // whether a thread waited for a client's memory
+    libc::SYS_getrusage, // whether a thread waited for a client's memory, and how long all have run
     libc::SYS_getrandom,
     libc::SYS_wait4,
     libc::SYS_exit,

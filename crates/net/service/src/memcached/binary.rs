@@ -391,7 +391,7 @@ impl Memcached {
         let all = match request.key {
             // As memcached has it: what stands behind these names is left.
             key if key.starts_with(b"reset") => {
-                self.shared.store.reset_stats();
+                self.reset();
                 vec![]
             }
             // Nothing is counted for prefixes of keys.

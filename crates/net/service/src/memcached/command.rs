@@ -282,7 +282,7 @@ fn are_classes(classes: &[u8]) -> bool {
 
 /// The most classes of items, and the longest rest of the thread that looks for expired ones in
 /// microseconds, both of memcached.
-const MOST_CLASSES: u64 = 63;
+pub const MOST_CLASSES: u64 = 63;
 const MOST_SLEEP_US: u64 = 1_000_000;
 
 /// `lru`: items are in one list, in the order of their use, and no tuning changes anything.

@@ -30,6 +30,7 @@ use crate::text::words;
 use dump::Dump;
 use fetch::Keys;
 pub use frames::Frames;
+pub use report::Listening;
 use storage::Value;
 use store::{KeyHash, Pin, Shard};
 pub use store::{Limits, Store};
@@ -59,6 +60,8 @@ fn add(to: &AtomicU64, count: u64) {
 struct SharedCache {
     store: Store,
     traffic: Vec<Traffic>,
+    /// What the threads had carried in all when a client had it counted from zero again.
+    reset: Traffic,
     started_s: i64,
     /// A list of all items is being sent.
     is_listed: AtomicBool,
@@ -75,6 +78,8 @@ pub struct Memcached {
     scratch: Vec<u8>,
     /// What a client may set that wants the program to end.
     shutdown: Option<Arc<AtomicBool>>,
+    /// Where clients reach it, if that is known.
+    listening: Option<Arc<Listening>>,
 }
 
 /// What is known of a connection.
@@ -125,26 +130,34 @@ impl Memcached {
     pub fn servers(limits: Limits, started_s: i64) -> Vec<Memcached> {
         let traffic = (0..limits.threads).map(|_| Traffic::default()).collect();
         let (store, is_listed) = (Store::new(limits), AtomicBool::new(false));
-        let shared = Arc::new(SharedCache { store, traffic, started_s, is_listed });
+        let shared =
+            Arc::new(SharedCache { store, traffic, reset: Traffic::default(), started_s, is_listed });
         let server = |thread| Memcached {
             shared: shared.clone(),
             thread,
             zero_s: started_s,
             scratch: Vec::new(),
             shutdown: None,
+            listening: None,
         };
         (0..limits.threads).map(server).collect()
     }
 
     /// Another server of the same cache, on the same thread. Its clients cannot end the program.
     fn beside(&self) -> Memcached {
-        let (shared, scratch) = (self.shared.clone(), Vec::new());
-        Memcached { shared, thread: self.thread, zero_s: self.zero_s, scratch, shutdown: None }
+        let (shared, listening) = (self.shared.clone(), self.listening.clone());
+        let (scratch, shutdown) = (Vec::new(), None);
+        Memcached { shared, thread: self.thread, zero_s: self.zero_s, scratch, shutdown, listening }
     }
 
     /// Lets clients end the program: the command `shutdown` sets `stop`.
     pub fn enable_shutdown(&mut self, stop: &Arc<AtomicBool>) {
         self.shutdown = Some(stop.clone());
+    }
+
+    /// Tells clients that ask for it where they reach the server. It listens where its host does.
+    pub fn tell_listening(&mut self, listening: &Arc<Listening>) {
+        self.listening = Some(listening.clone());
     }
 
     /// Lets go of what is kept for a session.

@@ -53,6 +53,7 @@ stats! {
     store_too_large "values were too large";
     store_no_memory "values found no room";
     evictions "items went to make room for others";
+    evicted_nonzero "items went to make room for others that would have expired";
     evicted_unfetched "items went that nobody had fetched";
     reclaimed "items that had expired went to make room for others";
     expired_unfetched "items expired that nobody had fetched";

@@ -190,7 +190,10 @@ impl Store {
 
     /// Counts from zero again.
     pub fn reset_stats(&self) {
-        self.shards.iter().for_each(|shard| lock(shard).stats = Stats::default());
+        for shard in self.shards.iter() {
+            let mut shard = lock(shard);
+            (shard.stats, shard.evicted_s) = (Stats::default(), 0);
+        }
     }
 }
 
@@ -212,6 +215,13 @@ pub struct Totals {
     /// For how many seconds the item had not been used that made room last; of all shards the
     /// longest time.
     pub evicted_s: i64,
+}
+
+impl Totals {
+    /// For how many seconds the item has not been used that was not used for longest.
+    pub fn age_s(&self, now_s: i64) -> u64 {
+        if self.items == 0 { 0 } else { now_s.saturating_sub(self.oldest_s).max(0) as u64 }
+    }
 }
 
 fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
@@ -387,6 +397,7 @@ impl Shard {
             match self.is_live(item, now_s) {
                 true => {
                     self.stats.evictions += 1;
+                    self.stats.evicted_nonzero += u64::from(item.expires_s != NEVER_S);
                     self.stats.evicted_unfetched += u64::from(!item.is_fetched);
                     self.evicted_s = now_s - item.used_s;
                 }

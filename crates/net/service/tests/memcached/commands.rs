@@ -344,6 +344,9 @@ fn items_are_listed() {
             ("stats cachedump 1 0", "ITEM b%/c [2 b; 1700000090 s]\r\nITEM AAEC [2 b; 0 s]\r\nEND\r\n"),
             ("stats cachedump 1 1", "ITEM b%/c [2 b; 1700000090 s]\r\nEND\r\n"),
             ("stats cachedump 2 0", "END\r\n"),
+            ("stats cachedump 63 0", "END\r\n"),
+            ("stats cachedump 64 0", "CLIENT_ERROR Illegal slab id\r\n"),
+            ("stats cachedump 64 x", "CLIENT_ERROR bad command line format\r\n"),
             ("stats cachedump", "CLIENT_ERROR bad command line\r\n"),
             ("lru_crawler metadump 2", "BADCLASS invalid class id\r\n"),
             ("lru_crawler", "ERROR\r\n"),
@@ -378,30 +381,6 @@ fn a_flush_that_is_due_takes_what_was_stored_before() {
         let b = if first.starts_with("set") { "VALUE b 0 1\r\ny\r\n" } else { "" };
         dialogue(&mut client, &[("get a", "END\r\n"), ("get b", &format!("{b}END\r\n"))]);
     }
-}
-
-#[test]
-fn statistics_have_kinds() {
-    let mut client = Client::new();
-    dialogue(
-        &mut client,
-        &[
-            ("stats items", "END\r\n"),
-            ("stats sizes", "STAT sizes_status disabled\r\nEND\r\n"),
-            ("stats conns", "END\r\n"),
-            ("stats detail on", "OK\r\n"),
-            ("stats detail dump", "END\r\n"),
-            ("set a 0 0 1\r\nx", "STORED\r\n"),
-            ("get a b", "VALUE a 0 1\r\nx\r\nEND\r\n"),
-        ],
-    );
-    client.wait_s(7);
-    let items = client.ask("stats items\r\n");
-    assert!(items.starts_with("STAT items:1:number 1\r\nSTAT items:1:age 7\r\n"), "{items}");
-    assert!(client.ask("stats slabs\r\n").contains("STAT 1:get_hits 1\r\n"));
-    assert!(client.ask("stats settings\r\n").contains("STAT shutdown_command no\r\n"));
-    dialogue(&mut client, &[("stats reset", "RESET\r\n")]);
-    assert_eq!((client.stat("get_hits"), client.stat("curr_items")), (0, 1));
 }
 
 #[test]

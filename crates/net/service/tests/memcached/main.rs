@@ -7,3 +7,4 @@ mod client;
 mod commands;
 mod memory;
 mod meta;
+mod statistics;
