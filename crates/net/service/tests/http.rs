@@ -158,6 +158,9 @@ fn requests_are_refused_by_their_form() {
         (format!("GET / HTTP/1.1\r\n{HOST}{many}\r\n"), 431),
         (format!("GET / HTTP/1.1\r\n{HOST}Transfer-Encoding: gzip, chunked\r\n\r\n"), 501),
         (format!("GET / HTTP/2.0\r\n{HOST}\r\n"), 505),
+        (format!("GET / HTTP/0.9\r\n{HOST}\r\n"), 505),
+        (format!("GET /a HTTP/1.2 HTTP/1.9\r\n{HOST}\r\n"), 400),
+        ("GET / HTTP/1.9\r\n\r\n".to_owned(), 400),
         (format!("GET /a b HTTP/1.1\r\n{HOST}\r\n"), 400),
     ];
     for (request, status) in cases {
@@ -168,6 +171,48 @@ fn requests_are_refused_by_their_form() {
     let (answer, has_ended) = Client::once(&files, &format!("DELETE / HTTP/1.1\r\n{HOST}\r\n"));
     assert_eq!((answer.status, answer.field("allow"), has_ended), (405, Some("GET, HEAD"), false));
     assert_eq!(Client::once(&files, &format!("BREW / HTTP/1.1\r\n{HOST}\r\n")).0.status, 501);
+}
+
+/// RFC 9112, section 3.2: what is no host, with or without a port, is refused.
+#[test]
+fn hosts_have_their_form() {
+    let files = files();
+    let status =
+        |host: &str| Client::once(&files, &format!("GET /a.txt HTTP/1.1\r\nHost:{host}\r\n\r\n")).0.status;
+    for host in
+        ["", " ", " a", " a-b.c_d~:80", " 10.0.0.2:", " [fd00::2]", " [::1]:8080", " %41!$&'()*+,;=", " a \t"]
+    {
+        assert_eq!(status(host), 200, "{host}");
+    }
+    for host in [
+        " a b", " a/b", " u@a", " a?", " a#", " a:b", " a:80:80", " [::1", " ::1", " [::1]x", " [g:]",
+        " a,b c", " \"a\"", " a\u{e9}",
+    ] {
+        assert_eq!(status(host), 400, "{host}");
+    }
+}
+
+/// RFC 9110, section 2.5: a minor version that is not known is that which is, and 9.3.7: what a server can
+/// do is told of it as a whole.
+#[test]
+fn later_versions_and_questions_about_the_server_are_answered() {
+    let files = files();
+    for version in ["1.2", "1.9"] {
+        let (answer, has_ended) = Client::once(&files, &format!("GET /a.txt HTTP/{version}\r\n{HOST}\r\n"));
+        assert_eq!(
+            (answer.status, &answer.body[..], has_ended),
+            (200, &b"0123456789"[..], false),
+            "{version}"
+        );
+    }
+    let (answer, has_ended) = Client::once(&files, &format!("OPTIONS * HTTP/1.1\r\n{HOST}\r\n"));
+    assert_eq!((answer.status, &answer.body[..], has_ended), (200, &b""[..], false));
+    assert_eq!(
+        (answer.field("allow"), answer.field("content-length")),
+        (Some("GET, HEAD, OPTIONS"), Some("0"))
+    );
+    assert_eq!(Client::once(&files, &format!("OPTIONS /a.txt HTTP/1.1\r\n{HOST}\r\n")).0.status, 405);
+    assert_eq!(Client::once(&files, &format!("GET * HTTP/1.1\r\n{HOST}\r\n")).0.status, 404);
 }
 
 /// RFC 9110, section 5.3: a list may stand in several lines.
@@ -250,13 +295,23 @@ fn content_of_requests_is_passed_over() {
 fn ranges_are_parts_of_the_file() {
     let files = files();
     let whole = get(&files, "/a.txt", "");
-    let cases: [(&str, u16, &[u8], Option<&str>); 11] = [
+    let cases: [(&str, u16, &[u8], Option<&str>); 16] = [
         ("bytes=0-0", 206, b"0", Some("bytes 0-0/10")),
         ("bytes=2-4", 206, b"234", Some("bytes 2-4/10")),
         ("bytes=7-", 206, b"789", Some("bytes 7-9/10")),
         ("bytes=-3", 206, b"789", Some("bytes 7-9/10")),
         ("bytes=-99", 206, b"0123456789", Some("bytes 0-9/10")),
-        ("bytes=5-99999999999999999999", 200, b"0123456789", None),
+        ("bytes=5-99999999999999999999", 206, b"56789", Some("bytes 5-9/10")),
+        ("bytes=-99999999999999999999", 206, b"0123456789", Some("bytes 0-9/10")),
+        ("bytes=99999999999999999999-", 416, b"416 Range Not Satisfiable\n", Some("bytes */10")),
+        (
+            "bytes=99999999999999999999-99999999999999999999",
+            416,
+            b"416 Range Not Satisfiable\n",
+            Some("bytes */10"),
+        ),
+        ("BYTES=2-4", 206, b"234", Some("bytes 2-4/10")),
+        ("bytes=5-9999999999999999999x", 200, b"0123456789", None),
         ("bytes=10-", 416, b"416 Range Not Satisfiable\n", Some("bytes */10")),
         ("bytes=-0", 416, b"416 Range Not Satisfiable\n", Some("bytes */10")),
         ("bytes=0-1,4-5", 200, b"0123456789", None),

@@ -18,19 +18,23 @@ pub struct Answer<'a> {
     is_old: bool,
     /// Where the file is instead.
     location: Option<Vec<u8>>,
+    /// The methods that are known, where they are told.
+    allowed: Option<&'static str>,
 }
 
 impl Answer<'_> {
     /// An answer that tells its status and no more.
     pub fn of(status: Status) -> Answer<'static> {
-        Answer { status, file: None, part: (0, 0), is_head: false, is_old: false, location: None }
+        let (file, part, location, allowed) = (None, (0, 0), None, None);
+        Answer { status, file, part, is_head: false, is_old: false, location, allowed }
     }
 
     /// The answer to a request.
     pub fn to<'a>(request: &Request, files: &'a Files) -> Answer<'a> {
         let mut answer = match request.method {
             Method::Get | Method::Head => find(request, files),
-            Method::Other => Answer::of(Status::METHOD_NOT_ALLOWED),
+            Method::Options => Answer { allowed: Some("GET, HEAD, OPTIONS"), ..Answer::of(Status::OK) },
+            Method::Other => Answer { allowed: Some("GET, HEAD"), ..Answer::of(Status::METHOD_NOT_ALLOWED) },
             Method::Unknown => Answer::of(Status::NOT_IMPLEMENTED),
         };
         answer.is_head = request.method == Method::Head;
@@ -55,8 +59,8 @@ impl Answer<'_> {
         } else if self.is_old {
             add("Connection: keep-alive\r\n");
         }
-        if self.status == Status::METHOD_NOT_ALLOWED {
-            add("Allow: GET, HEAD\r\n");
+        if let Some(allowed) = self.allowed {
+            add(&format!("Allow: {allowed}\r\n"));
         }
         if let Some((_, file)) = self.file {
             let (from, to) = self.part;
@@ -183,18 +187,25 @@ fn has_tag(lines: &[&[u8]], file: &File, is_strong: bool) -> bool {
 /// The part of `len` bytes that a range asks for, an empty one when the file has none of it;
 /// `None` for what is no single range of bytes, and is passed over.
 fn part(range: &[u8], len: usize) -> Option<(usize, usize)> {
-    let spec = range.strip_prefix(b"bytes=")?.trim_ascii();
+    let (unit, spec) = range.split_at_checked(b"bytes=".len())?;
+    if !unit.eq_ignore_ascii_case(b"bytes=") {
+        return None;
+    }
+    let spec = spec.trim_ascii();
     let dash = spec.iter().position(|byte| *byte == b'-')?;
     let (first, last) = (spec[..dash].trim_ascii(), spec[dash + 1..].trim_ascii());
-    let number =
-        |text: &[u8]| crate::text::number(text).map(|value| usize::try_from(value).unwrap_or(usize::MAX));
+    // One of more than 64 bits is behind the end of any file.
+    let number = |text: &[u8]| {
+        let value = || crate::text::number(text).and_then(|value| usize::try_from(value).ok());
+        text.iter().all(u8::is_ascii_digit).then(|| value().unwrap_or(usize::MAX))
+    };
     match (first.is_empty(), last.is_empty()) {
         (true, true) => None,
         (true, false) => number(last).map(|count| (len - count.min(len), len)),
         (false, true) => number(first).map(|from| (from.min(len), len)),
         (false, false) => {
-            let (from, to) = (number(first)?, number(last)?.saturating_add(1));
-            (from < to).then(|| (from.min(len), to.min(len)))
+            let (from, last) = (number(first)?, number(last)?);
+            (from <= last).then(|| (from.min(len), last.saturating_add(1).min(len)))
         }
     }
 }

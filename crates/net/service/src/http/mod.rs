@@ -134,7 +134,15 @@ impl Http {
     /// Answers a whole head.
     fn request(&mut self, session: &mut Session, head: &[u8], output: &mut impl Output) {
         self.counted.requests += 1;
+        let known;
         let request = match request::parse(head) {
+            Err(Status::VERSION_NOT_SUPPORTED) => {
+                known = request::of_known_version(head);
+                known.as_deref().ok_or(Status::VERSION_NOT_SUPPORTED).and_then(request::parse)
+            }
+            request => request,
+        };
+        let request = match request {
             Ok(request) => request,
             Err(status) => return self.refuse(session, status, output),
         };

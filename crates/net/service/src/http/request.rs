@@ -33,6 +33,8 @@ pub enum Method {
     Get,
     /// What is told of the file.
     Head,
+    /// What the server can do (OPTIONS, of no file).
+    Options,
     /// A method that there is, for no file.
     Other,
     /// No method that is known.
@@ -130,6 +132,7 @@ pub fn parse(head: &[u8]) -> Result<Request<'_>, Status> {
         method: match method {
             "GET" => Method::Get,
             "HEAD" => Method::Head,
+            "OPTIONS" if path == b"*" => Method::Options,
             "POST" | "PUT" | "DELETE" | "OPTIONS" | "TRACE" | "CONNECT" | "PATCH" => Method::Other,
             _ => Method::Unknown,
         },
@@ -155,6 +158,39 @@ fn bad_version(head: &[u8]) -> Status {
     }
 }
 
+/// A head whose version is HTTP/1 with a later minor number, as one of the last that is known (RFC
+/// 9110, section 2.5); `None` for another.
+pub fn of_known_version(head: &[u8]) -> Option<Vec<u8>> {
+    let start = head.iter().position(|byte| !b"\r\n".contains(byte))?;
+    let line = head[start..].split(|byte| *byte == b'\n').next()?.trim_ascii_end();
+    let [before @ .., b'2'..=b'9'] = line else { return None };
+    let mut known = head.to_vec();
+    *known.get_mut(start + before.len())? = b'1';
+    before.ends_with(b" HTTP/1.").then_some(known)
+}
+
+/// Whether a field has the form of a host, with or without a port, or is empty (RFC 9110, section
+/// 7.2; RFC 3986, section 3.2.2).
+fn is_host(value: &[u8]) -> bool {
+    if let Some(literal) = value.strip_prefix(b"[") {
+        let Some(end) = literal.iter().position(|byte| *byte == b']') else { return false };
+        let is_address = literal[..end].iter().all(|byte| byte.is_ascii_hexdigit() || b":.".contains(byte));
+        return is_address && is_port(&literal[end + 1..]);
+    }
+    let is_of_name = |byte: &u8| {
+        let is_mark =
+            matches!(byte, b'-' | b'.' | b'_' | b'~' | b'%' | b'!' | b'$' | b'&'..=b',' | b';' | b'=');
+        byte.is_ascii_alphanumeric() || is_mark
+    };
+    let end = value.iter().position(|byte| !is_of_name(byte)).unwrap_or(value.len());
+    is_port(&value[end..])
+}
+
+/// Whether nothing stands there, or a colon with digits.
+fn is_port(text: &[u8]) -> bool {
+    text.is_empty() || text.strip_prefix(b":").is_some_and(|digits| digits.iter().all(u8::is_ascii_digit))
+}
+
 /// Takes a field that matters here.
 fn take_field<'a>(
     name: &str,
@@ -166,7 +202,7 @@ fn take_field<'a>(
     let place = match () {
         () if is("host") => {
             framing.hosts += 1;
-            return Ok(());
+            return if is_host(value) { Ok(()) } else { Err(Status::BAD_REQUEST) };
         }
         () if is("content-length") => return take_length(value, framing),
         () if is("transfer-encoding") => {
