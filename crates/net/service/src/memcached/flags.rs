@@ -58,23 +58,35 @@ pub struct Flags<'a> {
 /// The flags of a command, and how it refuses others.
 #[derive(Debug)]
 pub struct Known {
-    /// What it takes beside those that memcached 1.6.18 knows, of whichever command: flags of later
-    /// versions. `None` where all are taken.
-    more: Option<&'static [u8]>,
+    /// A bit for each character that is one of them.
+    flags: u128,
     /// What is told of all that is wrong with them, where that is one text.
     one_text: Option<&'static [u8]>,
 }
 
 const ANY_WRONG: Option<&[u8]> = Some(b"CLIENT_ERROR invalid or duplicate flag\r\n");
-/// The flags of all commands: those of others are read, and change nothing.
-const ALL: &[u8] = b"bcfhklqstuvCDFIJLMNOPRT";
 
-/// The flags of `mg`, `ms`, `md`, `ma` and `me`.
-pub const GET: Known = Known { more: Some(b"E"), one_text: None };
-pub const SET: Known = Known { more: Some(b"E"), one_text: None };
-pub const DELETE: Known = Known { more: Some(b"Ex"), one_text: ANY_WRONG };
-pub const COUNT: Known = Known { more: Some(b"E"), one_text: ANY_WRONG };
-pub const DEBUG: Known = Known { more: None, one_text: ANY_WRONG };
+/// The flags of memcached 1.6.18, of whichever command, for those of others are read and change
+/// nothing; and more, of later versions.
+const fn with(more: &[u8]) -> u128 {
+    bits(b"bcfhklqstuvCDFIJLMNOPRT") | bits(more)
+}
+
+const fn bits(flags: &[u8]) -> u128 {
+    let (mut bits, mut at) = (0, 0);
+    while at < flags.len() {
+        bits |= 1 << flags[at];
+        at += 1;
+    }
+    bits
+}
+
+/// The flags of `mg`, `ms`, `md`, `ma` and `me`, which takes all.
+pub const GET: Known = Known { flags: with(b"E"), one_text: None };
+pub const SET: Known = Known { flags: with(b"E"), one_text: None };
+pub const DELETE: Known = Known { flags: with(b"Ex"), one_text: ANY_WRONG };
+pub const COUNT: Known = Known { flags: with(b"E"), one_text: ANY_WRONG };
+pub const DEBUG: Known = Known { flags: u128::MAX, one_text: ANY_WRONG };
 
 /// Reads what stands behind a command's name and, where it has one, its length.
 ///
@@ -110,24 +122,24 @@ pub fn parse<'a>(
     for word in words(flags) {
         let (flag, token) = (word[0], &word[1..]);
         let bit = 1_u128.checked_shl(flag.into()).unwrap_or(0);
-        let is_known = known.more.is_none_or(|more| more.contains(&flag)) || ALL.contains(&flag);
-        match (is_known, seen & bit == 0) {
-            (_, false) => return Err(known.one_text.unwrap_or(b"CLIENT_ERROR duplicate flag\r\n")),
-            (false, _) => return Err(known.one_text.unwrap_or(b"CLIENT_ERROR invalid flag\r\n")),
-            _ => {}
+        if seen & bit != 0 {
+            return Err(known.one_text.unwrap_or(b"CLIENT_ERROR duplicate flag\r\n"));
+        }
+        if known.flags & bit == 0 {
+            return Err(known.one_text.unwrap_or(b"CLIENT_ERROR invalid flag\r\n"));
         }
         seen |= bit;
         // As memcached does it: the last of what is wrong but `F` is told, and an opaque token that
         // is too long behind all else.
-        match (flag, all.take(flag, token, now_s)) {
-            (b'O', outcome) => opaque = outcome,
-            (b'F', Err(text)) => wrong = wrong.or(Some(known.one_text.unwrap_or(text))),
-            (_, Err(text)) => wrong = Some(known.one_text.unwrap_or(text)),
-            (b'b', Ok(())) => match base64::decode(key) {
+        match all.take(flag, token, now_s) {
+            Ok(()) if flag != b'b' => {}
+            Ok(()) => match base64::decode(key) {
                 Some(bytes) => all.key = Cow::Owned(bytes),
                 None => wrong = Some(known.one_text.unwrap_or(b"CLIENT_ERROR error decoding key\r\n")),
             },
-            (_, Ok(())) => {}
+            Err(text) if flag == b'O' => opaque = Err(text),
+            Err(text) if flag == b'F' => wrong = wrong.or(Some(known.one_text.unwrap_or(text))),
+            Err(text) => wrong = Some(known.one_text.unwrap_or(text)),
         }
     }
     wrong.map_or(Ok(()), Err)?;
@@ -135,7 +147,8 @@ pub fn parse<'a>(
     if all.key.is_empty() || all.key.len() > MAX_KEY {
         return Err(FORMAT);
     }
-    opaque.map(|()| all)
+    opaque?;
+    Ok(all)
 }
 
 impl<'a> Flags<'a> {
