@@ -158,7 +158,7 @@ fn a_burst_that_goes_one_by_one_is_a_whole_burst() {
     ] {
         let mut rig = ended(&format!("{source} -> {path}"), batching);
         assert_eq!(rig.read("q.drops"), "0", "{path}");
-        assert_eq!((rig.read("a.count").parse::<u32>().unwrap() + 9) / 10, 100, "{path}");
+        assert!(rig.read("a.count").parse::<u32>().unwrap() > 990, "{path}");
     }
 }
 
