@@ -179,14 +179,24 @@ fn hosts_have_their_form() {
     let files = files();
     let status =
         |host: &str| Client::once(&files, &format!("GET /a.txt HTTP/1.1\r\nHost:{host}\r\n\r\n")).0.status;
-    for host in
-        ["", " ", " a", " a-b.c_d~:80", " 10.0.0.2:", " [fd00::2]", " [::1]:8080", " %41!$&'()*+,;=", " a \t"]
-    {
+    for host in [
+        "",
+        " ",
+        " a",
+        " a-b.c_d~:80",
+        " 10.0.0.2:",
+        " [fd00::2]",
+        " [::1]:8080",
+        " %41!$&'()*+,;=",
+        " a \t",
+        " [fe80::1%25eth0]:80",
+        " [v1.a:b]",
+    ] {
         assert_eq!(status(host), 200, "{host}");
     }
     for host in [
-        " a b", " a/b", " u@a", " a?", " a#", " a:b", " a:80:80", " [::1", " ::1", " [::1]x", " [g:]",
-        " a,b c", " \"a\"", " a\u{e9}",
+        " a b", " a/b", " u@a", " a?", " a#", " a:b", " a:80:80", " [::1", " ::1", " [::1]x", " [g:]", " []",
+        " [v1.]", " a,b c", " \"a\"", " a\u{e9}",
     ] {
         assert_eq!(status(host), 400, "{host}");
     }

@@ -174,8 +174,7 @@ pub fn of_known_version(head: &[u8]) -> Option<Vec<u8>> {
 fn is_host(value: &[u8]) -> bool {
     if let Some(literal) = value.strip_prefix(b"[") {
         let Some(end) = literal.iter().position(|byte| *byte == b']') else { return false };
-        let is_address = literal[..end].iter().all(|byte| byte.is_ascii_hexdigit() || b":.".contains(byte));
-        return is_address && is_port(&literal[end + 1..]);
+        return is_literal(&literal[..end]) && is_port(&literal[end + 1..]);
     }
     let is_of_name = |byte: &u8| {
         let is_mark =
@@ -184,6 +183,20 @@ fn is_host(value: &[u8]) -> bool {
     };
     let end = value.iter().position(|byte| !is_of_name(byte)).unwrap_or(value.len());
     is_port(&value[end..])
+}
+
+/// Whether this has the form of an address of IPv6, perhaps with a zone (RFC 6874), or of a later version of
+/// IP.
+fn is_literal(literal: &[u8]) -> bool {
+    let is_of_zone = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~%".contains(byte);
+    if let [b'v' | b'V', version, b'.', address @ ..] = literal {
+        let is_of_address = |byte: &u8| is_of_zone(byte) || b":!$&'()*+,;=".contains(byte);
+        return version.is_ascii_hexdigit() && !address.is_empty() && address.iter().all(is_of_address);
+    }
+    let end = literal.iter().position(|byte| *byte == b'%').unwrap_or(literal.len());
+    let (address, zone) = literal.split_at(end);
+    let is_of_address = |byte: &u8| byte.is_ascii_hexdigit() || b":.".contains(byte);
+    !address.is_empty() && address.iter().all(is_of_address) && zone.iter().all(is_of_zone)
 }
 
 /// Whether nothing stands there, or a colon with digits.

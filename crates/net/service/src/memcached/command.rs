@@ -22,7 +22,22 @@ const NOT_FOUND: &[u8] = b"NOT_FOUND\r\n";
 pub const VERSION: &str = concat!("1.6.18-ixora-", env!("CARGO_PKG_VERSION"));
 
 /// What a command says: an error where it could not be carried out.
-type Said = Result<&'static [u8], &'static [u8]>;
+type Said = Result<&'static [u8], Refusal>;
+
+/// Why a command is refused.
+#[derive(Clone, Copy)]
+enum Refusal {
+    /// It has too few words or too many: the last one does not say whether a reply is wanted.
+    Count,
+    /// By this text.
+    Text(&'static [u8]),
+}
+
+impl From<&'static [u8]> for Refusal {
+    fn from(text: &'static [u8]) -> Refusal {
+        Refusal::Text(text)
+    }
+}
 
 impl Memcached {
     /// Carries out a line; how many bytes were taken of what stands behind it.
@@ -74,13 +89,13 @@ impl Memcached {
         0
     }
 
-    /// Tells what came of a command, unless the client wants no reply. Where there are too few words or too
-    /// many, the last one does not say so.
+    /// Tells what came of a command, unless the client wants no reply.
     fn say(&self, said: Said, arguments: &[u8], output: &mut impl Output) {
         match said {
             Ok(text) if !is_quiet(arguments) => output.put(text),
             Ok(_) => {}
-            Err(text) => self.refuse_unless(text != ERROR && is_quiet(arguments), text, output),
+            Err(Refusal::Count) => self.refuse(ERROR, output),
+            Err(Refusal::Text(text)) => self.refuse_unless(is_quiet(arguments), text, output),
         }
     }
 
@@ -143,15 +158,15 @@ impl Memcached {
 
     fn delete(&self, arguments: &[u8], output: &impl Output) -> Said {
         let mut words = words(arguments);
-        let key = words.next().ok_or(ERROR)?;
+        let key = words.next().ok_or(Refusal::Count)?;
         // Older clients give a time, which must be zero.
         match (words.next(), words.next(), words.next()) {
-            (.., Some(_)) => return Err(ERROR),
+            (.., Some(_)) => return Err(Refusal::Count),
             (None, ..) | (Some(b"0" | b"noreply"), None, _) | (Some(b"0"), Some(b"noreply"), _) => {}
-            _ => return Err(USAGE_DELETE),
+            _ => return Err(USAGE_DELETE.into()),
         }
         if key.len() > MAX_KEY {
-            return Err(FORMAT);
+            return Err(FORMAT.into());
         }
         match self.shared.store.delete(key, None, self.now_s(output)) {
             Outcome::Done { .. } => Ok(b"DELETED\r\n"),
@@ -161,12 +176,12 @@ impl Memcached {
 
     fn touch(&self, arguments: &[u8], output: &impl Output) -> Said {
         let mut words = words(arguments);
-        let (key, exptime) = words.next().zip(words.next()).ok_or(ERROR)?;
+        let (key, exptime) = words.next().zip(words.next()).ok_or(Refusal::Count)?;
         if words.nth(1).is_some() {
-            return Err(ERROR);
+            return Err(Refusal::Count);
         }
         if key.len() > MAX_KEY {
-            return Err(FORMAT);
+            return Err(FORMAT.into());
         }
         let exptime = signed(exptime).ok_or(EXPTIME)?;
         let now_s = self.now_s(output);
@@ -180,7 +195,7 @@ impl Memcached {
         let mut words = words(arguments);
         let delay = words.next().filter(|word| *word != b"noreply");
         if words.nth(1).is_some() {
-            return Err(ERROR);
+            return Err(Refusal::Count);
         }
         let delay = delay.map(|delay| signed(delay).ok_or(EXPTIME)).transpose()?;
         self.flush(delay.unwrap_or(0), output);
@@ -244,9 +259,9 @@ fn is_quiet(arguments: &[u8]) -> bool {
 fn verbosity(arguments: &[u8]) -> Said {
     let mut words = words(arguments);
     match (words.next(), words.nth(1)) {
-        (None, _) | (_, Some(_)) => Err(ERROR),
+        (None, _) | (_, Some(_)) => Err(Refusal::Count),
         (Some(level), None) if level == b"noreply" || unsigned(level).is_some() => Ok(OK),
-        (Some(_), None) => Err(FORMAT),
+        (Some(_), None) => Err(FORMAT.into()),
     }
 }
 
@@ -256,21 +271,23 @@ fn slabs(arguments: &[u8]) -> Said {
     match (words.next(), words.next(), words.next()) {
         (Some(b"automove"), Some(b"ratio"), ratio) => {
             let ratio = ratio.and_then(|ratio| std::str::from_utf8(ratio).ok()?.parse::<f64>().ok());
-            ratio.map(|_| OK).ok_or(ERROR)
+            ratio.map(|_| OK).ok_or(ERROR.into())
         }
         (Some(b"automove"), Some(mode), _) => match unsigned(mode) {
             Some(0..=2) => Ok(OK),
-            Some(_) => Err(ERROR),
-            None => Err(FORMAT),
+            Some(_) => Err(ERROR.into()),
+            None => Err(FORMAT.into()),
         },
         (Some(b"reassign"), Some(from), Some(to)) if signed(from).is_none() || signed(to).is_none() => {
-            Err(FORMAT)
+            Err(FORMAT.into())
         }
         (Some(b"reassign"), Some(from), Some(to)) if from == to => {
-            Err(b"SAME src and dst class are identical\r\n")
+            Err(Refusal::Text(b"SAME src and dst class are identical\r\n"))
         }
-        (Some(b"reassign"), Some(_), Some(_)) => Err(b"BADCLASS there are no slab classes\r\n"),
-        _ => Err(ERROR),
+        (Some(b"reassign"), Some(_), Some(_)) => {
+            Err(Refusal::Text(b"BADCLASS there are no slab classes\r\n"))
+        }
+        _ => Err(Refusal::Count),
     }
 }
 
@@ -293,9 +310,9 @@ fn lru(arguments: &[u8]) -> Said {
         (Some(b"temp_ttl"), Some(seconds)) if signed(seconds).is_some() => Ok(OK),
         (Some(b"tune"), Some(hot)) => match (unsigned(hot), words.next().and_then(unsigned), words.count()) {
             (Some(hot), Some(warm), 2..) if hot.saturating_add(warm) <= 80 => Ok(OK),
-            (Some(_), Some(_), 2..) => Err(b"ERROR hot and warm pcts must not exceed 80\r\n"),
-            _ => Err(ERROR),
+            (Some(_), Some(_), 2..) => Err(Refusal::Text(b"ERROR hot and warm pcts must not exceed 80\r\n")),
+            _ => Err(ERROR.into()),
         },
-        _ => Err(ERROR),
+        _ => Err(ERROR.into()),
     }
 }

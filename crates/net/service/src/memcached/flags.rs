@@ -122,6 +122,9 @@ pub fn parse<'a>(
     for word in words(flags) {
         let (flag, token) = (word[0], &word[1..]);
         let bit = 1_u128.checked_shl(flag.into()).unwrap_or(0);
+        if bit == 0 && known.flags == u128::MAX {
+            continue; // no flag of any command
+        }
         if seen & bit != 0 {
             return Err(known.one_text.unwrap_or(b"CLIENT_ERROR duplicate flag\r\n"));
         }

@@ -114,7 +114,8 @@ impl Memcached {
 
     /// The same since it was counted from zero.
     fn carried_since(&self, of: fn(&Traffic) -> &AtomicU64) -> u64 {
-        self.carried(of).wrapping_sub(of(&self.shared.reset).load(Relaxed))
+        // Another thread may count from zero meanwhile.
+        self.carried(of).saturating_sub(of(&self.shared.reset).load(Relaxed))
     }
 
     fn general(&self, output: &impl Output) -> Statistics {
