@@ -147,7 +147,8 @@ impl Memcached {
         let mut all: Statistics =
             named(numbers.into_iter().chain(most).chain(totals.stats.all()).chain(nothing)).collect();
         all.insert(3, ("version".to_owned(), VERSION.to_owned()));
-        all.extend(processor_times());
+        // Of a host's own program: others get the same answers whenever they ask.
+        all.extend(self.listening.iter().flat_map(|_| processor_times()));
         all
     }
 

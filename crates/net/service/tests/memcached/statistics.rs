@@ -114,14 +114,7 @@ fn the_place_of_a_server_is_told_if_it_is_known() {
     let mut client = Client::new();
     assert!(!client.ask("stats\r\n").contains("max_connections"));
     assert!(!client.ask("stats settings\r\n").contains("maxconns"));
-    let listening = Listening {
-        addresses: "10.0.0.2,fd00::2".to_owned(),
-        tcp_port: 11211,
-        udp_port: Some(11212),
-        connections: 500,
-        half_open: 20,
-    };
-    client.server.tell_listening(&Arc::new(listening));
+    client.server.tell_listening(&Arc::new(listening()));
     assert_eq!(client.stat("max_connections"), 500);
     let names = ["maxconns", "tcpport", "udpport", "tcp_backlog", "idle_timeout", "oldest", "num_threads"];
     assert_eq!(names.map(|name| of(&mut client, "settings", name)), [500, 11211, 11212, 20, 0, 0, 1]);
@@ -131,9 +124,21 @@ fn the_place_of_a_server_is_told_if_it_is_known() {
     }
 }
 
+/// What a host was given.
+fn listening() -> Listening {
+    Listening {
+        addresses: "10.0.0.2,fd00::2".to_owned(),
+        tcp_port: 11211,
+        udp_port: Some(11212),
+        connections: 500,
+        half_open: 20,
+    }
+}
+
 #[test]
 fn the_time_on_processors_is_told() {
     let mut client = Client::new();
+    client.server.tell_listening(&Arc::new(listening()));
     let times = |client: &mut Client| {
         let all = client.ask("stats\r\n");
         ["rusage_user", "rusage_system"].map(|name| {

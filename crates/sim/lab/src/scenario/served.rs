@@ -33,8 +33,7 @@ impl Served {
         let mut child = Command::new(program)
             .arg("model")
             .args(words)
-            // QEMU and others want the cores more than a model whose guest waits.
-            .args(["--control", "--idle", "sleep"])
+            .arg("--control")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(errors)
