@@ -1,20 +1,24 @@
 //! What a run's ports counted, for whoever asks while it runs: the thread that has the ports looks
 //! at them now and then, and others read what it saw.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use element::io::router_ports::{PortCounts, exposition};
 use port::Port;
 
-/// Between two looks at the ports: a device is asked over its bus, or by a message to its host.
+/// Between two looks at the ports: a device is asked over its bus, or by a message to its host, which may
+/// not answer for long. So a look may take this part of the time at most.
 const INTERVAL: Duration = Duration::from_millis(250);
+const PART: u32 = 50;
 
 /// The ports as they were seen last.
 #[derive(Debug, Default)]
 pub struct LastCounts {
     /// What they are called where not by their own names.
     names: Vec<String>,
+    /// When they are looked at next, and what was seen.
     seen: Mutex<(Option<Instant>, Vec<PortCounts>)>,
 }
 
@@ -27,14 +31,15 @@ impl LastCounts {
     /// Looks at the ports, if the last look was a while ago.
     pub fn look(&self, ports: &mut [Box<dyn Port>]) {
         let now = Instant::now();
-        if self.held().0.is_some_and(|last| now - last < INTERVAL) {
+        if self.held().0.is_some_and(|next| now < next) {
             return;
         }
         let mut counts: Vec<PortCounts> = ports.iter_mut().map(|port| counts(&mut **port)).collect();
         for (port, name) in counts.iter_mut().zip(&self.names) {
             port.name.clone_from(name);
         }
-        *self.held() = (Some(now), counts);
+        let took = now.elapsed();
+        *self.held() = (Some(now + INTERVAL.max(took * PART)), counts);
     }
 
     /// As Prometheus reads them (exposition format 0.0.4).
@@ -42,11 +47,14 @@ impl LastCounts {
         exposition(&self.held().1)
     }
 
-    /// Each port's name and what it lost.
-    pub fn losses(&self) -> Vec<(String, Vec<(&'static str, u64)>)> {
+    /// Each port's name and what it lost, by reason: several counters may count one.
+    pub fn losses(&self) -> Vec<(String, BTreeMap<String, u64>)> {
         let named = |port: &PortCounts| {
-            let losses = port.stats.losses().map(|(reason, count)| (reason.name(), count));
-            (port.name.clone(), losses.collect())
+            let mut losses = BTreeMap::new();
+            for (reason, count) in port.stats.losses() {
+                *losses.entry(reason.name().to_owned()).or_default() += count;
+            }
+            (port.name.clone(), losses)
         };
         self.held().1.iter().map(named).collect()
     }

@@ -151,7 +151,9 @@ pub fn measure_watched(
     summary.add_wires(ports);
     summary.findings = ports.linters().iter().map(Linter::findings).collect();
     let failure = failure.or_else(|| ports.not_recorded());
-    let failure = failure.or_else(|| (watch.judge)(&mut summary));
+    let judged = (watch.judge)(&mut summary);
+    // Buffers that are missing are told by whoever prints the summary.
+    let failure = failure.or_else(|| judged.filter(|_| summary.missing().is_none()));
     let error = failure.as_ref().map(|failure| failure.cause().to_owned());
     summary.error = error.or_else(|| Some(summary.missing()?.cause().to_owned()));
     Outcome { summary, pollers: finished.pollers, failure }

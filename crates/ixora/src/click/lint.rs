@@ -98,7 +98,8 @@ pub fn unset(flat: &Flat, registry: &Registry) -> Unset {
                 format!("set it on the command line, {name}=VALUE, or in the file, define(${name} VALUE)"),
             )
         };
-        for (argument, text) in args::split(&declared.config).iter().enumerate() {
+        let arguments = args::split(&declared.config);
+        for (argument, text) in arguments.iter().enumerate() {
             let names = variables(text);
             let place = flat.argument_place(index, argument).filter(|place| *place != declared.place);
             match place {
@@ -106,7 +107,7 @@ pub fn unset(flat: &Flat, registry: &Registry) -> Unset {
                 Some(place) => _ = unset.arguments.insert((place.file, place.line, place.column)),
                 // A compound's argument, or a variable's value.
                 None => {
-                    let key = keyword(registry, declared, argument, text);
+                    let key = keyword(registry, declared, &arguments[..=argument]);
                     let element = format!("{} :: {}", declared.name, declared.class);
                     unset.elsewhere.extend(key.map(|key| (element, key)));
                 }
@@ -117,16 +118,17 @@ pub fn unset(flat: &Flat, registry: &Registry) -> Unset {
     unset
 }
 
-/// By which keyword complaints of an element's argument name it.
-fn keyword(registry: &Registry, declared: &Declared, argument: usize, text: &str) -> Option<String> {
+/// By which keyword complaints of the last of these arguments of an element name it.
+fn keyword(registry: &Registry, declared: &Declared, arguments: &[String]) -> Option<String> {
     let class = registry.find(&declared.class)?;
-    let named = args::keyword(text).filter(|(word, _)| class.arguments.iter().any(|it| it.name == *word));
-    let placed = || {
-        let placed =
-            class.arguments.iter().filter(|it| matches!(it.given, Given::Mandatory | Given::Positional));
-        placed.map(|it| it.name).nth(argument)
+    let named = |text: &str| {
+        let (word, _) = args::keyword(text)?;
+        class.arguments.iter().map(|it| it.name).find(|name| *name == word)
     };
-    named.map(|(word, _)| word).or_else(placed).map(str::to_owned)
+    let (last, before) = arguments.split_last()?;
+    let place = before.iter().filter(|text| named(text).is_none()).count();
+    let placed = class.arguments.iter().filter(|it| matches!(it.given, Given::Mandatory | Given::Positional));
+    named(last).or_else(|| placed.map(|it| it.name).nth(place)).map(str::to_owned)
 }
 
 /// Names of ports that are none; not those that are variables. With `look_for` ports that are not

@@ -66,7 +66,7 @@ type Say = SyncSender<Result<Spread, String>>;
 /// A request: a number of cores, unless only the present one is asked for.
 type Asked = (Option<usize>, Say);
 
-/// Flow groups of a port that has no table for them: as many as the 82599 has.
+/// Flow groups of a port that has no table for them, at least: as many as the 82599 has.
 const GROUPS: usize = 128;
 
 /// The flow groups of a server's hosts.
@@ -90,7 +90,11 @@ impl Spreading {
         let strays = hosts > 1 && !port.keeps_flows();
         let most = if strays { hosts } else { hosts.min(port.capabilities().limits.rss_queues) };
         let failed = |error| Failure::new(format!("cannot make mailboxes: {error}"));
-        let own = || strays.then(|| FlowTable::new(&Rss::default(), GROUPS, hosts, true));
+        let own = || {
+            strays.then(|| {
+                FlowTable::new(&Rss::default(), GROUPS.max(4 * hosts.next_power_of_two()), hosts, true)
+            })
+        };
         let groups = match port.flows().filter(|_| hosts > 1).or_else(own) {
             Some(table) => Some(Mutex::new(Groups::new(table, most, ring).map_err(failed)?)),
             None => None,

@@ -226,11 +226,8 @@ pub fn answer(host: &Host, sources: Option<&Sources>, limit: usize) -> String {
     });
     let control = sources.map_or(serde_json::Value::Null, Sources::status);
     let accounts = serde_json::to_value(accounts).unwrap_or_default();
-    let losses_of = |(port, losses): (String, Vec<(&str, u64)>)| PortLosses {
-        port,
-        losses: losses.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
-    };
-    let port_losses = host.counters.ports.losses().into_iter().map(losses_of).collect();
+    let port_losses = host.counters.ports.losses().into_iter();
+    let port_losses = port_losses.map(|(port, losses)| PortLosses { port, losses }).collect();
     let state =
         State { entries, more, floods, segments, next_hops, nic, problems, control, accounts, port_losses };
     serde_json::to_string_pretty(&state).unwrap_or_default()

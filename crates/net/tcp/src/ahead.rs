@@ -43,6 +43,22 @@ impl Arrival {
         self.packet.into_iter().for_each(|packet| pool.free(packet));
     }
 
+    /// The same in a buffer of another pool, if that has one: a core that passes much on keeps its
+    /// buffers.
+    pub(crate) fn moved_to(mut self, pool: &mut Pool) -> Arrival {
+        if let Some(packet) = self.packet.take() {
+            let copy = packet.copy_with(0, || pool.alloc());
+            self.packet = Some(match copy {
+                Some(copy) => {
+                    pool.free(packet);
+                    copy
+                }
+                None => packet,
+            });
+        }
+        self
+    }
+
     /// The connection that the segment belongs to, if it has ports.
     pub(crate) fn key(&self) -> Option<Key> {
         Some(Key::between(self.flow.addresses, self.flow.ports?))

@@ -205,6 +205,12 @@ fn what_handlers_change_stands_in_the_configuration() {
 #[test]
 fn what_a_handler_is_given_changes_no_other_argument() {
     let encap = "Idle -> e :: UDPIPEncap(1.0.0.1, 1, 2.0.0.2, 2) -> Discard";
+    // A pattern has blanks, and quotes of its own.
+    let mut rig = Rig::new("Idle -> e :: IPClassifier(tcp, -) -> Discard; e[1] -> Discard").unwrap();
+    for pattern in ["src host 1.2.3.4", "tcp dst port \"80\""] {
+        rig.write("e.pattern0", pattern).unwrap();
+        assert_eq!(rig.read("e.pattern0"), pattern);
+    }
     for (graph, handler, value) in [
         (encap, "sport", "9, CHECKSUM false"),
         (encap, "sport", "9 //"),

@@ -18,7 +18,8 @@ use crate::run::lane::Lane;
 /// more than its argument, or less, is quoted.
 pub(crate) fn with_argument(config: &str, place: usize, key: &str, value: &str) -> String {
     let value = value.trim();
-    let is_one = args::split(&format!("{value}, 0")) == [value, "0"] && args::keyword(value).is_none();
+    let names_another = || !key.is_empty() && args::keyword(value).is_some();
+    let is_one = args::split(&format!("{value}, 0")) == [value, "0"] && !names_another();
     let value = if is_one || value.is_empty() { value } else { &args::quote(value.as_bytes()) };
     let mut arguments = args::split(config);
     let is_keyword = |argument: &String| args::keyword(argument).is_some_and(|(word, _)| word == key);

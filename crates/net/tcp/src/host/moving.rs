@@ -252,7 +252,10 @@ impl Host {
                     mail.push_front(next);
                     break;
                 }
-                Mail::Segment(arrival) => self.stack.receive_arrival(arrival, &mut io),
+                Mail::Segment(arrival) => {
+                    let arrival = arrival.moved_to(io.pool);
+                    self.stack.receive_arrival(arrival, &mut io);
+                }
                 Mail::TooBig(told) => {
                     let is_news = self.stack.too_big(&told.key, told.sequence, told.mtu, &mut io);
                     self.lost.errors += u64::from(!is_news);

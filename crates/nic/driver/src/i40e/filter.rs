@@ -93,7 +93,9 @@ impl Filters {
         let wanted = self.wanted();
         let capacity = FILTERS - self.others;
         let full = || Error::TableFull { device: device.to_owned(), table: "MAC and VLAN filters", capacity };
-        if self.while_receiving().len() > capacity {
+        // Before it receives, too: what is wanted then is told at once or never.
+        let most = if self.told.is_empty() { self.while_receiving().len() } else { wanted.len() };
+        if most > capacity {
             return Err(full());
         }
         let gone: Vec<Filter> = self.told.difference(&wanted).copied().collect();
