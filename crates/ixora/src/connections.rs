@@ -2,6 +2,7 @@
 //! they are on.
 
 mod answer;
+mod capture;
 mod cores;
 mod listing;
 mod metrics;
@@ -24,6 +25,8 @@ pub enum Tcp {
     Show(control_socket::Show),
     /// Who moves most, once a second.
     Top(top::Top),
+    /// Write the frames of one connection, or of one peer, to a file that Wireshark opens.
+    Capture(capture::Capture),
     /// Serve by more or fewer cores: connections move between them while they are served.
     Cores(cores::Cores),
 }
@@ -33,6 +36,7 @@ pub fn run(what: &Tcp) -> Result<(), Failure> {
     match what {
         Tcp::Show(arguments) => show::run(arguments),
         Tcp::Top(arguments) => top::run(arguments),
+        Tcp::Capture(arguments) => capture::run(arguments),
         Tcp::Cores(arguments) => cores::run(arguments),
     }
 }

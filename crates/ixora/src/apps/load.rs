@@ -61,6 +61,7 @@ pub fn settings(
         remote,
         connections: course.connections.into(),
         depth: course.depth.into(),
+        messages: course.messages,
         rates,
         step_ns: step.as_nanos() as i64,
         max_misses: 0.0,
@@ -72,10 +73,11 @@ pub fn settings(
 
 /// What a load was like, for its picture.
 pub fn conditions(course: &Course, step: Duration, queues: usize) -> Vec<String> {
-    let Course { connections, depth, .. } = course;
+    let Course { connections, depth, messages, .. } = course;
+    let each = messages.map_or(String::new(), |messages| format!(", {messages} requests each"));
     let loops = if course.rate.iter().all(|rate| rate.0.is_none()) { "a closed loop" } else { "open loops" };
     vec![format!(
-        "{connections} connections, {depth} requests on each at most, {queues} queues, {} s for each rate, {loops}",
+        "{connections} connections{each}, {depth} requests on each at most, {queues} queues, {} s for each rate, {loops}",
         step.as_secs_f64()
     )]
 }
@@ -229,6 +231,7 @@ pub fn figures(results: &Results) -> Value {
             "wrong": step.wrong,
             "unanswered": step.unanswered,
             "lost_connections": step.lost,
+            "opened_connections": step.opened,
             "latency_ns": latency(step),
         })
     });
@@ -263,6 +266,7 @@ pub fn print(results: &Results) {
             ("wrong", step.wrong),
             ("unanswered", step.unanswered),
             ("connections lost", step.lost),
+            ("connections opened anew", step.opened),
         ];
         let others = others.iter().filter(|(_, count)| *count > 0);
         others.for_each(|(name, count)| println!("{:>10} {name}: {count}", ""));

@@ -26,7 +26,7 @@ pub struct Pcap {
 }
 
 /// The file of this name, made anew; standard output for `-`.
-fn create(path: &Path) -> std::io::Result<File> {
+pub fn create(path: &Path) -> std::io::Result<File> {
     match path == Path::new("-") {
         true => std::io::stdout().as_fd().try_clone_to_owned().map(File::from),
         false => File::create(path),

@@ -132,7 +132,7 @@ pub fn serve(
     let neighbors = Neighbors::default();
     let tcp = host_options(&*ports.list[0]);
     let mut pollers: Vec<Box<dyn Poller>> = Vec::new();
-    let mut watches = Vec::new();
+    let (mut watches, mut copies) = (Vec::new(), Vec::new());
     let mut spreading = Spreading::new(&*ports.list[0], options.open.rx_queues, options.open.rx_ring)?;
     for n in 0..options.open.rx_queues {
         let queues = (ports.rx(0, n)?, ports.tx(0, n)?);
@@ -147,10 +147,12 @@ pub fn serve(
         configuration.iter().for_each(|configuration| host.configure_by(configuration, n == 0));
         spreading.share(&mut host, n, arguments.control.is_some());
         watches.push(host.watch());
+        copies.push(host.copies());
         pollers.push(Box::new(host));
     }
     drop(neighbors); // the hosts have it: what waits in it comes back when they end
-    let asking = Asking::new(arguments.control.as_deref(), arguments.metrics.place, watches, spreading)?;
+    let place = (arguments.control.as_deref(), arguments.metrics.place);
+    let asking = Asking::new(place, watches, spreading, copies)?;
     run_asked(ports, pollers, options, stop, report, (asking, configuration))
 }
 
@@ -272,19 +274,21 @@ fn configured(
 
 /// Has a host send to other networks by a router.
 fn set_gateway(addresses: &mut Addresses, gateway: IpAddr) -> Result<(), Failure> {
-    let same = |common: u32, bits: u8| common >= u32::from(bits);
+    // Of an address without a network every router is as near as it says.
+    let same = |common: u32, bits: u8, all: u32| common >= u32::from(bits) || u32::from(bits) == all;
     let (is_near, before) = match gateway {
         IpAddr::V4(router) => {
             let own = addresses.v4.filter(|(own, _)| *own != router);
-            let is_near =
-                own.is_some_and(|(own, bits)| same((own.to_bits() ^ router.to_bits()).leading_zeros(), bits));
+            let is_near = own.is_some_and(|(own, bits)| {
+                same((own.to_bits() ^ router.to_bits()).leading_zeros(), bits, 32)
+            });
             (is_near, addresses.gateways.0.replace(router).is_some())
         }
         IpAddr::V6(router) => {
             let own = addresses.v6.filter(|(own, _)| *own != router);
             let is_near = own.is_some_and(|(own, bits)| {
                 router.is_unicast_link_local()
-                    || same((own.to_bits() ^ router.to_bits()).leading_zeros(), bits)
+                    || same((own.to_bits() ^ router.to_bits()).leading_zeros(), bits, 128)
             });
             (is_near, addresses.gateways.1.replace(router).is_some())
         }
@@ -394,6 +398,8 @@ mod tests {
             assert_eq!(with(&own, wrong), None, "{wrong:?}");
         }
         assert_eq!(with(&[HostAddress::Dhcp], &["10.0.0.1"]), None, "the lease tells it");
+        let alone = [HostAddress::Given([10, 0, 0, 2].into(), 32)];
+        assert!(with(&alone, &["192.0.2.1"]).is_some());
     }
 
     #[test]

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use port::Port;
 use serde_json::json;
-use tcp::{Shown, Watch};
+use tcp::{Copies, Shown, Watch};
 
+use super::capture::Capturing;
 use super::cores::Spreading;
 use super::listing::Listing;
 use super::metrics;
@@ -35,6 +36,7 @@ pub struct Asking {
     watches: Vec<Watch>,
     spreading: Spreading,
     ports: LastCounts,
+    capturing: Capturing,
 }
 
 /// The socket, and what is asked by it.
@@ -56,10 +58,10 @@ impl Control {
 impl Asking {
     /// Listens at a path and at a port, if there is any.
     pub fn new(
-        path: Option<&Path>,
-        port: Option<MetricsAddress>,
+        (path, port): (Option<&Path>, Option<MetricsAddress>),
         watches: Vec<Watch>,
         spreading: Spreading,
+        copies: Vec<Copies>,
     ) -> Result<Option<Asking>, Failure> {
         let metrics = Metrics::open(port, metrics::CLIENTS)?;
         let control = path.map(Control::new).transpose()?;
@@ -70,6 +72,7 @@ impl Asking {
             watches,
             spreading,
             ports: LastCounts::default(),
+            capturing: Capturing::new(copies),
         }))
     }
 
@@ -86,6 +89,7 @@ impl Asking {
             if let Some(metrics) = &mut metrics {
                 metrics.turn(&|| self.metrics(ended));
             }
+            self.capturing.look();
             let Some(asked) = &asked else {
                 thread::sleep(WAIT);
                 continue;
@@ -111,12 +115,15 @@ impl Asking {
                 serde_json::to_string_pretty(&Listing::new(&shown, limit)).unwrap_or_default()
             }),
             ["metrics"] => self.metrics(ended),
+            ["capture", address, port] => self.capturing.begin(address, port),
+            ["captured"] => self.capturing.take(),
+            ["capture-end"] => self.capturing.end(),
             ["cores"] => self.spread(None, ended),
             ["cores", cores] => match cores.parse() {
                 Ok(cores) => self.spread(Some(cores), ended),
                 Err(_) => Err(format!("{cores} is no number of cores")),
             },
-            _ => Err("ask for show LIMIT, metrics, or cores [N]".to_owned()),
+            _ => Err("ask for show LIMIT, metrics, cores [N], or capture ADDRESS PORT".to_owned()),
         };
         answer.unwrap_or_else(|error| json!({ "error": error }).to_string())
     }

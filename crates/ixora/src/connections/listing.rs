@@ -104,7 +104,10 @@ impl Listing {
         let of_queue = |(queue, shown): (usize, &Shown)| -> Vec<Connection> {
             shown.connections.iter().map(|it| Connection::new(queue, it, shown.now_ns)).collect()
         };
-        let connections: Vec<Connection> = shown.iter().enumerate().flat_map(of_queue).take(limit).collect();
+        let mut connections: Vec<Connection> = shown.iter().enumerate().flat_map(of_queue).collect();
+        // Of all hosts behind all others; each has them there itself.
+        connections.sort_by_key(|connection| connection.state == state(State::TimeWait));
+        connections.truncate(limit);
         let open: usize = shown.iter().map(|shown| shown.open).sum();
         let mut counters: Vec<Counted> = vec![];
         for counter in shown.iter().flat_map(|shown| &shown.counters) {

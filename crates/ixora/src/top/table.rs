@@ -67,17 +67,16 @@ pub fn widths(columns: &[Column], rows: &[Vec<String>], room: usize) -> Vec<Opti
     widths
 }
 
-/// A line of a table. What is too long in the first column is shortened in its middle
-/// ([`shorten`]).
+/// A line of a table. Words that are too long are shortened in their middle ([`shorten`]): what is lost
+/// for a reason keeps its number.
 pub fn line(columns: &[Column], cells: &[String], widths: &[Option<usize>]) -> String {
     let cell = |n: usize| {
         let (cell, width) = (&cells[n], widths[n]?.min(WIDEST));
         Some(match (n, columns[n].number) {
-            (0, None) => format!("{:width$}", shorten(cell, width)),
+            (_, None) => format!("{:width$}", shorten(cell, width)),
             // Without its last digits it would be another number.
             (0, Some(_)) => format!("{:>width$}", shorten(cell, width)),
             (_, Some(_)) => format!("{cell:>width$.width$}"),
-            (_, None) => format!("{cell:width$.width$}"),
         })
     };
     let cells: Vec<String> = (0..columns.len()).filter_map(cell).collect();
@@ -124,7 +123,7 @@ mod tests {
     fn names_are_whole_as_long_as_anything_else_can_go() {
         assert_eq!(shown(60), "gateway/arp_querier  ARPQuerier     14.9M  timeout 5");
         assert_eq!(shown(50), "gateway/arp_querier     14.9M  timeout 5");
-        assert_eq!(shown(38), "gateway/arp_querier     14.9M  timeout");
+        assert_eq!(shown(38), "gateway/arp_querier     14.9M  ti…ut 5");
     }
 
     #[test]

@@ -5,7 +5,9 @@ use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 
 use crate::common::host::{Host, connect, ip};
 use crate::common::{may_make_interfaces, names, run, start, until};
+use interface::pcap::Reader;
 use rustix::process::Signal;
+use wire::ethernet;
 
 /// Where metrics are served.
 const METRICS: u16 = 9464;
@@ -90,6 +92,48 @@ fn a_client_behind_a_gateway_is_served() {
         let stream = greeted(SocketAddrV4::new(OURS, 7));
         assert_eq!(stream.local_addr().expect("an address").ip(), Ipv4Addr::new(10, 50, 0, 1));
     });
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait(10).code(), Some(0));
+}
+
+/// What Wireshark opens has a connection's frames as they came and went.
+#[test]
+fn the_frames_of_a_connection_are_captured_while_it_is_served() {
+    if !may_make_interfaces() {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a directory");
+    let (host, path, control) = (Host::new(), place.path().to_owned(), place.path().join("control"));
+    let socket = control.display().to_string();
+    let server = {
+        let (path, socket) = (path.clone(), socket.clone());
+        host.run(move || {
+            start(&path, &format!("serve echo --port tap:t0 --addr {OURS}/24 --control {socket}"))
+        })
+    };
+    until("socket", || control.exists());
+    let (file, other) = (path.join("file.pcapng"), path.join("other.pcapng"));
+    let words = format!("tcp capture {socket} 10.77.1.1 {} --duration 60s --count 8", file.display());
+    let capture = start(&path, &words);
+    until("file", || file.exists());
+    let done = run(&path, &format!("tcp capture {socket} 10.77.1.9 {} --count 1", other.display()));
+    assert!(done.stderr.contains("somebody captures already"), "{done:#?}");
+    assert!(!other.exists());
+    host.run(|| {
+        ip("addr add 10.77.1.1/24 dev t0");
+        (0..2).for_each(|_| drop(greeted(SocketAddrV4::new(OURS, 7))));
+    });
+    let done = capture.wait(60);
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    assert!(done.stderr.contains("8 frames, 0 lost"), "{done:#?}");
+    let mut reader = Reader::new(std::fs::File::open(&file).expect("a file")).expect("a capture");
+    let mut frames: Vec<Vec<u8>> = Vec::new();
+    while let Some(frame) = reader.next().expect("whole blocks") {
+        frames.push(frame.data.to_vec());
+    }
+    let flags = |n: usize| frames[n][ethernet::HEADER_LEN + 20 + 13];
+    assert_eq!((frames.len(), flags(0), flags(1)), (8, 0x02, 0x12), "SYN, SYN and ACK");
+    assert_eq!(frames.iter().filter(|frame| frame.ends_with(b"hello")).count(), 2);
     server.signal(Signal::TERM);
     assert_eq!(server.wait(10).code(), Some(0));
 }

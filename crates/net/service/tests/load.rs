@@ -20,6 +20,7 @@ fn settings() -> Settings {
         remote: (ADDRESSES[1], PORT),
         connections: 10,
         depth: 4,
+        messages: None,
         rates: vec![None],
         step_ns: SECOND / 10,
         max_misses: 0.0,
@@ -76,6 +77,46 @@ fn a_closed_loop_has_its_depth_under_way_all_the_time() {
     assert!((step.latency.max() as i64 - round as i64).abs() < 100, "{}", step.latency.max());
     let expected = 40 * (SECOND / 10) as u64 / round;
     assert!((expected - 80..=expected + 80).contains(&step.answers), "{} {expected}", step.answers);
+}
+
+/// Each connection carries so many requests, and another takes its place.
+#[test]
+fn connections_are_opened_anew_after_their_messages() {
+    for (messages, depth, rate) in [(1, 1, None), (3, 4, None), (1, 1, Some(20_000.0)), (64, 1, None)] {
+        let rates = vec![rate, rate];
+        let settings = Settings { messages: Some(messages), depth, rates, ..settings() };
+        let results = run(load::Echo::new(100), settings, tcp::Echo::default(), |_| {});
+        assert!(results.is_whole && results.steps.len() == 2, "{messages}");
+        for step in &results.steps {
+            assert_eq!((step.wrong, step.unanswered, step.lost), (0, 0, 0), "{messages}");
+            let opened = step.answers / messages;
+            assert!(step.answers > 1000 && step.opened.abs_diff(opened) <= 10, "{messages}: {step:?}");
+        }
+    }
+}
+
+/// A server that goes leaves none to open.
+#[test]
+fn connections_that_are_not_opened_anew_are_lost() {
+    /// Answers on ten connections, and resets all others.
+    #[derive(Default)]
+    struct Few(tcp::Echo, usize);
+    impl Service for Few {
+        fn serve(&mut self, events: &mut Vec<Event>, stack: &mut Stack, io: &mut Io) {
+            for event in &*events {
+                if let Event::Connected { connection, .. } = event {
+                    self.1 += 1;
+                    if self.1 > 10 {
+                        let _ = stack.abort(*connection, io);
+                    }
+                }
+            }
+            self.0.serve(events, stack, io);
+        }
+    }
+    let settings = Settings { messages: Some(1), depth: 1, ..settings() };
+    let results = run(load::Echo::new(100), settings, Few::default(), |_| {});
+    assert_eq!((results.steps[0].answers, results.steps[0].lost), (10, 10), "{results:?}");
 }
 
 #[test]

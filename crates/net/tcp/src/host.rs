@@ -21,6 +21,7 @@ use wire::{Flow, MacAddress, checksum, ethernet, ipv4, ipv6};
 
 use crate::ahead::Arrival;
 use crate::connection::Io;
+use crate::copies::Copies;
 use crate::event::{Event, Service};
 use crate::icmp::{Errors, TooBig, is_one_host};
 use crate::link::Link;
@@ -122,6 +123,8 @@ pub struct Host {
     report: Report,
     /// What others are shown while it runs.
     showing: Showing,
+    /// By which somebody has frames copied.
+    copies: Copies,
     /// Its part of what connections move by between cores, if they may.
     core: Option<Box<Core>>,
 }
@@ -166,6 +169,7 @@ impl Host {
             now: None,
             report: Report::default(),
             showing: Showing::default(),
+            copies: Copies::default(),
             core: None,
         }
     }
@@ -178,6 +182,11 @@ impl Host {
     /// By what others see its connections and counters while it runs on its own thread.
     pub fn watch(&self) -> Watch {
         self.showing.watch()
+    }
+
+    /// By what others have frames of a peer copied while it runs on its own thread.
+    pub fn copies(&self) -> Copies {
+        self.copies.clone()
     }
 
     /// Goes on showing others what they ask for.
@@ -339,8 +348,13 @@ impl Host {
         {
             self.route(packet, now_ns, pool);
         }
-        if !self.frames.is_empty() {
-            self.tx.send(pool, &mut self.frames);
+        if self.frames.is_empty() {
+            return;
+        }
+        let copies = self.copies.are_wanted().then(|| (self.copies.leaving(&self.frames), self.frames.len()));
+        self.tx.send(pool, &mut self.frames);
+        if let Some((copies, before)) = copies {
+            self.copies.sent(copies, before - self.frames.len());
         }
     }
 
@@ -366,6 +380,9 @@ impl Poller for Host {
             self.take_mail(now_ns, pool);
         }
         let received = self.rx.recv(pool, batch);
+        if self.copies.are_wanted() {
+            self.copies.received(batch);
+        }
         while let Some(packet) = batch.pop_front() {
             self.take(packet, now_ns, pool);
         }

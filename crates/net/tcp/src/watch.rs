@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use port::Counter;
 
+use crate::State;
 use crate::configuration::Assigned;
 use crate::event::Id;
 use crate::info::Info;
@@ -74,6 +75,8 @@ pub(crate) struct Showing {
     /// The place of the connection that is next.
     place: usize,
     connections: Vec<(Id, Info)>,
+    /// Those in TIME-WAIT, which are shown behind all others.
+    waiting: Vec<(Id, Info)>,
 }
 
 impl Showing {
@@ -97,13 +100,20 @@ impl Showing {
     ) {
         let limit = self.watch.0.limit.load(Ordering::Relaxed);
         let end = self.place.saturating_add(EACH_TURN);
-        self.connections.extend(stack.connections_at(self.place..end));
+        for it in stack.connections_at(self.place..end) {
+            match it.1.state == State::TimeWait {
+                false => self.connections.push(it),
+                true if self.waiting.len() < limit => self.waiting.push(it),
+                true => {}
+            }
+        }
         self.place = end;
         let is_over = end >= stack.places();
         if !is_over && self.connections.len() < limit {
             return;
         }
         let mut connections = std::mem::take(&mut self.connections);
+        connections.append(&mut self.waiting);
         connections.truncate(limit);
         let (open, kept_packets) = (stack.len(), stack.kept_packets());
         let (counters, assigned) = of_host();

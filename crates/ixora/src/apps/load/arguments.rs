@@ -66,6 +66,10 @@ pub struct Course {
     /// Requests under way on each connection at most.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub depth: u16,
+    /// Requests on each connection, which is then reset, and another opened; without it connections
+    /// stay open.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub messages: Option<u64>,
     /// Requests in a second, which arrive by themselves (a Poisson process): 10k, or 10k,50k,100k
     /// one after the other; max for a closed loop, where an answer brings the next request.
     #[arg(long, default_value = "max", value_delimiter = ',')]

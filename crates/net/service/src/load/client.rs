@@ -55,6 +55,10 @@ struct Sent<E> {
 struct Connection<W: Workload> {
     id: Id,
     is_open: bool,
+    /// It was asked for in a step, and nobody has answered yet.
+    is_opening: bool,
+    /// Requests of steps that were sent on it.
+    requests: u64,
     /// Whether it is listed among those that may have room for a request.
     is_listed: bool,
     /// What it waits for.
@@ -145,25 +149,55 @@ impl<W: Workload> Load<W> {
     fn connect(&mut self, stack: &mut Stack, io: &mut Io) {
         let wanted = self.settings.connections - self.unopened;
         while self.connections.len() < wanted && self.connections.len() - self.settled() < OPENING {
-            let Settings { local, remote, steering, .. } = &self.settings;
-            let fits = |port| steering.as_ref().is_none_or(|it| it.fits((*local, port), *remote));
-            let Ok(id) = stack.connect_where(*local, *remote, fits, io) else {
+            let Some(id) = self.open(self.connections.len(), stack, io) else {
                 self.unopened = self.settings.connections - self.connections.len();
                 break;
             };
-            if self.places.len() <= id.index() {
-                self.places.resize(id.index() + 1, None);
-            }
-            self.places[id.index()] = Some(self.connections.len());
             self.connections.push(Connection {
                 id,
                 is_open: false,
+                is_opening: false,
+                requests: 0,
                 is_listed: false,
                 expected: VecDeque::new(),
                 reader: W::Reader::default(),
                 unsent: Vec::new(),
             });
         }
+    }
+
+    /// Opens a connection of this number.
+    fn open(&mut self, number: usize, stack: &mut Stack, io: &mut Io) -> Option<Id> {
+        let Settings { local, remote, steering, .. } = &self.settings;
+        let fits = |port| steering.as_ref().is_none_or(|it| it.fits((*local, port), *remote));
+        let id = stack.connect_where(*local, *remote, fits, io).ok()?;
+        if self.places.len() <= id.index() {
+            self.places.resize(id.index() + 1, None);
+        }
+        self.places[id.index()] = Some(number);
+        Some(id)
+    }
+
+    /// Resets a connection that has had all its answers, and opens another in its place.
+    fn renew(&mut self, number: usize, stack: &mut Stack, io: &mut Io) {
+        let is_done = |it: &Connection<W>| {
+            it.is_open && it.expected.is_empty() && self.settings.messages == Some(it.requests)
+        };
+        let (Phase::Running(step, _) | Phase::Draining(step)) = self.phase else { return };
+        let Some(old) = self.connections.get(number).filter(|it| is_done(it)).map(|it| it.id) else { return };
+        let _ = stack.abort(old, io);
+        let new = self.open(number, stack, io);
+        self.results.steps[step].lost += u64::from(new.is_none());
+        let connection = &mut self.connections[number];
+        (connection.is_open, connection.is_opening) = (false, new.is_some());
+        (connection.id, connection.requests) = (new.unwrap_or(old), 0);
+        connection.reader = W::Reader::default();
+        connection.unsent.clear();
+    }
+
+    /// Whether requests can be sent, or soon.
+    fn is_some_open(&self) -> bool {
+        self.connections.iter().any(|connection| connection.is_open || connection.is_opening)
     }
 
     fn number(&self, id: Id) -> Option<usize> {
@@ -181,6 +215,7 @@ impl<W: Workload> Load<W> {
         let (Some(expected), Some(connection)) = (expected, self.connections.get_mut(number)) else {
             return false;
         };
+        connection.requests += u64::from(self.phase != Phase::Preparing);
         connection.expected.push_back(Sent { since_ns: intended_ns, is_given_up: false, expected });
         self.under_way += 1;
         let sent = match connection.unsent.is_empty() {
@@ -233,7 +268,8 @@ impl<W: Workload> Load<W> {
 
     fn has_room(&self, number: usize) -> bool {
         let connection = self.connections.get(number);
-        connection.is_some_and(|it| it.is_open && it.expected.len() < self.settings.depth)
+        let may_send = |it: &Connection<W>| self.settings.messages.is_none_or(|most| it.requests < most);
+        connection.is_some_and(|it| it.is_open && it.expected.len() < self.settings.depth && may_send(it))
     }
 
     /// Requests that have arrived by now in an open loop go to connections in turn.
@@ -305,7 +341,7 @@ impl<W: Workload> Load<W> {
         match self.phase {
             Phase::Connecting if !is_open => self.results.refused += 1,
             Phase::Connecting | Phase::Preparing | Phase::Waiting(_) if is_open => self.results.lost += 1,
-            Phase::Running(step, _) | Phase::Draining(step) if is_open => self.results.steps[step].lost += 1,
+            Phase::Running(step, _) | Phase::Draining(step) => self.results.steps[step].lost += 1,
             _ => {}
         }
         self.abandon(number, now_ns);
@@ -315,6 +351,7 @@ impl<W: Workload> Load<W> {
     fn abandon(&mut self, number: usize, now_ns: i64) {
         let Some(connection) = self.connections.get_mut(number) else { return };
         let is_open = std::mem::take(&mut connection.is_open);
+        connection.is_opening = false;
         let mut left = std::mem::take(&mut connection.expected);
         left.retain(|sent| !sent.is_given_up);
         self.under_way -= left.len();
@@ -335,8 +372,17 @@ impl<W: Workload> Load<W> {
         match event {
             Event::Connected { connection, .. } => {
                 let Some(number) = self.number(connection) else { return };
-                self.connections[number].is_open = true;
-                self.results.connected += 1;
+                let connection = &mut self.connections[number];
+                connection.is_open = true;
+                let is_new = std::mem::take(&mut connection.is_opening);
+                match self.phase {
+                    Phase::Running(step, _) | Phase::Draining(step) if is_new => {
+                        self.results.steps[step].opened += 1;
+                        self.fill(number, stack, io);
+                    }
+                    _ if is_new => {}
+                    _ => self.results.connected += 1,
+                }
             }
             Event::Received { connection, packet } => {
                 // What comes behind a wrong answer is not looked at.
@@ -345,7 +391,10 @@ impl<W: Workload> Load<W> {
                     let is_right = self.take(number, &packet, io.now_ns);
                     let _ = stack.consume(connection, packet.len(), io);
                     match is_right {
-                        true => self.fill(number, stack, io),
+                        true => {
+                            self.renew(number, stack, io);
+                            self.fill(number, stack, io);
+                        }
                         false => self.wrong(number, stack, io),
                     }
                 }

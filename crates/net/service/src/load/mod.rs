@@ -30,6 +30,8 @@ pub struct Settings {
     pub connections: usize,
     /// Requests that are under way on each at most.
     pub depth: usize,
+    /// Requests after which a connection is reset, and another opened; `None` for connections that stay.
+    pub messages: Option<u64>,
     /// Requests in a second, one step after the other; `None` for a closed loop.
     pub rates: Vec<Option<f64>>,
     /// How long each step lasts, in nanoseconds.

@@ -27,6 +27,8 @@ pub struct Step {
     pub unanswered: u64,
     /// Connections that ended before.
     pub lost: u64,
+    /// Connections that were opened in the place of those that had had all their requests.
+    pub opened: u64,
     /// Latencies in nanoseconds. A request without an answer counts with the time that it
     /// has waited: its latency is not less.
     pub latency: Histogram<u64>,
@@ -43,6 +45,7 @@ impl Step {
             wrong: 0,
             unanswered: 0,
             lost: 0,
+            opened: 0,
             latency: histogram(),
         }
     }
@@ -63,6 +66,7 @@ impl Step {
         self.wrong += other.wrong;
         self.unanswered += other.unanswered;
         self.lost += other.lost;
+        self.opened += other.opened;
         // Both have the same bounds.
         self.latency += &other.latency;
     }

@@ -78,8 +78,7 @@ impl<W: Workload> Load<W> {
 
     /// Is ready for a step, which begins when all others are.
     fn arrive_at(&mut self, step: usize, stack: &mut Stack, io: &mut Io) {
-        let is_some_open = self.connections.iter().any(|connection| connection.is_open);
-        if step >= self.settings.rates.len() || !is_some_open {
+        if step >= self.settings.rates.len() || !self.is_some_open() {
             return self.start(step, stack, io);
         }
         self.be_ready(step + 1);
@@ -100,8 +99,7 @@ impl<W: Workload> Load<W> {
 
     /// Begins a step, or the end behind the last.
     fn start(&mut self, step: usize, stack: &mut Stack, io: &mut Io) {
-        let is_some_open = self.connections.iter().any(|connection| connection.is_open);
-        let Some(rate) = self.settings.rates.get(step).copied().filter(|_| is_some_open) else {
+        let Some(rate) = self.settings.rates.get(step).copied().filter(|_| self.is_some_open()) else {
             self.results.is_whole = step >= self.settings.rates.len();
             return self.close(stack, io);
         };
@@ -116,8 +114,11 @@ impl<W: Workload> Load<W> {
         // Nobody waits for it any more.
         self.be_ready(self.settings.rates.len());
         self.enter(Phase::Closing, io.now_ns);
-        for connection in &self.connections {
-            let _ = stack.finish(connection.id, io);
+        for connection in &mut self.connections {
+            let _ = match std::mem::take(&mut connection.is_opening) {
+                true => stack.abort(connection.id, io),
+                false => stack.finish(connection.id, io),
+            };
         }
     }
 }
