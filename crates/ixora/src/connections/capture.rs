@@ -138,7 +138,7 @@ impl Capturing {
         serde_json::to_string(&Frames { frames: frames.collect(), lost }).map_err(|error| error.to_string())
     }
 
-    /// Ends it.
+    /// Ends it, and forgets what was not taken.
     pub fn end(&self) -> Result<String, String> {
         *self.seen() = None;
         self.hosts.iter().for_each(Copies::end);
