@@ -219,7 +219,6 @@ impl Port for TapPort {
         &self.name
     }
 
-    /// The kernel steers by what is sent.
     fn keeps_flows(&self) -> bool {
         self.files.len() == 1
     }
