@@ -109,6 +109,7 @@ mod tests {
 
     /// Commands without `--json`, and why.
     const WITHOUT: &[(&str, &str)] = &[
+        ("ixora tcp capture", "writes pcapng"),
         ("ixora vm shell", "is a terminal"),
         ("ixora completions", "prints a program for a shell"),
         ("ixora janitor", "prints nothing"),
