@@ -291,7 +291,10 @@ fn opening(
             Some(_) => "; if it needs privileges: this process gave them up, --no-confine keeps them",
             None => "",
         };
-        router_ports.open(elements).map_err(|error| Problem::of_ports(error + lacks))
+        router_ports.open(elements).map_err(|mut problem| {
+            problem.message += lacks;
+            problem
+        })
     }
 }
 

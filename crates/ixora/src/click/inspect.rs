@@ -115,9 +115,7 @@ fn inspect(click: &Click, sources: Vec<Source>) -> Inspection {
             Err(elements) => lint::ports(elements, &named, click.check),
         });
         // What elements say of one port and what they say of another does not fit together.
-        let first = plan.as_ref().ok().and_then(|plan| plan.elements.first());
-        let place = first.map_or_else(|| SourceLocation::nowhere("ports"), |e| e.place.clone());
-        problems.list.extend(opened.err().map(|message| Problem::error(&place, message)));
+        problems.list.extend(opened.err().map(|problem| *problem));
     }
     let plan = plan.ok();
     problems.list.extend(unset.problems);

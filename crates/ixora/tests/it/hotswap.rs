@@ -64,9 +64,7 @@ impl Ground {
             services,
             dma: self.dma.clone(),
             console: Console::Memory(Arc::default()),
-            prepare: Some(Box::new(move |elements| {
-                router_ports.open(elements).map_err(lang::Problem::of_ports)
-            })),
+            prepare: Some(Box::new(move |elements| router_ports.open(elements))),
             ..Options::default()
         };
         let problems = |list: Vec<lang::Problem>| list.iter().map(|p| p.text() + "\n").collect::<String>();

@@ -73,6 +73,23 @@ fn check_tells_of_ports_that_are_not_there() {
     }
 }
 
+/// Click's `FromDevice(DEVNAME, PROMISC, SNAPLEN)`, and a port that the run cannot open, which it tells
+/// where it is named, as `--check` does.
+#[test]
+fn an_interface_alone_is_named_as_in_click() {
+    for arguments in ["lo, true", "lo, 1, 2000", "lo, PROMISC false", "lo, 0, QUEUE 0"] {
+        let out = click(&["--check", "--json", "-e", &format!("FromDevice({arguments}) -> Discard")]);
+        assert_eq!(json(&out)["errors"], 0, "{arguments}: {}", text(&out.stdout));
+    }
+    let out = click(&["--check", "-e", "FromDevice(lo, maybe) -> Discard"]);
+    assert!(text(&out.stderr).contains("PROMISC: expected"), "{}", text(&out.stderr));
+    let config = "Idle -> Discard; FromDevice(nothing0, 1) -> Discard;";
+    let ran = click(&["-e", config]);
+    let said = text(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(1), "{said}");
+    assert!(said.contains("config:1:18: error: FromDevice@3 :: FromDevice: af_packet:nothing0"), "{said}");
+}
+
 /// What is wrong with one argument is told once, whatever stands behind it, and with it that
 /// a variable is not set.
 #[test]

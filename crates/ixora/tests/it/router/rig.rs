@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use element::io::router_ports::{Opener, RouterPorts, Wanted};
-use graph::lang::{self, Problem, Source};
+use graph::lang::{self, Source};
 use graph::{Console, Router, Services};
 use memory::{Backing, Dma};
 use testbed::inprocess::{self, Handle, InProcess};
@@ -98,7 +98,7 @@ impl Rig {
             services,
             measure: true,
             console: Console::Memory(printed.clone()),
-            prepare: Some(Box::new(move |elements| router_ports.open(elements).map_err(Problem::of_ports))),
+            prepare: Some(Box::new(move |elements| router_ports.open(elements))),
             ..graph::Options::default()
         };
         let router = Router::build(config, flat, &registry, options).unwrap_or_else(|problems| {

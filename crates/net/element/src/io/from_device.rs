@@ -69,7 +69,9 @@ pub static CLASS: Class = Class {
           they go. The router's threads are shared out among its ports, those on a port's NUMA node first and \
           none that StaticThreadSched gave to others, and each has a receive queue of its own. THREADS, \
           MAXTHREADS and THREADOFFSET say otherwise; so do QUEUE and N_QUEUES, with which several elements \
-          receive from one port. Click's and FastClick's words that mean nothing here are taken with a note.",
+          receive from one port. Behind the name of an interface that stands alone come PROMISC and SNAPLEN, \
+          as in Click; a queue of it is said as QUEUE 1. Click's and FastClick's words that mean nothing here \
+          are taken with a note.",
     ports: "0/1",
     processing: "h",
     arguments: &[
@@ -79,6 +81,7 @@ pub static CLASS: Class = Class {
         positional("PREFIX", "FromHost's alone: the interface's address, which is not set"),
         keyword("BURST", "packets received at a time; 32"),
         keyword("PROMISC", "receive what is addressed to others; true"),
+        keyword("SNAPLEN", "Click's; packets are not cut"),
         keyword("TIMESTAMP", "packets carry the time they were received; false"),
         keyword("THREADS", "threads that receive, separated by spaces; the router's share"),
         keyword("MAXTHREADS", "the most threads that receive"),
@@ -166,10 +169,12 @@ pub static CLASS: Class = Class {
     see: &["ToDevice", "FromDump", "StaticThreadSched"],
     port: Some(super::names::port_name),
     make: |setup, conf| {
-        let (name, ring) = named(&conf.mandatory::<String>("PORT")?, setup)?;
+        let written = conf.mandatory::<String>("PORT")?;
+        let (name, ring) = named(&written, setup)?;
         if setup.class == "FromHost" {
             host_address(setup, conf)?;
         }
+        let promiscuous = as_click(&written, setup, conf)?;
         let numa = conf.keyword("NUMA")?.unwrap_or(true);
         let (queue, queues) = queues(&name, conf)?;
         let says = Receiving {
@@ -186,7 +191,8 @@ pub static CLASS: Class = Class {
             },
             anywhere: !numa,
         };
-        let said = settings::read(conf, |setting| setting.rx_keyword)?;
+        let mut said = settings::read(conf, |setting| setting.rx_keyword)?;
+        said.extend(promiscuous.and_then(settings::promiscuous));
         let burst: usize = conf.keyword("BURST")?.unwrap_or(32);
         let stamp = conf.keyword("TIMESTAMP")?.unwrap_or(false);
         let queue = conf.keyword("PAINT_QUEUE")?.unwrap_or(false);
@@ -243,6 +249,19 @@ pub(super) fn queues(port: &str, conf: &mut Conf<'_>) -> Result<(Option<usize>, 
     let queue = conf.positional("QUEUE").map_err(quoted)?;
     let queues = conf.positional::<i64>("N_QUEUES").map_err(quoted)?;
     Ok((queue, queues.and_then(|n| usize::try_from(n).ok())))
+}
+
+/// What Click has behind an interface's name: whether it is promiscuous, which is returned, and how much
+/// of a packet is kept.
+fn as_click(written: &str, setup: &mut Setup<'_>, conf: &mut Conf<'_>) -> Result<Option<bool>, ConfFault> {
+    if !super::names::is_click(setup.class, written) {
+        return Ok(None);
+    }
+    let promiscuous = conf.positional("PROMISC")?;
+    if conf.positional::<u32>("SNAPLEN")?.is_some() {
+        setup.note("SNAPLEN is not needed: packets are not cut".to_owned());
+    }
+    Ok(promiscuous)
 }
 
 /// The address that Click's FromHost gives its interface, which a port does not.

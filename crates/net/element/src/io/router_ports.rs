@@ -15,6 +15,7 @@ pub(super) mod settings;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use graph::lang::Problem;
 use graph::plan::Planned;
 use graph::run::shared::PortSeries;
 use port::{Options, Port, RxQueue, RxStats, TxQueue};
@@ -33,7 +34,7 @@ pub struct Wanted {
     pub options: Options,
 }
 
-/// Opens ports, all at once.
+/// Opens ports, all at once. What it says of one begins with the name of that.
 pub type Opener = Box<dyn FnMut(&[Wanted]) -> Result<Vec<Box<dyn Port>>, String> + Send>;
 
 /// A transmit queue: its thread's own, or shared.
@@ -212,8 +213,8 @@ impl RouterPorts {
     /// Opens the ports that are not open.
     ///
     /// # Errors
-    /// What the opener says; nothing has changed then.
-    pub fn open(&self, elements: &[Planned]) -> Result<(), String> {
+    /// What the opener says, at the element that named the port first; nothing has changed then.
+    pub fn open(&self, elements: &[Planned]) -> Result<(), Box<Problem>> {
         let mut router_ports = self.router_ports();
         for router_port in router_ports.iter_mut() {
             router_port.receivers.iter_mut().for_each(|r| r.lanes = elements[r.element].lanes);
@@ -222,7 +223,14 @@ impl RouterPorts {
         let usual = self.open_ports.usual();
         let wanted: Vec<Wanted> = router_ports.iter().map(|router_port| router_port.wanted(usual)).collect();
         let said: Vec<&AllSaid> = router_ports.iter().map(|router_port| &router_port.said).collect();
-        let opened = self.open_ports.open(&wanted, &said)?;
+        let opened = self.open_ports.open(&wanted, &said).map_err(|said| {
+            let about = router_ports.iter().filter(|router_port| said.starts_with(&router_port.name));
+            let about = about.max_by_key(|router_port| router_port.name.len());
+            match about.and_then(RouterPort::first).and_then(|element| elements.get(element)) {
+                Some(element) => Box::new(element.initializing(said)),
+                None => Problem::of_ports(said),
+            }
+        })?;
         for (router_port, (rx, tx)) in router_ports.iter_mut().zip(opened) {
             router_port.rx = assignment::rx(&router_port.receivers, rx);
             router_port.tx = assignment::tx(&router_port.senders, tx);
@@ -322,11 +330,7 @@ impl RouterPorts {
     /// The ports that elements named, each with the element that did first, of those that
     /// receive or else of those that send.
     pub fn named(&self) -> Vec<(String, usize)> {
-        let first = |router_port: &RouterPort| {
-            let receiver = router_port.receivers.first().map(|receiver| receiver.element);
-            let element = receiver.or(router_port.senders.first().map(|sender| sender.element))?;
-            Some((router_port.name.clone(), element))
-        };
+        let first = |router_port: &RouterPort| Some((router_port.name.clone(), router_port.first()?));
         self.router_ports().iter().filter_map(first).collect()
     }
 
@@ -370,6 +374,12 @@ impl RouterPort {
         let mut options = Options { rx_queues: queues, tx_queues: queues, ..usual.clone() };
         self.said.apply(&mut options, self.receivers.len());
         Wanted { name: self.name.clone(), options }
+    }
+
+    /// The element that named it first, of those that receive or else of those that send.
+    fn first(&self) -> Option<usize> {
+        let receiver = self.receivers.first().map(|receiver| receiver.element);
+        receiver.or(self.senders.first().map(|sender| sender.element))
     }
 }
 

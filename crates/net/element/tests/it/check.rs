@@ -37,6 +37,19 @@ fn a_header_nobody_found_is_an_error_and_the_way_is_told() {
 }
 
 #[test]
+fn packages_that_cannot_be_loaded_are_errors_beside_others() {
+    let config = "require(nopkg, compact_config); require(package \"other one\"); Idle -> Discard(1);";
+    let (plan, _) = check(config);
+    assert!(plan.is_none());
+    let said = said(config);
+    assert_eq!(said.len(), 3, "{said:?}");
+    assert_eq!(said[0], "error 1:9 requirement 'nopkg' not available");
+    assert_eq!(said[1], "error 1:41 requirement 'other one' not available");
+    // As Click, which tells no place, and nothing of elements' configurations after that.
+    assert_eq!(sorted(config)[0].compat(), "requirement 'nopkg' not available\n");
+}
+
+#[test]
 fn a_header_that_was_found_is_known_further_on() {
     for config in [
         "InfiniteSource -> MarkIPHeader -> DecIPTTL -> Discard;",

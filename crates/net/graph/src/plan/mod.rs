@@ -24,7 +24,7 @@ use smallvec::SmallVec;
 
 use crate::element::Element;
 use crate::element::class::{Class, SystemNeed};
-use crate::lang::{Flat, SourceLocation};
+use crate::lang::{Flat, Problem, SourceLocation};
 use crate::names::NameTable;
 use crate::plan::chain::Found;
 use crate::plan::sorted::Sorted;
@@ -97,6 +97,12 @@ impl Planned {
     pub fn own_row(&self, name: &str) -> Option<usize> {
         let further = || self.further_handlers.iter().find(|(own, _)| own == name).map(|(_, row)| *row);
         self.kind.handler_row(name).or_else(further)
+    }
+
+    /// A problem that showed when the element was initialized, or what it needs was opened.
+    pub fn initializing(&self, message: impl Into<String>) -> Problem {
+        let element = format!("{} :: {}", self.name, self.class);
+        Problem::error(&self.place, message).context(element, "initializing")
     }
 }
 

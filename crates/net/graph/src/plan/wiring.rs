@@ -54,10 +54,24 @@ impl Wiring {
     }
 }
 
+/// Packages that a configuration requires: code that Click loads as it runs. There is none here.
+fn packages(flat: &Flat) -> impl Iterator<Item = Problem> {
+    let packages = flat.requirements.iter().filter(|requirement| requirement.kind == "package");
+    packages.map(|requirement| {
+        let message = format!("requirement '{}' not available", requirement.value);
+        let help = "packages of compiled elements cannot be loaded: leave it out if the elements are there";
+        Problem::error(&requirement.place, message)
+            .compat_at(&SourceLocation::nowhere(""))
+            .suggest(Some(help.to_owned()))
+    })
+}
+
 /// Finds the wiring of a configuration. Where a class is not known there are problems and no
 /// elements.
 pub(crate) fn of(flat: &Flat, registry: &Registry) -> Wiring {
     let mut wiring = Wiring { wires: flat.connections.iter().map(wire).collect(), ..Wiring::default() };
+    wiring.problems.extend(packages(flat));
+    let packages = wiring.problems.len();
     wiring.elements.reserve_exact(flat.elements.len());
     let counts = ports(flat.elements.len(), &wiring.wires);
     // All elements of a class share its name: each name is looked up once in a row.
@@ -91,9 +105,9 @@ pub(crate) fn of(flat: &Flat, registry: &Registry) -> Wiring {
         });
     }
     let Wiring { elements, wires, problems, miscounted, ranks } = &mut wiring;
-    if !problems.is_empty() {
+    ranks.resize(problems.len(), 0);
+    if problems.len() > packages {
         elements.clear();
-        ranks.resize(problems.len(), 0);
         return wiring;
     }
     count_ports(elements, problems, miscounted, ranks);

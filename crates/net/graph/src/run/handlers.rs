@@ -18,7 +18,7 @@ use crate::run::lane::Lane;
 use crate::run::late::Late;
 use common::{CONFIG, ElementRow, LIVE_CONFIG, OF_ALL, TaskRow};
 pub use named::Named;
-pub(crate) use named::{initializing, names_are_there, names_of};
+pub(crate) use named::{names_are_there, names_of};
 
 /// How long another thread may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);

@@ -19,7 +19,7 @@ use crate::plan::{Instances, Plan, Planned, Port};
 use crate::run::buffers::Buffers;
 use crate::run::counters::Counters;
 use crate::run::fused;
-use crate::run::handlers::{initializing, names_are_there, names_of};
+use crate::run::handlers::{names_are_there, names_of};
 use crate::run::lane::{Lane, Pulled, Slot};
 use crate::run::locked::{Copies, replicate};
 use crate::run::mailbox::Mailbox;
@@ -134,7 +134,7 @@ impl Router {
             }
             let Err(message) = result else { return };
             failed = Some(element);
-            problems.push(initializing(&lane.shared.plan.elements[element], message));
+            problems.push(lane.shared.plan.elements[element].initializing(message));
         });
         let again = if failed.is_some() { vec![] } else { again };
         self.each_at_rest(again, |lane, element| {
@@ -142,7 +142,7 @@ impl Router {
                 return;
             };
             failed = Some(element);
-            problems.push(initializing(&lane.shared.plan.elements[element], message));
+            problems.push(lane.shared.plan.elements[element].initializing(message));
         });
         for lane in &mut self.lanes {
             let provided = on(self.cores.get(lane.id), || lane.buffers.provide());

@@ -133,9 +133,7 @@ pub fn on_ports(
         cores: threads.cores.clone(),
         dma,
         services,
-        prepare: Some(Box::new(move |elements| {
-            router_ports.open(elements).map_err(graph::lang::Problem::of_ports)
-        })),
+        prepare: Some(Box::new(move |elements| router_ports.open(elements))),
         ..Default::default()
     };
     let mut router = build(&on.text, on.defines.clone(), &[], options)?;

@@ -125,9 +125,7 @@ fn router<T: Send>(
         cores: vec![setup.cores[0]],
         dma: bench.dma.clone(),
         services,
-        prepare: Some(Box::new(move |elements| {
-            router_ports.open(elements).map_err(graph::lang::Problem::of_ports)
-        })),
+        prepare: Some(Box::new(move |elements| router_ports.open(elements))),
         ..Default::default()
     };
     let mut router = window::build(&on.text, on.defines.clone(), &[], options)?;

@@ -33,6 +33,12 @@ pub(in crate::io) fn read(
 /// The keyword of an option that each receiver has for itself.
 const PROMISC: &str = "PROMISC";
 
+/// What [`read`] finds where the keyword `PROMISC` is.
+pub(in crate::io) fn promiscuous(value: bool) -> Option<Said> {
+    let setting = SETTINGS.iter().find(|setting| setting.rx_keyword == Some(PROMISC))?;
+    Some(Said { keyword: PROMISC, setting, value: Value::Flag(value) })
+}
+
 /// What all elements of a port say, with their names.
 #[derive(Debug, Clone, Default)]
 pub(super) struct AllSaid(Vec<(String, Said)>);

@@ -13,7 +13,7 @@ use crate::element::well_known::HandlerName;
 use crate::lang::Problem;
 use crate::plan::configure::{Results, in_phases};
 use crate::plan::setup::Shares;
-use crate::plan::{Instances, Plan, Planned, reach};
+use crate::plan::{Instances, Plan, reach};
 use crate::run::lane::Lane;
 use crate::run::shared::RouterShared;
 
@@ -256,7 +256,7 @@ pub(crate) fn names_are_there(
         if let Err(message) = found
             && !made.misses.get()
         {
-            problems.push(initializing(&plan.elements[element], message));
+            problems.push(plan.elements[element].initializing(message));
         }
         made.misses.set(false);
     }
@@ -266,10 +266,4 @@ pub(crate) fn names_are_there(
 /// Whether what an element names is there, in a router.
 pub(crate) fn names_of(lane: &mut Lane, element: usize) -> Result<(), String> {
     lane.with_real(element, |element, cx| element.check_names(&cx.named())).unwrap_or(Ok(()))
-}
-
-/// A problem with an element that is being initialized.
-pub(crate) fn initializing(planned: &Planned, message: String) -> Problem {
-    let element = format!("{} :: {}", planned.name, planned.class);
-    Problem::error(&planned.place, message).context(element, "initializing")
 }
