@@ -12,7 +12,7 @@ use port::Reason;
 
 use super::expression::{self, Expr};
 use super::listing;
-use super::parser::{self, Parser};
+use super::parser::{self, Parser, Said};
 use super::primitive::{NETWORK, TRANSPORT};
 use super::program::{Program, To};
 use super::{straight, tree};
@@ -90,14 +90,21 @@ fn make(
     let (mut laid, mut wrong) = (vec![], vec![]);
     for (n, text) in rules.iter().enumerate() {
         let text = String::from_utf8_lossy(&graph::lang::args::unquote(text)).into_owned();
-        match rule(&text, outputs, conf.scope()) {
-            Ok(rule) => laid.push(rule),
-            Err(error) if error.is_empty() => wrong.push(format!("empty pattern {n}")),
-            Err(error) => wrong.push(format!("pattern {n}: {error}")),
-        }
+        let Some((rule, said)) = rule(&text, outputs, conf.scope()) else {
+            wrong.push((format!("empty pattern {n}"), vec![]));
+            continue;
+        };
+        said.warnings.into_iter().for_each(|warning| setup.warn(format!("pattern {n}: {warning}")));
+        let mut errors = said.errors.into_iter().map(|error| format!("pattern {n}: {error}"));
+        laid.push(rule);
+        wrong.extend(errors.next().map(|first| (first, errors.collect())));
     }
     if !wrong.is_empty() {
-        return Err(ConfFault::new(wrong.join("\n")));
+        // What comes after the first error of a rule mostly comes of it.
+        let first: Vec<&str> = wrong.iter().map(|(first, _)| first.as_str()).collect();
+        let all = wrong.iter().flat_map(|(first, rest)| [first].into_iter().chain(rest));
+        let all: Vec<&str> = all.map(String::as_str).collect();
+        return Err(ConfFault { compat: Some(all.join("\n")), ..ConfFault::new(first.join("\n")) });
     }
     let program = tree::program(&laid, || expression::program(&laid));
     let reached = if patterns.is_some() { program.outputs() } else { (0..outputs as u32).collect() };
@@ -109,24 +116,29 @@ fn make(
     Ok(Each::boxed(IpFilter { program, link, rules: laid.into(), patterns }))
 }
 
-/// Reads a rule; an empty message when it is empty.
-fn rule(text: &str, outputs: usize, scope: &Scope<'_>) -> Result<(Expr, To), String> {
+/// Reads a rule, and what is said of it; nothing of an empty one.
+fn rule(text: &str, outputs: usize, scope: &Scope<'_>) -> Option<((Expr, To), Said)> {
     let words = parser::words(text);
-    let (slot, words) = words.split_first().ok_or("")?;
+    let (slot, words) = words.split_first()?;
     let to = match *slot {
-        "allow" if outputs == 0 => return Err("'allow' is meaningless, element has zero outputs".into()),
-        "allow" => To::Out(0),
-        "deny" | "drop" => To::Drop,
+        "allow" if outputs == 0 => Err("'allow' is meaningless, element has zero outputs".to_owned()),
+        "allow" => Ok(To::Out(0)),
+        "deny" | "drop" => Ok(To::Drop),
         number => match number.parse::<u32>() {
-            Ok(output) if (output as usize) < outputs => To::Out(output),
-            Ok(output) => return Err(format!("slot '{output}' out of range")),
-            Err(_) => return Err(format!("unknown slot ID '{number}'")),
+            Ok(output) if (output as usize) < outputs => Ok(To::Out(output)),
+            Ok(output) => Err(format!("slot '{output}' out of range")),
+            Err(_) => Err(format!("unknown slot ID '{number}'")),
         },
     };
-    match words {
-        [] | ["-" | "any" | "all"] => Ok((Expr::TRUE, to)),
-        _ => Ok((Parser::read(words, scope)?, to)),
-    }
+    let (expr, mut said) = match words {
+        [] | ["-" | "any" | "all"] => (Expr::TRUE, Said::default()),
+        _ => Parser::read(words, scope),
+    };
+    let to = to.unwrap_or_else(|error| {
+        said.errors.insert(0, error);
+        To::Drop
+    });
+    Some(((expr, to), said))
 }
 
 /// See [`FILTER`] and [`CLASSIFIER`].

@@ -7,7 +7,7 @@ use wire::names::{ICMP_TYPES, PROTOCOLS};
 use wire::tcp::{self, Flags};
 use wire::{icmpv4, ipv4};
 
-use super::primitive::{ANY_TRANSPORT, Data, ICMP, PrimitiveKind, TCP, TCP_OR_UDP, UDP};
+use super::primitive::{ANY_TRANSPORT, Data, ICMP, PrimitiveKind, TCP, TCP_OR_UDP, UDP, name, protocol_name};
 
 /// The first bit of the byte at an offset.
 const fn bit(offset: usize) -> u16 {
@@ -28,13 +28,16 @@ const KINDS: &[(&str, PrimitiveKind)] = &[
     ("opt", PrimitiveKind::TcpOption),
     ("port", PrimitiveKind::Port),
     ("proto", PrimitiveKind::Proto),
-    ("tos", PrimitiveKind::Field(0, bit(ipv4::offset::TRAFFIC_CLASS), 8)),
+    ("tos", TRAFFIC_CLASS),
     ("ttl", PrimitiveKind::Field(0, bit(ipv4::offset::TTL), 8)),
     ("type", ICMP_TYPE),
     ("unfrag", PrimitiveKind::Whole),
     ("vers", PrimitiveKind::Field(0, bit(ipv4::offset::VERSION), 4)),
     ("win", PrimitiveKind::Field(TCP, bit(tcp::offset::WINDOW), 16)),
 ];
+
+/// The byte that was the type of service.
+pub(super) const TRAFFIC_CLASS: PrimitiveKind = PrimitiveKind::Field(0, bit(ipv4::offset::TRAFFIC_CLASS), 8);
 
 const ICMP_TYPE: PrimitiveKind = PrimitiveKind::Field(ICMP, bit(icmpv4::offset::TYPE), 8);
 
@@ -181,6 +184,11 @@ pub(super) fn kind(word: &str) -> Option<PrimitiveKind> {
     KINDS.iter().find(|(name, _)| *name == word).map(|(_, kind)| *kind)
 }
 
+/// The word for bits of a header.
+pub(super) fn field(kind: PrimitiveKind) -> Option<&'static str> {
+    KINDS.iter().find(|(_, known)| *known == kind).map(|(name, _)| *name)
+}
+
 /// Whether it is a word of the grammar.
 pub(super) fn is_grammar(word: &str) -> bool {
     GRAMMAR.contains(&word)
@@ -265,9 +273,21 @@ fn value_among<'a>(
     fitting.dedup();
     match fitting[..] {
         [(kind, number)] => Ok(Some(Data::Named(kind, number))),
-        [] => Err(format!("'{word}' is meaningless here")),
-        _ => Err(format!("'{word}' is ambiguous")),
+        ref fitting => {
+            let said = |kind| format!("'{}'", qualified(kind, of, word));
+            let known = found.iter().filter(|(_, number, _)| number.is_some());
+            let known: Vec<String> = known.map(|(kind, ..)| said(Some(*kind))).collect();
+            let what = if fitting.is_empty() { "meaningless" } else { "ambiguous" };
+            Err(format!("{} is {what}; try {}", said(asked), known.join(", ")))
+        }
     }
+}
+
+/// A word with what it is one of, as Click says it.
+fn qualified(kind: Option<PrimitiveKind>, protocol: Option<u32>, word: &str) -> String {
+    let kind = kind.map_or("<none>".to_owned(), name);
+    let protocol = protocol.map_or(String::new(), protocol_name);
+    format!("{kind} {protocol} {word}")
 }
 
 #[cfg(test)]

@@ -38,31 +38,48 @@ pub(super) fn words(text: &str) -> Vec<&str> {
     words
 }
 
+/// What is said of an expression, in Click's words.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    /// What is wrong with it.
+    pub errors: Vec<String>,
+    /// What is odd about it.
+    pub warnings: Vec<String>,
+}
+
 /// Reads the words of an expression.
 pub(super) struct Parser<'a> {
     words: &'a [&'a str],
     at: usize,
     before: Primitive,
     scope: &'a Scope<'a>,
+    said: Said,
 }
 
 impl<'a> Parser<'a> {
-    /// Reads a whole expression.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub(super) fn read(words: &'a [&'a str], scope: &'a Scope<'a>) -> Result<Expr, String> {
-        let mut parser = Parser { words, at: 0, before: Primitive::EMPTY, scope };
-        let expr = parser.choice(0)?;
-        match parser.word() {
-            "" => Ok(expr),
-            word => Err(format!("garbage after expression at '{word}'")),
+    /// Reads a whole expression. It goes on behind what is wrong, as Click does; the expression is of use
+    /// only if there are no errors.
+    pub(super) fn read(words: &'a [&'a str], scope: &'a Scope<'a>) -> (Expr, Said) {
+        let mut parser = Parser { words, at: 0, before: Primitive::EMPTY, scope, said: Said::default() };
+        let expr = parser.choice(0);
+        if !parser.word().is_empty() {
+            parser.error(format!("garbage after expression at '{}'", parser.word()));
         }
+        (expr, parser.said)
+    }
+
+    fn error(&mut self, message: impl Into<String>) {
+        self.said.errors.push(message.into());
     }
 
     /// The word to read next; empty at the end.
     fn word(&self) -> &'a str {
         self.words.get(self.at).copied().unwrap_or("")
+    }
+
+    /// As [`word`](Self::word), but for the last one: what takes another behind it cannot be that.
+    fn word_before_another(&self) -> &'a str {
+        if self.at + 1 < self.words.len() { self.word() } else { "" }
     }
 
     fn accept(&mut self, words: &[&str]) -> bool {
@@ -71,120 +88,160 @@ impl<'a> Parser<'a> {
         there
     }
 
-    fn choice(&mut self, depth: usize) -> Result<Expr, String> {
+    fn choice(&mut self, depth: usize) -> Expr {
         if depth > DEEPEST {
-            return Err("expression nested too deep".into());
+            self.error("expression nested too deep");
+            self.at = self.words.len();
+            return Expr::TRUE;
         }
-        let condition = self.either(depth)?;
+        let condition = self.either(depth);
         if !self.accept(&["?"]) {
-            return Ok(condition);
+            return condition;
         }
-        let holds = self.choice(depth + 1)?;
-        if !self.accept(&[":"]) {
-            return Err("missing ':' in ternary expression".into());
+        let first = self.at;
+        let holds = self.choice(depth + 1);
+        if self.at == first || !self.accept(&[":"]) {
+            self.error("missing ':' in ternary expression");
+            return condition;
         }
-        let fails = self.choice(depth + 1)?;
-        Ok(Expr::If(Box::new([condition, holds, fails])))
+        let fails = self.choice(depth + 1);
+        Expr::If(Box::new([condition, holds, fails]))
     }
 
-    fn either(&mut self, depth: usize) -> Result<Expr, String> {
-        let mut list = vec![self.all(depth)?];
+    fn either(&mut self, depth: usize) -> Expr {
+        let mut list = vec![self.all(depth)];
         while self.accept(&["or", "||"]) {
-            list.push(self.all(depth)?);
+            list.push(self.all(depth));
         }
-        Ok(if list.len() == 1 { list.remove(0) } else { Expr::Any(list) })
+        if list.len() == 1 { list.remove(0) } else { Expr::Any(list) }
     }
 
-    fn all(&mut self, depth: usize) -> Result<Expr, String> {
-        let mut list = vec![self.factor(depth)?];
-        // Conditions beside each other must both hold.
-        while self.accept(&["and", "&&"]) || !["", ")", "or", "||", "?", ":"].contains(&self.word()) {
-            list.push(self.factor(depth)?);
-        }
-        Ok(if list.len() == 1 { list.remove(0) } else { Expr::All(list) })
-    }
-
-    fn factor(&mut self, depth: usize) -> Result<Expr, String> {
-        let mut negated = false;
-        while self.accept(&["not", "!"]) {
-            negated = !negated;
-        }
-        let expr = if self.accept(&["("]) {
-            let inner = self.choice(depth + 1)?;
-            if !self.accept(&[")"]) {
-                return Err("missing ')'".into());
+    /// Conditions beside each other must both hold.
+    fn all(&mut self, depth: usize) -> Expr {
+        let (mut list, mut is_wanted) = (vec![], true);
+        loop {
+            let first = self.at;
+            let factor = self.factor(depth);
+            if self.at == first {
+                if is_wanted {
+                    self.error("missing expression");
+                }
+                break;
             }
-            inner
-        } else {
-            self.condition(&mut negated)?
-        };
-        Ok(if negated { Expr::Not(Box::new(expr)) } else { expr })
+            list.extend(factor);
+            is_wanted = self.accept(&["and", "&&"]);
+        }
+        if list.len() == 1 { list.remove(0) } else { Expr::All(list) }
     }
 
-    fn condition(&mut self, negated: &mut bool) -> Result<Expr, String> {
+    /// A condition or an expression in parentheses; nothing where something is wrong.
+    fn factor(&mut self, depth: usize) -> Option<Expr> {
+        let (mut negated, mut negation) = (false, "");
+        while ["not", "!"].contains(&self.word()) {
+            (negated, negation) = (!negated, self.word());
+            self.at += 1;
+        }
+        let first = self.at;
+        let expr =
+            if self.accept(&["("]) { Some(self.parenthesis(depth)) } else { self.condition(&mut negated) };
+        if self.at == first && !negation.is_empty() {
+            self.error(format!("missing expression after '{negation}'"));
+        }
+        expr.map(|expr| if negated { Expr::Not(Box::new(expr)) } else { expr })
+    }
+
+    /// An expression behind its opening parenthesis.
+    fn parenthesis(&mut self, depth: usize) -> Expr {
+        let first = self.at;
+        let inner = self.choice(depth + 1);
+        let is_empty = self.at == first;
+        if is_empty {
+            self.error("missing expression after '('");
+        }
+        if !self.accept(&[")"]) && !is_empty {
+            self.error("missing ')'");
+        }
+        inner
+    }
+
+    fn condition(&mut self, negated: &mut bool) -> Option<Expr> {
         if self.accept(&["true"]) {
-            return Ok(Expr::TRUE);
+            return Some(Expr::TRUE);
         }
         if self.accept(&["false"]) {
-            return Ok(Expr::Any(vec![]));
+            return Some(Expr::Any(vec![]));
         }
         if ["", ")", "or", "||", "?", ":"].contains(&self.word()) {
-            return Err("missing expression".into());
+            return None;
         }
         let first = self.at;
         let mut new = Primitive::EMPTY;
-        self.qualifiers(&mut new, negated)?;
+        self.qualifiers(&mut new, negated);
         if self.at != first {
             self.before = Primitive::EMPTY;
         }
         if matches!(self.before.data, Data::Ether(_)) {
             new.header = Some(b'e');
         }
-        if self.word() == "[" && self.at > first && new.kind.is_none() {
-            self.brackets(&mut new)?;
+        if self.word_before_another() == "[" && self.at > first && new.kind.is_none() {
+            self.brackets(&mut new);
         }
-        self.mask(&mut new)?;
-        let related = self.relation(&mut new);
-        self.data(&mut new)?;
-        if related && new.data == Data::None {
-            return Err(format!("dangling operator near '{}'", self.word()));
-        }
+        self.mask(&mut new);
+        self.relation(&mut new);
+        let has_meaning = self.data(&mut new);
         if self.at == first {
-            return Err(format!("empty term near '{}'", self.word()));
+            self.error(format!("empty term near '{}'", self.word()));
+            return None;
         }
-        let expr = new.compile(&self.before)?;
-        self.before = new;
-        Ok(expr)
+        if !has_meaning {
+            return None;
+        }
+        match new.compile(&self.before, &mut self.said.warnings) {
+            Ok(expr) => {
+                self.before = new;
+                Some(expr)
+            }
+            Err(error) => {
+                self.error(error);
+                None
+            }
+        }
     }
 
-    fn qualifiers(&mut self, new: &mut Primitive, negated: &mut bool) -> Result<(), String> {
+    fn qualifiers(&mut self, new: &mut Primitive, negated: &mut bool) {
         loop {
             let word = self.word();
             if let Some(kind) = names::kind(word) {
                 if new.kind.replace(kind).is_some() {
-                    return Err("type specified twice".into());
+                    self.error("type specified twice");
                 }
                 if let PrimitiveKind::Field(protocol @ 1.., ..) = kind {
-                    set_protocol(new, protocol)?;
+                    self.set_protocol(new, protocol);
                 }
             } else if let Some(protocol) =
                 names::protocol(word, self.scope).filter(|_| self.is_only_protocol(word))
             {
-                set_protocol(new, protocol)?;
+                self.set_protocol(new, protocol);
             } else {
                 match word {
                     "src" | "dst" | "dest" => {
                         let side = self.side();
                         if new.side.replace(side).is_some() {
-                            return Err("'src' or 'dst' specified twice".into());
+                            self.error("'src' or 'dst' specified twice");
                         }
                     }
                     "ip" | "ether" if new.header.is_none() => new.header = Some(word.as_bytes()[0]),
                     "not" | "!" => *negated = !*negated,
-                    _ => return Ok(()),
+                    _ => return,
                 }
             }
             self.at += 1;
+        }
+    }
+
+    fn set_protocol(&mut self, new: &mut Primitive, protocol: u32) {
+        if new.protocol.replace(protocol).is_some_and(|other| other != protocol) {
+            self.error("transport protocol specified twice");
         }
     }
 
@@ -209,70 +266,75 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads `[POS]`, `[POS:LEN]` or `[POS,LAST]`.
-    fn brackets(&mut self, new: &mut Primitive) -> Result<(), String> {
+    fn brackets(&mut self, new: &mut Primitive) {
         let open = self.at + 1;
         let rest = self.words.get(open..).unwrap_or(&[]);
-        let close = rest.iter().position(|word| *word == "]").ok_or("missing ']'")?;
-        self.at = open + close + 1;
-        let text = rest[..close].concat();
-        let number = |text: &str| unsigned(text).and_then(|n| u16::try_from(n).ok()).filter(|n| *n < 240);
-        let span = match (text.split_once(':'), text.split_once(',')) {
-            (Some((at, length)), _) => number(at).zip(number(length)),
-            (None, Some((at, last))) => {
-                number(at).zip(number(last)).and_then(|(at, last)| Some((at, (last + 1).checked_sub(at)?)))
-            }
-            (None, None) => number(&text).map(|at| (at, 1)),
+        let Some(close) = rest.iter().position(|word| *word == "]") else {
+            self.at = open;
+            return self.error("missing ']'");
         };
-        let (at, length) = span.ok_or("syntax error after '[', expected '[POS]' or '[POS:LEN]'")?;
-        if !(1..=4).contains(&length) {
-            return Err("LEN in '[POS:LEN]' out of range, should be between 1 and 4".into());
+        self.at = open + close + 1;
+        match field(&rest[..close].concat()) {
+            Ok((at, bits)) => new.kind = Some(PrimitiveKind::Field(new.protocol.unwrap_or(0), at, bits)),
+            Err(error) => self.error(error),
         }
-        if at / 4 != (at + length - 1) / 4 {
-            return Err(format!("field [{at}:{length}] does not fit in a single word"));
-        }
-        new.kind = Some(PrimitiveKind::Field(new.protocol.unwrap_or(0), at * 8, (length * 8) as u8));
-        Ok(())
     }
 
     /// Reads `& MASK`.
-    fn mask(&mut self, new: &mut Primitive) -> Result<(), String> {
-        let Some(next) = self.words.get(self.at + 1).filter(|_| self.word() == "&") else { return Ok(()) };
+    fn mask(&mut self, new: &mut Primitive) {
+        if self.word_before_another() != "&" {
+            return;
+        }
+        let next = self.words[self.at + 1];
         let int = || unsigned(next).and_then(|n| u32::try_from(n).ok()).map(Data::Int);
-        let ip = || Ipv4Addr::parse(next, self.scope).ok().map(|a| Data::Host(a.to_bits()));
-        let ether = || Ethernet::parse(next, self.scope).ok().map(|a| Data::Ether(a.0));
+        let is_of = |header| new.header.is_none_or(|named| named == header);
+        let ip = || {
+            let address = Ipv4Addr::parse(next, self.scope).ok().filter(|_| is_of(b'i'))?;
+            Some(Data::Host(address.to_bits()))
+        };
+        let ether = || {
+            Ethernet::parse(next, self.scope)
+                .ok()
+                .filter(|_| is_of(b'e'))
+                .map(|address| Data::Ether(address.0))
+        };
         let mask = int().or_else(ip).or_else(ether);
-        if matches!(mask, Some(Data::Int(0) | Data::Host(0))) {
-            return Err("zero mask ignored".into());
+        self.at += if mask.is_some() { 2 } else { 0 };
+        match mask {
+            Some(Data::Int(0) | Data::Host(0)) => self.error("zero mask ignored"),
+            mask => new.mask = mask,
         }
-        if mask.is_some() {
-            self.at += 2;
-            new.mask = mask;
-        }
-        Ok(())
     }
 
-    /// Reads `=`, `<=` and the like; whether one is there.
-    fn relation(&mut self, new: &mut Primitive) -> bool {
-        (new.relation, new.negated) = match self.word() {
+    /// Reads `=`, `<=` and the like, if one is there.
+    fn relation(&mut self, new: &mut Primitive) {
+        (new.relation, new.negated) = match self.word_before_another() {
             "=" | "==" => (Relation::Equal, false),
             "!=" => (Relation::Equal, true),
             ">" => (Relation::Greater, false),
             "<" => (Relation::Less, false),
             ">=" => (Relation::Less, true),
             "<=" => (Relation::Greater, true),
-            _ => return false,
+            _ => return,
         };
         self.at += 1;
-        true
     }
 
-    /// Reads a value, if one is there.
-    fn data(&mut self, new: &mut Primitive) -> Result<(), String> {
+    /// Reads a value, if one is there; whether its word means something.
+    fn data(&mut self, new: &mut Primitive) -> bool {
         let word = self.word();
-        if word.is_empty() || names::is_grammar(word) {
-            return Ok(());
+        if word.is_empty() {
+            return true;
         }
-        let named = names::value(word, new.kind, new.protocol, self.scope)?;
+        let named = match names::value(word, new.kind, new.protocol, self.scope) {
+            _ if names::is_grammar(word) => None,
+            Ok(named) => named,
+            Err(error) => {
+                self.at += 1;
+                self.error(error);
+                return false;
+            }
+        };
         let int = || unsigned(word).and_then(|n| u32::try_from(n).ok()).map(Data::Int);
         let is_ether = new.header == Some(b'e');
         let ip = || Ipv4Addr::parse(word, self.scope).ok().filter(|_| !is_ether);
@@ -280,7 +342,8 @@ impl<'a> Parser<'a> {
             let prefix = Prefix4::parse(word, self.scope).ok().filter(|_| !is_ether)?;
             Some(Data::Net(prefix.address.to_bits(), prefix.mask.to_bits()))
         };
-        let ether = || Ethernet::parse(word, self.scope).ok().map(|a| Data::Ether(a.0));
+        let is_ip = new.header == Some(b'i');
+        let ether = || Ethernet::parse(word, self.scope).ok().filter(|_| !is_ip).map(|a| Data::Ether(a.0));
         let data = if let Some(data) = named.or_else(int) {
             Some(data)
         } else if let Some(address) = ip() {
@@ -290,23 +353,43 @@ impl<'a> Parser<'a> {
                     self.at += 2;
                     Some(Data::Net(address.to_bits(), mask.to_bits()))
                 }
-                None if new.kind == Some(PrimitiveKind::Net) => net(),
+                // An address alone is no network; a name may be both.
+                None if new.kind == Some(PrimitiveKind::Net) && word.parse::<Ipv4Addr>().is_err() => net(),
                 None => Some(Data::Host(address.to_bits())),
             }
         } else {
             net().or_else(ether)
         };
-        if let Some(data) = data {
-            self.at += 1;
-            new.data = data;
+        match data {
+            Some(data) => {
+                self.at += 1;
+                new.data = data;
+            }
+            None if new.relation != Relation::Equal || new.negated => {
+                self.error(format!("dangling operator near '{word}'"));
+            }
+            None => {}
         }
-        Ok(())
+        true
     }
 }
 
-fn set_protocol(new: &mut Primitive, protocol: u32) -> Result<(), String> {
-    match new.protocol.replace(protocol) {
-        Some(other) if other != protocol => Err("transport protocol specified twice".into()),
-        _ => Ok(()),
+/// What stands in brackets: the first bit, and how many.
+fn field(text: &str) -> Result<(u16, u8), String> {
+    let number = |text: &str| unsigned(text).and_then(|n| u16::try_from(n).ok()).filter(|n| *n < 240);
+    let span = match (text.split_once(':'), text.split_once(',')) {
+        (Some((at, length)), _) => number(at).zip(number(length)),
+        (None, Some((at, last))) => {
+            number(at).zip(number(last)).and_then(|(at, last)| Some((at, (last + 1).checked_sub(at)?)))
+        }
+        (None, None) => number(text).map(|at| (at, 1)),
+    };
+    let (at, length) = span.ok_or("syntax error after '[', expected '[POS]' or '[POS:LEN]'")?;
+    if !(1..=4).contains(&length) {
+        return Err("LEN in '[POS:LEN]' out of range, should be between 1 and 4".into());
     }
+    if at / 4 != (at + length - 1) / 4 {
+        return Err(format!("field [{at}:{length}] does not fit in a single word"));
+    }
+    Ok((at * 8, (length * 8) as u8))
 }

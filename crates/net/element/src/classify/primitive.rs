@@ -4,6 +4,7 @@ use wire::ip::Protocol;
 use wire::{ethernet, ipv4, tcp};
 
 use super::expression::Expr;
+use super::names;
 
 /// Where the words of the link layer's header begin, two bytes before it.
 pub(super) const LINK: u16 = 0;
@@ -16,6 +17,8 @@ pub(super) const TRANSPORT: u16 = 512;
 pub(super) const ICMP: u32 = Protocol::ICMP.0 as u32;
 pub(super) const TCP: u32 = Protocol::TCP.0 as u32;
 pub(super) const UDP: u32 = Protocol::UDP.0 as u32;
+const IGMP: u32 = Protocol::IGMP.0 as u32;
+const IPIP: u32 = Protocol::IPV4.0 as u32;
 const DCCP: u32 = Protocol::DCCP.0 as u32;
 /// TCP or UDP, among them.
 pub(super) const TCP_OR_UDP: u32 = 256;
@@ -158,50 +161,38 @@ impl Primitive {
         if ether && kind == PrimitiveKind::Host { PrimitiveKind::Ether } else { kind }
     }
 
-    /// The tests of it; fills in what was left out.
-    pub(super) fn compile(&mut self, before: &Primitive) -> Result<Expr, String> {
+    /// The tests of it; fills in what was left out. What is odd about it goes to `warnings`.
+    ///
+    /// # Errors
+    /// What is wrong with it, as Click says it.
+    pub(super) fn compile(&mut self, before: &Primitive, warnings: &mut Vec<String>) -> Result<Expr, String> {
+        let said_side = self.side.is_some();
         let kind = self.inherit(before)?;
         self.kind = Some(kind);
-        let ether = kind == PrimitiveKind::Ether || self.header == Some(b'e');
-        if ether && kind != PrimitiveKind::Ether {
-            return Err(format!("'{}': ip only", name(kind)));
+        let of_addresses = matches!(kind, PrimitiveKind::Host | PrimitiveKind::Net | PrimitiveKind::Ether);
+        if self.header == Some(b'e') && !of_addresses {
+            return self.wrong("ip only");
         }
-        let fail = |what: &str| Err(format!("'{}': {what}", name(kind)));
+        let always = self.always();
         let expr = match kind {
             PrimitiveKind::Host | PrimitiveKind::Net => self.host()?,
             PrimitiveKind::Ether => self.ether()?,
-            PrimitiveKind::Proto => return self.protocol(),
+            PrimitiveKind::Proto => self.protocol()?,
             PrimitiveKind::Port => self.port()?,
-            PrimitiveKind::TcpOption => {
-                let (Data::Int(bits) | Data::Named(_, bits)) = self.data else {
-                    return fail("value missing");
-                };
-                if self.relation != Relation::Equal || self.negated || self.mask.is_some() {
-                    return fail("operator or mask not supported");
-                }
-                if bits > 255 {
-                    return Err(format!("'tcp opt': value {bits} out of range"));
-                }
-                self.protocol = Some(TCP);
-                Expr::test(TRANSPORT + FLAGS, bits << 16, bits << 16)
-            }
+            PrimitiveKind::TcpOption => self.option()?,
             PrimitiveKind::Fragment | PrimitiveKind::Whole => {
-                if self.data != Data::None || self.mask.is_some() {
-                    return fail("value not supported");
-                }
+                self.has_no_value()?;
                 let whole = Expr::test(NETWORK + FRAGMENT, FRAGMENT_BITS, 0);
                 if kind == PrimitiveKind::Whole { whole } else { whole.negated() }
             }
             PrimitiveKind::Capable => self.congestion()?,
             PrimitiveKind::Congested => {
-                if self.data != Data::None || self.mask.is_some() {
-                    return fail("value not supported");
-                }
+                self.has_no_value()?;
                 self.word(NETWORK, 16, 0x3, 3)?
             }
             PrimitiveKind::Field(protocol, at, bits) => {
                 let (Data::Int(value) | Data::Named(PrimitiveKind::Field(..), value)) = self.data else {
-                    return fail("value missing");
+                    return self.wrong("value missing");
                 };
                 let full = u32::MAX >> (32 - u32::from(bits));
                 let base = if protocol == 0 { NETWORK } else { TRANSPORT };
@@ -209,7 +200,77 @@ impl Primitive {
                 self.word(base + ((at / 8) & !3), shift, full, value)?
             }
         };
-        Ok(self.behind_protocol(kind, expr))
+        warnings.extend(always);
+        if said_side && !of_addresses && kind != PrimitiveKind::Port {
+            warnings.push(format!("'{}': 'src' or 'dst' ignored", self.named(tested(kind))));
+        }
+        Ok(if kind == PrimitiveKind::Proto { expr } else { self.behind_protocol(kind, expr) })
+    }
+
+    /// What Click calls it: `src ip host`, `tcp[...]`.
+    fn named(&self, kind: PrimitiveKind) -> String {
+        let side = match self.side {
+            Some(Side::Source) => "src ",
+            Some(Side::Destination) => "dst ",
+            Some(Side::Both) => "src and dst ",
+            Some(Side::Either) => "src or dst ",
+            None => "",
+        };
+        format!("{side}{}", name(kind))
+    }
+
+    fn wrong<T>(&self, what: &str) -> Result<T, String> {
+        let name = self.kind.map_or_else(String::new, |kind| self.named(kind));
+        Err(format!("'{name}': {what}"))
+    }
+
+    fn has_no_value(&self) -> Result<(), String> {
+        match self.data == Data::None && self.mask.is_none() {
+            true => Ok(()),
+            false => self.wrong("value not supported"),
+        }
+    }
+
+    /// That a comparison of a number holds always, or never.
+    fn always(&self) -> Option<String> {
+        let full = match self.kind? {
+            PrimitiveKind::Proto => 0xFF,
+            PrimitiveKind::Port => 0xFFFF,
+            PrimitiveKind::Capable => 0x3,
+            PrimitiveKind::Field(_, _, bits) => u32::MAX >> (32 - u32::from(bits)),
+            _ => return None,
+        };
+        let (Data::Int(value) | Data::Named(_, value)) = self.data else { return None };
+        let range = match self.mask {
+            None => full,
+            Some(Data::Int(mask)) if mask & full == mask => mask,
+            Some(_) => return None,
+        };
+        let (word, holds) = match (self.relation, self.negated) {
+            (Relation::Less, negated) if value == 0 || value > range => {
+                (if negated { ">=" } else { "<" }, (value > range) != negated)
+            }
+            (Relation::Greater, negated) if value >= range => (if negated { "<=" } else { ">" }, negated),
+            _ => return None,
+        };
+        Some(format!("relation '{word} {value}' is always {holds} (range 0-{range})"))
+    }
+
+    fn option(&mut self) -> Result<Expr, String> {
+        let (Data::Int(bits) | Data::Named(_, bits)) = self.data else {
+            return self.wrong("value missing");
+        };
+        if let Some(other) = self.protocol.filter(|protocol| *protocol != TCP) {
+            return Err(format!("'tcp opt': bad protocol {other}"));
+        }
+        if self.relation != Relation::Equal || self.negated || self.mask.is_some() {
+            return self.wrong("operator or mask not supported");
+        }
+        if bits > 255 {
+            return Err(format!("'tcp opt': value {bits} out of range"));
+        }
+        self.protocol = Some(TCP);
+        Ok(Expr::test(TRANSPORT + FLAGS, bits << 16, bits << 16))
     }
 
     /// The protocol's test, and that there is a transport header, before others.
@@ -230,7 +291,7 @@ impl Primitive {
                 0
             }
             Data::Int(value) => value,
-            _ => return Err("'ip ect': value missing".into()),
+            _ => return self.wrong("value missing"),
         };
         self.word(NETWORK, 16, 0x3, value)
     }
@@ -239,16 +300,16 @@ impl Primitive {
         let given = match self.data {
             Data::Int(value) | Data::Named(PrimitiveKind::Proto, value) => Some(value),
             Data::None => None,
-            _ => return Err("'proto': value missing".into()),
+            _ => return self.wrong("value missing"),
         };
         if given.is_some() && self.protocol.is_some_and(|p| Some(p) != given) {
-            return Err("'proto': specified twice".into());
+            return self.wrong("specified twice");
         }
-        let value = given.or(self.protocol).ok_or("'proto': value missing")?;
+        let Some(value) = given.or(self.protocol) else { return self.wrong("value missing") };
         self.protocol = None;
         if value >= 256 {
             if self.relation != Relation::Equal || self.negated || self.mask.is_some() {
-                return Err("'proto': operator or mask not supported".into());
+                return Err(format!("'{}': operator or mask not supported", protocol_name(value)));
             }
             self.protocol = Some(value);
             return Ok(protocol_test(value).unwrap_or(Expr::TRUE));
@@ -261,7 +322,7 @@ impl Primitive {
 
     fn port(&mut self) -> Result<Expr, String> {
         let (Data::Int(value) | Data::Named(PrimitiveKind::Port, value)) = self.data else {
-            return Err("'port': value missing".into());
+            return self.wrong("value missing");
         };
         let protocol = *self.protocol.get_or_insert(TCP_OR_UDP);
         if ![TCP, UDP, DCCP, TCP_OR_UDP].contains(&protocol) {
@@ -284,32 +345,33 @@ impl Primitive {
 
     fn host(&mut self) -> Result<Expr, String> {
         let (address, mut mask) = match self.data {
+            _ if self.header == Some(b'e') => return self.wrong("address missing"),
             Data::Host(address) if self.kind == Some(PrimitiveKind::Host) => (address, u32::MAX),
-            Data::Net(address, mask) => (address, mask),
-            _ => return Err("'ip host': address missing".into()),
+            Data::Net(address, mask) if self.kind == Some(PrimitiveKind::Net) => (address, mask),
+            _ => return self.wrong("address missing"),
         };
         if self.relation != Relation::Equal {
-            return Err("'ip host': operator not supported".into());
-        }
-        match self.mask {
-            Some(Data::Int(given) | Data::Host(given)) => mask = given,
-            Some(_) => return Err("'ip host': bad mask".into()),
-            None => {}
+            return self.wrong("operator not supported");
         }
         // What is said without a number after it means the same side again.
         self.kind = Some(PrimitiveKind::Host);
+        match self.mask {
+            Some(Data::Int(given) | Data::Host(given)) => mask = given,
+            Some(_) => return self.wrong("bad mask"),
+            None => {}
+        }
         let (from, to) = (Expr::test(NETWORK + SRC, mask, address), Expr::test(NETWORK + DST, mask, address));
         Ok(self.sides(from, to))
     }
 
     fn ether(&mut self) -> Result<Expr, String> {
-        let Data::Ether(address) = self.data else { return Err("'ether host': address missing".into()) };
+        let Data::Ether(address) = self.data else { return self.wrong("address missing") };
         if self.relation != Relation::Equal {
-            return Err("'ether host': operator not supported".into());
+            return self.wrong("operator not supported");
         }
         let mask = match self.mask {
             Some(Data::Ether(mask)) => mask,
-            Some(_) => return Err("'ether host': bad mask".into()),
+            Some(_) => return self.wrong("bad mask"),
             None => [0xFF; 6],
         };
         let word = |bytes: [u8; 6], at: [Option<usize>; 4]| {
@@ -340,13 +402,13 @@ impl Primitive {
         let mask = match self.mask {
             None => full,
             Some(Data::Int(mask)) => mask,
-            Some(_) => return Err("bad mask".into()),
+            Some(_) => return self.wrong("bad mask"),
         };
         if mask & full != mask {
-            return Err(format!("mask out of range, bound 0x{full:X}"));
+            return self.wrong(&format!("mask out of range, bound 0x{full:X}"));
         }
         let (expr, negated) = match self.relation {
-            Relation::Equal if value > full => return Err(format!("out of range, bound {full}")),
+            Relation::Equal if value > full => return self.wrong(&format!("out of range, bound {full}")),
             Relation::Equal => (Expr::test(offset, mask << shift, value << shift), self.negated),
             Relation::Greater => (greater(offset, shift, mask, value), self.negated),
             Relation::Less if value == 0 => (Expr::Any(vec![]), self.negated),
@@ -400,8 +462,18 @@ fn protocol_test(protocol: u32) -> Option<Expr> {
     }
 }
 
-fn name(kind: PrimitiveKind) -> &'static str {
+/// What a condition of a kind tests, as Click has it.
+fn tested(kind: PrimitiveKind) -> PrimitiveKind {
     match kind {
+        PrimitiveKind::Whole => PrimitiveKind::Fragment,
+        PrimitiveKind::Capable | PrimitiveKind::Congested => names::TRAFFIC_CLASS,
+        other => other,
+    }
+}
+
+/// What Click calls a kind of condition.
+pub(super) fn name(kind: PrimitiveKind) -> String {
+    let name = match kind {
         PrimitiveKind::Host => "ip host",
         PrimitiveKind::Net => "ip net",
         PrimitiveKind::Proto => "proto",
@@ -412,6 +484,28 @@ fn name(kind: PrimitiveKind) -> &'static str {
         PrimitiveKind::Ether => "ether host",
         PrimitiveKind::Capable => "ip ect",
         PrimitiveKind::Congested => "ip ce",
-        PrimitiveKind::Field(..) => "field",
-    }
+        PrimitiveKind::Field(protocol, ..) => {
+            let header = if protocol == 0 { "ip".to_owned() } else { protocol_name(protocol) };
+            return match names::field(kind) {
+                Some(field) => format!("{header} {field}"),
+                None => format!("{header}[...]"),
+            };
+        }
+    };
+    name.to_owned()
+}
+
+/// What Click calls a protocol.
+pub(super) fn protocol_name(protocol: u32) -> String {
+    let name = match protocol {
+        ICMP => "icmp",
+        IGMP => "igmp",
+        IPIP => "ipip",
+        TCP => "tcp",
+        UDP => "udp",
+        TCP_OR_UDP => "tcpudp",
+        ANY_TRANSPORT => "transp",
+        other => return format!("ip proto {other}"),
+    };
+    name.to_owned()
 }

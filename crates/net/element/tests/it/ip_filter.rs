@@ -281,6 +281,41 @@ fn what_is_not_there_fulfils_no_condition() {
     assert!(!passes("transp[1] & 128 == 0 || transp[1] & 128 == 128", 20));
 }
 
+/// What is wrong with a rule, line by line as Click says it, and what is odd about it.
+#[test]
+fn rules_are_judged_in_clicks_words() {
+    let said = |rule: &str| {
+        let config = format!("Idle -> f :: IPFilter({rule}); f[0] -> Discard;");
+        let flat = element::fixture::flatten(&config, &crate::registry()).unwrap_or_else(|e| panic!("{e}"));
+        let (_, problems) =
+            graph::Router::plan(config.as_str(), flat, &crate::registry(), Default::default());
+        let text: String = problems.iter().map(graph::lang::Problem::compat).collect();
+        let lines = text.lines().filter_map(|line| line.strip_prefix("  "));
+        lines.map(|line| line.replace("pattern 0: ", "")).collect::<Vec<_>>()
+    };
+    let empty = |word: &str| format!("empty term near '{word}'");
+    let garbage = |word: &str| format!("garbage after expression at '{word}'");
+    for (rule, lines) in [
+        ("allow foo", vec![empty("foo"), "missing expression".into(), garbage("foo")]),
+        (
+            "allow src host 1.2.3",
+            vec!["'src ip host': address missing".into(), empty("1.2.3"), garbage("1.2.3")],
+        ),
+        ("allow src net 1.2.3.4", vec!["'src ip net': address missing".into()]),
+        ("allow ip ttl 256", vec!["'ip ttl': out of range, bound 255".into()]),
+        ("allow ip[0] = 300", vec!["'ip[...]': out of range, bound 255".into()]),
+        ("allow not", vec!["missing expression after 'not'".into()]),
+        ("allow udp opt syn", vec!["'tcp opt udp syn' is meaningless; try 'tcp opt udp syn'".into()]),
+        ("bar tcp foo", vec!["unknown slot ID 'bar'".into(), empty("foo"), garbage("foo")]),
+        ("allow ttl & 255 < 300", vec!["warning: relation '< 300' is always true (range 0-255)".into()]),
+        ("allow src ip ect", vec!["warning: 'src ip tos': 'src' or 'dst' ignored".into()]),
+        ("allow tcp not", vec![]),
+        ("allow ip ttl < 255", vec![]),
+    ] {
+        assert_eq!(said(rule), lines, "{rule}");
+    }
+}
+
 #[test]
 fn wrong_rules_are_refused() {
     for rule in [
