@@ -27,7 +27,7 @@ const MAX_REQUEST: usize = 20_000;
 /// How long a client may take for its request and, of its answer, for the next part; and how long
 /// the whole answer may take.
 const REQUEST: Duration = Duration::from_secs(1);
-const ANSWER: Duration = Duration::from_secs(10);
+pub const ANSWER: Duration = Duration::from_secs(10);
 /// How often a thread looks again.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Clients that wait to be let in; one more is refused by the kernel.

@@ -116,8 +116,8 @@ impl Asking {
             }),
             ["metrics"] => self.metrics(ended),
             ["capture", address, port] => self.capturing.begin(address, port),
-            ["captured"] => self.capturing.take(),
-            ["capture-end"] => self.capturing.end(),
+            ["captured", number] => self.capturing.take(number),
+            ["capture-end", number] => self.capturing.end(number),
             ["cores"] => self.spread(None, ended),
             ["cores", cores] => match cores.parse() {
                 Ok(cores) => self.spread(Some(cores), ended),

@@ -2,16 +2,28 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
+use std::path::Path;
 
 use crate::common::host::{Host, connect, ip};
-use crate::common::{may_make_interfaces, names, run, start, until};
+use crate::common::{Running, may_make_interfaces, names, run, start, until};
 use interface::pcap::Reader;
 use rustix::process::Signal;
-use wire::ethernet;
+use wire::tcp::{self, Flags};
+use wire::{ethernet, ipv4};
 
 /// Where metrics are served.
 const METRICS: u16 = 9464;
 const OURS: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 2);
+
+/// An echo server that listens, with these options, on a TAP `t0` in the namespace of a host.
+fn serve(host: &Host, place: &Path, options: &str) -> Running {
+    let (folder, control) = (place.to_owned(), place.join("control"));
+    let command =
+        format!("serve echo --port tap:t0 --addr {OURS}/24 --control {} {options}", control.display());
+    let server = host.run(move || start(&folder, command.trim_end()));
+    until("socket", || control.exists());
+    server
+}
 
 /// A connection to an echo server that has sent five bytes and got them back.
 fn greeted(server: SocketAddrV4) -> TcpStream {
@@ -42,13 +54,8 @@ fn connections_over_several_queues_of_a_tap_are_one_hosts() {
         return;
     }
     let place = tempfile::tempdir().expect("a directory");
-    let (host, path, control) = (Host::new(), place.path().to_owned(), place.path().join("control"));
-    let socket = control.display().to_string();
-    let server = host.run(move || {
-        let port = "--port tap:t0 --queues 4 --threads 2 --json";
-        start(&path, &format!("serve echo {port} --addr {OURS}/24 --control {socket}"))
-    });
-    until("socket", || control.exists());
+    let host = Host::new();
+    let server = serve(&host, place.path(), "--queues 4 --threads 2 --json");
     let served = host.run(move || {
         // Each client is new: the server has to ask for its Ethernet address.
         let is_served = |last: &u8| {
@@ -77,13 +84,8 @@ fn a_client_behind_a_gateway_is_served() {
         return;
     }
     let place = tempfile::tempdir().expect("a directory");
-    let (host, path, control) = (Host::new(), place.path().to_owned(), place.path().join("control"));
-    let socket = control.display().to_string();
-    let server = host.run(move || {
-        let port = "--port tap:t0 --gateway 10.77.1.1";
-        start(&path, &format!("serve echo {port} --addr {OURS}/24 --control {socket}"))
-    });
-    until("socket", || control.exists());
+    let host = Host::new();
+    let server = serve(&host, place.path(), "--gateway 10.77.1.1");
     host.run(|| {
         ip("addr add 10.77.1.1/24 dev t0");
         ip("link set lo up");
@@ -103,27 +105,22 @@ fn the_frames_of_a_connection_are_captured_while_it_is_served() {
         return;
     }
     let place = tempfile::tempdir().expect("a directory");
-    let (host, path, control) = (Host::new(), place.path().to_owned(), place.path().join("control"));
-    let socket = control.display().to_string();
-    let server = {
-        let (path, socket) = (path.clone(), socket.clone());
-        host.run(move || {
-            start(&path, &format!("serve echo --port tap:t0 --addr {OURS}/24 --control {socket}"))
-        })
-    };
-    until("socket", || control.exists());
+    let (host, path) = (Host::new(), place.path());
+    let server = serve(&host, path, "");
     let (file, other) = (path.join("file.pcapng"), path.join("other.pcapng"));
-    let words = format!("tcp capture {socket} 10.77.1.1 {} --duration 60s --count 8", file.display());
-    let capture = start(&path, &words);
+    let capture = |peer: &str, file: &Path, options: &str| {
+        format!("tcp capture {} {peer} {} {options}", path.join("control").display(), file.display())
+    };
+    let first = start(path, &capture("10.77.1.1", &file, "--duration 60s --count 8"));
     until("file", || file.exists());
-    let done = run(&path, &format!("tcp capture {socket} 10.77.1.9 {} --count 1", other.display()));
+    let done = run(path, &capture("10.77.1.9", &other, "--duration 1s"));
     assert!(done.stderr.contains("somebody captures already"), "{done:#?}");
     assert!(!other.exists());
     host.run(|| {
         ip("addr add 10.77.1.1/24 dev t0");
         (0..2).for_each(|_| drop(greeted(SocketAddrV4::new(OURS, 7))));
     });
-    let done = capture.wait(60);
+    let done = first.wait(60);
     assert_eq!(done.code(), Some(0), "{done:#?}");
     assert!(done.stderr.contains("8 frames, 0 lost"), "{done:#?}");
     let mut reader = Reader::new(std::fs::File::open(&file).expect("a file")).expect("a capture");
@@ -131,9 +128,18 @@ fn the_frames_of_a_connection_are_captured_while_it_is_served() {
     while let Some(frame) = reader.next().expect("whole blocks") {
         frames.push(frame.data.to_vec());
     }
-    let flags = |n: usize| frames[n][ethernet::HEADER_LEN + 20 + 13];
-    assert_eq!((frames.len(), flags(0), flags(1)), (8, 0x02, 0x12), "SYN, SYN and ACK");
-    assert_eq!(frames.iter().filter(|frame| frame.ends_with(b"hello")).count(), 2);
+    // On a busy machine some of them are sent again.
+    let flags = |frame: &Vec<u8>| {
+        let segment = &frame[ethernet::HEADER_LEN + ipv4::HEADER_LEN..];
+        tcp::Header::of(segment).map(|header| header.flags())
+    };
+    let of = |wanted| frames.iter().position(|frame| flags(frame) == Some(wanted));
+    let (syn, answer) = (of(Flags::SYN), of(Flags::SYN | Flags::ACK));
+    assert!(frames.len() == 8 && syn == Some(0) && answer > syn, "{syn:?} {answer:?}: {frames:x?}");
+    assert!(frames.iter().filter(|frame| frame.ends_with(b"hello")).count() >= 2, "{frames:x?}");
+    // When it has ended, others may.
+    let done = run(path, &capture("10.77.1.9", &other, "--duration 100ms"));
+    assert!(done.code() == Some(0) && done.stderr.contains("0 frames, 0 lost"), "{done:#?}");
     server.signal(Signal::TERM);
     assert_eq!(server.wait(10).code(), Some(0));
 }
@@ -144,17 +150,9 @@ fn connections_of_a_server_are_listed_while_it_runs() {
         return;
     }
     let place = tempfile::tempdir().expect("a directory");
-    let (host, control) = (Host::new(), place.path().join("control"));
-    let path = control.display().to_string();
+    let (host, path) = (Host::new(), place.path().join("control").display().to_string());
     host.run(|| ip("link set lo up"));
-    let server = {
-        let (place, path) = (place.path().to_owned(), path.clone());
-        host.run(move || {
-            let port = format!("--port tap:t0 --addr {OURS}/24");
-            start(&place, &format!("serve echo {port} --control {path} --metrics={METRICS}"))
-        })
-    };
-    until("socket", || control.exists());
+    let server = serve(&host, place.path(), &format!("--metrics={METRICS}"));
     let stream = host.run(move || {
         ip("addr add 10.77.1.1/24 dev t0");
         greeted(SocketAddrV4::new(OURS, 7))

@@ -351,10 +351,13 @@ impl Host {
         if self.frames.is_empty() {
             return;
         }
-        let copies = self.copies.are_wanted().then(|| (self.copies.leaving(&self.frames), self.frames.len()));
+        let (before, is_copied) = (self.frames.len(), self.copies.are_wanted());
+        if is_copied {
+            self.copies.leaving(&self.frames);
+        }
         self.tx.send(pool, &mut self.frames);
-        if let Some((copies, before)) = copies {
-            self.copies.sent(copies, before - self.frames.len());
+        if is_copied {
+            self.copies.sent(before - self.frames.len());
         }
     }
 

@@ -89,7 +89,7 @@ pub use calls::Refusal;
 pub use choices::{Choices, FastOpenListener, Listener, Mark};
 pub use configuration::{Assigned, Configuration, Origin, Sources};
 pub use connection::{Io, Recovery, State};
-pub use copies::{Copied, Copies, Peer, Taken};
+pub use copies::{Copied, Copies, Peer, Room, Taken};
 pub use counters::Counters;
 pub use detail::Detail;
 pub use echo::Echo;
