@@ -5,7 +5,7 @@
 mod common;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use common::{ADDRESSES, MS, Net, PORT, SECOND, US};
 use service::http::Files;
@@ -117,6 +117,17 @@ fn connections_that_are_not_opened_anew_are_lost() {
     let settings = Settings { messages: Some(1), depth: 1, ..settings() };
     let results = run(load::Echo::new(100), settings, Few::default(), |_| {});
     assert_eq!((results.steps[0].answers, results.steps[0].lost), (10, 10), "{results:?}");
+}
+
+/// A reset is sent once: without it the server keeps the connection, which is found in the end.
+#[test]
+fn resets_of_connections_that_had_their_messages_wait_for_room() {
+    let settings = Settings { messages: Some(1), depth: 1, connections: 64, ..settings() };
+    let results = run(load::Echo::new(100), settings, tcp::Echo::default(), |net| net.room[0] = 8);
+    let step = &results.steps[0];
+    assert!(results.is_whole && step.answers > 1000, "{step:?}");
+    assert_eq!((step.wrong, step.unanswered, step.lost), (0, 0, 0), "{step:?}");
+    assert!(step.opened.abs_diff(step.answers) <= 64, "{step:?}");
 }
 
 #[test]
@@ -349,6 +360,40 @@ fn a_wrong_byte_is_found() {
     assert!(step.answers > 1000, "the other connections go on");
 }
 
+/// Answers what nobody asked for, and resets the connection behind it: both come in one turn.
+#[derive(Default)]
+struct WrongAndGone {
+    answered: Vec<tcp::Id>,
+    now_ns: i64,
+}
+
+impl Service for WrongAndGone {
+    fn serve(&mut self, events: &mut Vec<Event>, stack: &mut Stack, io: &mut Io) {
+        self.now_ns = io.now_ns;
+        self.answered.drain(..).for_each(|connection| stack.abort(connection, io).unwrap());
+        for event in events.drain(..) {
+            if let Event::Received { connection, packet } = event {
+                let wrong: Vec<u8> = packet.iter().map(|byte| !byte).collect();
+                assert_eq!(stack.write(connection, &wrong, io).unwrap(), wrong.len());
+                self.answered.push(connection);
+                io.pool.free(packet);
+            }
+        }
+    }
+
+    fn deadline_ns(&self) -> Option<i64> {
+        (!self.answered.is_empty()).then_some(self.now_ns)
+    }
+}
+
+#[test]
+fn a_connection_that_was_ended_for_its_answer_is_not_lost_as_well() {
+    let settings = Settings { depth: 1, ..settings() };
+    let results = run(load::Echo::new(64), settings, WrongAndGone::default(), |_| {});
+    let step = &results.steps[0];
+    assert_eq!((step.wrong, step.lost, step.unanswered, step.answers), (10, 0, 0, 0), "{step:?}");
+}
+
 #[test]
 fn nobody_there_ends_the_load() {
     // Nobody listens, and nobody answers.
@@ -410,5 +455,104 @@ fn loads_of_two_queues_go_together_and_are_added_up() {
     for (step, wanted) in results.steps.iter().zip([1000.0, 2000.0]) {
         assert!((step.rate_seen() / wanted - 1.0).abs() < 0.2, "{} of {wanted}", step.rate_seen());
         assert_eq!(step.latency.len(), step.answers);
+    }
+}
+
+/// Two loads of one group with two steps, each with its server.
+struct Two {
+    nets: [Net; 2],
+    lives: [Arc<Live>; 2],
+    start: i64,
+}
+
+impl Two {
+    fn new<S: Service + 'static>(settings: Settings, servers: [S; 2]) -> Two {
+        let group = Some(Arc::new(load::Group::new(2, settings.rates.len())));
+        let (lives, stop) = ([0, 1].map(|_| Arc::new(Live::default())), Arc::new(AtomicBool::new(false)));
+        let mut each = lives.iter();
+        let nets = servers.map(|server| {
+            let settings = Settings { group: group.clone(), ..settings.clone() };
+            let load = Load::new(load::Echo::new(10), settings, each.next().unwrap(), &stop);
+            Net::with(load, server, 4096, tcp::Options::default())
+        });
+        Two { start: nets[0].now, nets, lives }
+    }
+
+    /// Both go on until so long after their start.
+    fn run(&mut self, end_ns: i64) {
+        let mut is_over = [false; 2];
+        while is_over != [true; 2] {
+            let next = usize::from(!is_over[1] && (is_over[0] || self.nets[1].now < self.nets[0].now));
+            is_over[next] = self.nets[next].now >= self.start + end_ns || !self.nets[next].step();
+        }
+    }
+
+    /// The first goes on alone until so long after its start.
+    fn run_first(&mut self, end_ns: i64) {
+        while self.nets[0].now < self.start + end_ns && self.nets[0].step() {}
+    }
+
+    /// Both come to their ends; what the first saw.
+    fn end(mut self) -> Results {
+        self.run(100 * SECOND);
+        assert!(self.lives.iter().all(|live| live.is_over.load(Ordering::Relaxed)));
+        self.lives[0].results()
+    }
+}
+
+/// Their last answers come when their queue waits for another one.
+#[test]
+fn connections_that_had_their_messages_between_two_steps_are_opened_anew() {
+    let rates = vec![Some(1000.0), Some(1000.0)];
+    let settings =
+        Settings { messages: Some(1), depth: 1, connections: 5, rates, step_ns: SECOND, ..settings() };
+    let mut two = Two::new(settings, [(); 2].map(|()| tcp::Echo::default()));
+    two.nets[0].stall = two.start + 500 * MS..two.start + 7 * SECOND;
+    two.run(900 * MS);
+    two.run_first(8 * SECOND);
+    let results = two.end();
+    let [first, second] = &results.steps[..] else { panic!("{} steps", results.steps.len()) };
+    assert!(first.unanswered > 400, "{}", first.unanswered);
+    assert!((800..1200).contains(&second.answers), "{second:?}");
+    assert_eq!((second.unanswered, second.lost, results.lost), (0, 0, 0), "{second:?}");
+}
+
+/// Counts connections, and may refuse others from the first request on.
+struct Counts {
+    echo: tcp::Echo,
+    count: Arc<AtomicU64>,
+    refuses: bool,
+}
+
+impl Service for Counts {
+    fn serve(&mut self, events: &mut Vec<Event>, stack: &mut Stack, io: &mut Io) {
+        for event in &*events {
+            match event {
+                Event::Connected { .. } => _ = self.count.fetch_add(1, Ordering::Relaxed),
+                Event::Received { .. } if self.refuses => stack.unlisten(PORT),
+                _ => {}
+            }
+        }
+        self.echo.serve(events, stack, io);
+    }
+}
+
+/// A round takes 80 of a step's 100 ms: connections are opened anew behind its end.
+#[test]
+fn connections_that_are_opened_anew_between_two_steps_are_counted() {
+    for refuses in [false, true] {
+        let counts = [0, 1].map(|_| Arc::new(AtomicU64::new(0)));
+        let settings = Settings { messages: Some(1), depth: 1, rates: vec![None; 2], ..settings() };
+        let servers = counts.clone().map(|count| Counts { echo: tcp::Echo::default(), count, refuses });
+        let mut two = Two::new(settings, servers);
+        two.nets.iter_mut().for_each(|net| net.delay_ns = 40 * MS);
+        two.run(100 * MS);
+        two.run_first(SECOND);
+        let results = two.end();
+        let opened: u64 = results.steps.iter().map(|step| step.opened).sum();
+        assert_eq!(results.connected + opened, counts[0].load(Ordering::Relaxed), "{results:?}");
+        let lost = results.lost + results.steps.iter().map(|step| step.lost).sum::<u64>();
+        assert_eq!((opened, lost), if refuses { (0, 10) } else { (10, 0) }, "{results:?}");
+        assert_eq!(results.is_whole, !refuses, "{results:?}");
     }
 }

@@ -2,6 +2,7 @@
 //! step runs for its time and is let run out, and the connections are closed.
 
 mod phases;
+mod renewal;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -87,6 +88,8 @@ pub struct Load<W: Workload> {
     /// Connections with room for what arrives in an open loop, in the order of their turns;
     /// each is there once.
     free: VecDeque<usize>,
+    /// Connections that others are to take the places of, once there is room for their resets.
+    to_renew: VecDeque<usize>,
     /// Connections that the stack did not even open.
     unopened: usize,
     /// Requests that are under way, and were not given up.
@@ -118,6 +121,7 @@ impl<W: Workload> Load<W> {
             next_ns: 0.0,
             waiting: VecDeque::new(),
             free: VecDeque::new(),
+            to_renew: VecDeque::new(),
             unopened: 0,
             under_way: 0,
             results: Results { max_misses: settings.max_misses, ..Results::default() },
@@ -176,23 +180,6 @@ impl<W: Workload> Load<W> {
         }
         self.places[id.index()] = Some(number);
         Some(id)
-    }
-
-    /// Resets a connection that has had all its answers, and opens another in its place.
-    fn renew(&mut self, number: usize, stack: &mut Stack, io: &mut Io) {
-        let is_done = |it: &Connection<W>| {
-            it.is_open && it.expected.is_empty() && self.settings.messages == Some(it.requests)
-        };
-        let (Phase::Running(step, _) | Phase::Draining(step)) = self.phase else { return };
-        let Some(old) = self.connections.get(number).filter(|it| is_done(it)).map(|it| it.id) else { return };
-        let _ = stack.abort(old, io);
-        let new = self.open(number, stack, io);
-        self.results.steps[step].lost += u64::from(new.is_none());
-        let connection = &mut self.connections[number];
-        (connection.is_open, connection.is_opening) = (false, new.is_some());
-        (connection.id, connection.requests) = (new.unwrap_or(old), 0);
-        connection.reader = W::Reader::default();
-        connection.unsent.clear();
     }
 
     /// Whether requests can be sent, or soon.
@@ -337,11 +324,15 @@ impl<W: Workload> Load<W> {
 
     /// The other side has ended a connection, or never opened it.
     fn lose(&mut self, number: usize, now_ns: i64) {
-        let is_open = self.connections.get(number).is_some_and(|connection| connection.is_open);
+        let Some(connection) = self.connections.get(number) else { return };
+        // One that this side has ended is not: what the other side said of it may come behind.
+        let is_awaited = connection.is_open || connection.is_opening;
         match self.phase {
-            Phase::Connecting if !is_open => self.results.refused += 1,
-            Phase::Connecting | Phase::Preparing | Phase::Waiting(_) if is_open => self.results.lost += 1,
-            Phase::Running(step, _) | Phase::Draining(step) => self.results.steps[step].lost += 1,
+            Phase::Connecting if !connection.is_open => self.results.refused += 1,
+            Phase::Connecting | Phase::Preparing | Phase::Waiting(_) if is_awaited => self.results.lost += 1,
+            Phase::Running(step, _) | Phase::Draining(step) if is_awaited => {
+                self.results.steps[step].lost += 1;
+            }
             _ => {}
         }
         self.abandon(number, now_ns);
@@ -379,6 +370,11 @@ impl<W: Workload> Load<W> {
                     Phase::Running(step, _) | Phase::Draining(step) if is_new => {
                         self.results.steps[step].opened += 1;
                         self.fill(number, stack, io);
+                    }
+                    Phase::Waiting(step) if is_new => {
+                        // It was asked for in the step before.
+                        let before = step.checked_sub(1).and_then(|step| self.results.steps.get_mut(step));
+                        before.into_iter().for_each(|step| step.opened += 1);
                     }
                     _ if is_new => {}
                     _ => self.results.connected += 1,
@@ -438,6 +434,7 @@ impl<W: Workload> Service for Load<W> {
 
     fn serve(&mut self, events: &mut Vec<Event>, stack: &mut Stack, io: &mut Io) {
         self.now_ns = io.now_ns;
+        self.renew_waiting(stack, io);
         for event in events.drain(..) {
             self.event(event, stack, io);
         }
@@ -447,6 +444,9 @@ impl<W: Workload> Service for Load<W> {
     }
 
     fn deadline_ns(&self) -> Option<i64> {
+        if !self.to_renew.is_empty() {
+            return Some(self.now_ns);
+        }
         match self.phase {
             Phase::Running(_, until_ns) if self.rate().is_some() => {
                 Some(until_ns.min(self.next_ns.ceil() as i64))

@@ -95,7 +95,7 @@ pub struct Results {
     pub refused: u64,
     /// Wrong answers in front of the first step.
     pub wrong: u64,
-    /// Connections that were opened and ended in front of the first step.
+    /// Connections that ended in front of the first step and between two steps.
     pub lost: u64,
     /// The share of keys that may be missing, 0 to 1.
     pub max_misses: f64,

@@ -40,6 +40,8 @@ pub struct Net {
     pub delay_ns: i64,
     /// The second host does nothing in this time.
     pub stall: std::ops::Range<i64>,
+    /// Packets that each host may send in a turn.
+    pub room: [usize; 2],
     wire: BinaryHeap<Reverse<OnWire>>,
     count: u64,
 }
@@ -66,7 +68,8 @@ impl Net {
         };
         let ends = [end(Box::new(client), 1), end(Box::new(server), 2)];
         let (delay_ns, stall) = (10 * US, 0..0);
-        let mut net = Net { now, ends, delay_ns, stall, wire: BinaryHeap::new(), count: 0 };
+        let room = [256; 2];
+        let mut net = Net { now, ends, delay_ns, stall, room, wire: BinaryHeap::new(), count: 0 };
         net.ends[1].stack.listen(PORT);
         for n in [1, 0] {
             net.turn_of(n, |end, out, now_ns| {
@@ -79,7 +82,7 @@ impl Net {
     }
 
     fn turn_of(&mut self, n: usize, call: impl FnOnce(&mut End, &mut Batch, i64)) {
-        let mut out = Batch::with_limit(256);
+        let mut out = Batch::with_limit(self.room[n]);
         call(&mut self.ends[n], &mut out, self.now);
         while let Some(packet) = out.pop_front() {
             self.count += 1;

@@ -107,7 +107,11 @@ impl<W: Workload> Load<W> {
         self.enter(Phase::Running(step, io.now_ns + self.settings.step_ns), io.now_ns);
         self.next_ns = io.now_ns as f64;
         self.tell_ns = io.now_ns + TELL_NS;
-        (0..self.connections.len()).for_each(|number| self.fill(number, stack, io));
+        for number in 0..self.connections.len() {
+            // Its last answer may have come between the steps.
+            self.renew(number, stack, io);
+            self.fill(number, stack, io);
+        }
     }
 
     fn close(&mut self, stack: &mut Stack, io: &mut Io) {
