@@ -15,7 +15,7 @@ const COLUMNS: [Column; 8] = [
     Column::numbers("CYCLES/PKT", 10).going(4),
     Column::numbers("CORE", 7).going(3),
     Column::numbers("DROPS/s", 9),
-    Column::words("DROPPED FOR"),
+    Column::reasons("DROPPED FOR"),
 ];
 const TUNNEL_COLUMNS: [Column; 6] = [
     Column::numbers("NETWORK", 10),
@@ -31,7 +31,7 @@ const PORT_COLUMNS: [Column; 6] = [
     Column::numbers("RX/s", 10),
     Column::numbers("TX/s", 10),
     Column::numbers("LOST/s", 9),
-    Column::words("LOST FOR"),
+    Column::reasons("LOST FOR"),
 ];
 const KEYS: &str = "q quit   s sort   i idle elements   space pause   arrows scroll";
 /// Lines above and below the elements: the title, the head of the table, the keys.

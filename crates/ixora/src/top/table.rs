@@ -9,6 +9,8 @@ pub struct Column {
     /// Its width where that does not depend on what is in it: numbers, which stand at the
     /// right.
     pub number: Option<usize>,
+    /// It tells reasons, each with a number: `timeout 5, no_route 2`.
+    pub is_reasons: bool,
     /// When it is left out where there is no room: 1 first; 0 never.
     pub goes: u8,
 }
@@ -16,12 +18,17 @@ pub struct Column {
 impl Column {
     /// A column of words, which are never left out.
     pub const fn words(head: &'static str) -> Column {
-        Column { head, number: None, goes: 0 }
+        Column { head, number: None, is_reasons: false, goes: 0 }
+    }
+
+    /// A column of reasons with their numbers, which are never left out.
+    pub const fn reasons(head: &'static str) -> Column {
+        Column { is_reasons: true, ..Column::words(head) }
     }
 
     /// A column of numbers, which are never left out.
     pub const fn numbers(head: &'static str, width: usize) -> Column {
-        Column { head, number: Some(width), goes: 0 }
+        Column { number: Some(width), ..Column::words(head) }
     }
 
     /// One that is left out where there is no room, those with low numbers first.
@@ -67,12 +74,18 @@ pub fn widths(columns: &[Column], rows: &[Vec<String>], room: usize) -> Vec<Opti
     widths
 }
 
-/// A line of a table. Words that are too long are shortened in their middle ([`shorten`]): what is lost
-/// for a reason keeps its number.
+/// Between two reasons.
+const AND: &str = ", ";
+/// What stands for reasons that are left out.
+const MORE: &str = ", …";
+
+/// A line of a table. Words that are too long are shortened in their middle ([`shorten`]), of reasons the
+/// first ones are shown ([`first_reasons`]).
 pub fn line(columns: &[Column], cells: &[String], widths: &[Option<usize>]) -> String {
     let cell = |n: usize| {
         let (cell, width) = (&cells[n], widths[n]?.min(WIDEST));
         Some(match (n, columns[n].number) {
+            (_, None) if columns[n].is_reasons => format!("{:width$}", first_reasons(cell, width)),
             (_, None) => format!("{:width$}", shorten(cell, width)),
             // Without its last digits it would be another number.
             (0, Some(_)) => format!("{:>width$}", shorten(cell, width)),
@@ -96,6 +109,25 @@ fn shorten(name: &str, width: usize) -> String {
     name.chars().take(begin).chain(['…']).chain(end).collect()
 }
 
+/// Those of reasons that find room in a width, the first ones. Where there is none for the first, its name is
+/// shortened: its number is whole, or not there.
+fn first_reasons(reasons: &str, width: usize) -> String {
+    let fits = |text: &str| text.chars().count() <= width;
+    if fits(reasons) {
+        return reasons.to_owned();
+    }
+    let mut shown = reasons.rmatch_indices(AND).map(|(end, _)| format!("{}{MORE}", &reasons[..end]));
+    if let Some(shown) = shown.find(|shown| fits(shown)) {
+        return shown;
+    }
+    let (first, more) = reasons.split_once(AND).map_or((reasons, ""), |(first, _)| (first, MORE));
+    let Some((name, number)) = first.rsplit_once(' ') else { return shorten(first, width) };
+    let room = |more: &str| width.saturating_sub(" ".len() + number.len() + more.chars().count());
+    let more = if room(more) > 0 { more } else { "" };
+    let ends = [format!("{} {number}{more}", shorten(name, room(more))), number.to_owned()];
+    ends.into_iter().find(|shown| fits(shown)).unwrap_or_else(|| "…".to_owned())
+}
+
 /// The heads of all columns, as cells.
 pub fn heads(columns: &[Column]) -> Vec<String> {
     columns.iter().map(|column| column.head.to_owned()).collect()
@@ -109,7 +141,7 @@ mod tests {
         Column::words("NAME"),
         Column::words("CLASS").going(1),
         Column::numbers("RATE", 8),
-        Column::words("REASONS"),
+        Column::reasons("REASONS"),
     ];
 
     fn shown(room: usize) -> String {
@@ -123,7 +155,7 @@ mod tests {
     fn names_are_whole_as_long_as_anything_else_can_go() {
         assert_eq!(shown(60), "gateway/arp_querier  ARPQuerier     14.9M  timeout 5");
         assert_eq!(shown(50), "gateway/arp_querier     14.9M  timeout 5");
-        assert_eq!(shown(38), "gateway/arp_querier     14.9M  ti…ut 5");
+        assert_eq!(shown(38), "gateway/arp_querier     14.9M  t…out 5");
     }
 
     #[test]
@@ -132,6 +164,30 @@ mod tests {
         let cells = ["16777215".to_owned(), "192.0.2.1".to_owned()];
         assert!(line(&columns, &cells, &[Some(6), Some(7)]).starts_with("1…7215  "));
         assert!(line(&columns, &cells, &[Some(10), Some(9)]).starts_with("  16777215  "));
+    }
+
+    /// What counts most stands first, and no number is another one.
+    #[test]
+    fn of_reasons_the_first_ones_are_shown_with_whole_numbers() {
+        let (reasons, one) = ("rx_fifo_full 14.9M, rx_oversize 3, too short 1", "rx_fifo_full 123.4M");
+        let all = [
+            (reasons, 46, reasons),
+            (reasons, 45, "rx_fifo_full 14.9M, rx_oversize 3, …"),
+            (reasons, 35, "rx_fifo_full 14.9M, …"),
+            (reasons, 20, "rx_…fo_full 14.9M, …"),
+            (reasons, 10, "… 14.9M, …"),
+            (reasons, 8, "…l 14.9M"),
+            (one, 19, one),
+            (one, 18, "rx_…fo_full 123.4M"),
+            (one, 8, "… 123.4M"),
+            (one, 7, "123.4M"),
+            (one, 5, "…"),
+            ("odd", 2, "…d"),
+        ];
+        for (reasons, width, shown) in all {
+            let line = line(&[Column::reasons("LOST FOR")], &[reasons.to_owned()], &[Some(width)]);
+            assert_eq!((line.trim_end(), line.chars().count()), (shown, width));
+        }
     }
 
     #[test]
