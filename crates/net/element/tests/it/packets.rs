@@ -106,6 +106,34 @@ fn packets_that_wait_starve_nobody() {
     assert!(said.contains("a :: InfiniteSource: thread 0: no packet buffers left"), "{said}");
 }
 
+/// An element whose class has no such handler tells what it dropped, for all reasons together; one
+/// whose class has one says what Click's says. Where only Click's handlers are wanted there are these.
+#[test]
+fn every_element_says_how_many_packets_it_dropped() {
+    let config = "s :: InfiniteSource(abc, LIMIT 5, STOP true) -> l :: CheckLength(2) -> d :: Discard;
+         t :: InfiniteSource(x, LIMIT 9) -> w :: Tee -> q :: Queue(2) -> Idle; w[1] -> Discard; p :: Script(TYPE PROXY, return $0)";
+    let built = |thorough| {
+        let clock = Arc::new(Clock::simulated(SIMULATION_START_NS));
+        let options = Options { clock, thorough, ..Options::default() };
+        let flat = element::fixture::flatten(config, &registry()).unwrap();
+        let mut rig = Rig(element::fixture::Rig::build(config, flat, &registry(), options).unwrap());
+        rig.run();
+        rig
+    };
+    let mut rig = built(true);
+    let read = |rig: &mut Rig| ["s", "l", "d", "q", "p"].map(|element| rig.read(&format!("{element}.drops")));
+    let full = rig.read("q.drops");
+    assert!(full != "0", "the queue is full");
+    assert_eq!(read(&mut rig), ["0", "5", "0", &full, "drops"]);
+    let listed = |rig: &mut Rig, element: &str| rig.read(&format!("{element}.handlers"));
+    assert_eq!(listed(&mut rig, "l").matches("drops\tr\n").count(), 1);
+    assert_eq!(listed(&mut rig, "q").matches("drops\tr").count(), 1);
+    let mut rig = built(false);
+    assert_eq!(rig.read("l.drops"), "refused: no 'l.drops' read handler", "Click's has none");
+    assert_eq!(rig.read("q.drops"), full);
+    assert_eq!(listed(&mut rig, "l").matches("drops").count(), 0);
+}
+
 /// Packets that an element dropped for a reason of its class's.
 fn dropped(rig: &Rig, element: &str, reason: Reason) -> u64 {
     let shared = rig.router.shared();

@@ -1,7 +1,7 @@
 //! Handlers: how a running router is looked at and changed, by name.
 //!
 //! `element.handler`, or a global one alone. Every element has `name`, `class`,
-//! `config`, `ports` and `handlers`, one with tasks `scheduled`, `tickets` and
+//! `config`, `ports`, `handlers` and, where not only Click's are wanted, `drops`, one with tasks `scheduled`, `tickets` and
 //! `home_thread` as well; then come those of its class ([`Class::handlers`](crate::Class::handlers)).
 
 mod common;
@@ -16,9 +16,9 @@ use crate::element::handler::Handler;
 use crate::element::{Complaint, Refused};
 use crate::run::lane::Lane;
 use crate::run::late::Late;
-use common::{CONFIG, ElementRow, LIVE_CONFIG, OF_ALL, TaskRow};
+use common::{CONFIG, ElementRow, LIVE_CONFIG, TaskRow};
 pub use named::Named;
-pub(crate) use named::{names_are_there, names_of};
+pub(crate) use named::{Further, names_are_there, names_of};
 
 /// How long another thread may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -89,7 +89,7 @@ impl Lane {
     fn row(&self, element: usize, name: &str) -> Option<usize> {
         let planned = &self.shared.plan.elements[element];
         let is_common = || {
-            OF_ALL.iter().any(|row| row.handler.name == name)
+            self.named(None).rows_of_all(element).any(|row| row.handler.name == name)
                 || self.named(None).task_rows(element).iter().any(|row| row.handler.name == name)
         };
         planned.own_row(name).or_else(|| planned.own_row("*").filter(|_| !is_common()))
@@ -166,7 +166,8 @@ impl Lane {
         if self.row(element, handler).is_some() {
             return self.read_here(element, handler, parameter);
         }
-        if let Some(ElementRow { read, .. }) = OF_ALL.iter().find(|row| row.handler.name == handler) {
+        let mut of_all = self.named(None).rows_of_all(element);
+        if let Some(ElementRow { read, .. }) = of_all.find(|row| row.handler.name == handler) {
             return Ok(read(self, element));
         }
         let row = self.named(None).task_rows(element).iter().find(|row| row.handler.name == handler);
@@ -234,11 +235,12 @@ impl Lane {
             (false, _) => CONFIG,
         };
         // One of its own that all have stands where all have it.
-        let all = OF_ALL.iter().rev().map(|row| match row.handler.name {
+        let of_all = || self.named(None).rows_of_all(element);
+        let all = of_all().rev().map(|row| match row.handler.name {
             name @ "config" => of_own(name).unwrap_or(config),
             name => of_own(name).unwrap_or(row.handler),
         });
-        let is_for_all = |name: &str| OF_ALL.iter().any(|row| row.handler.name == name);
+        let is_for_all = |name: &str| of_all().any(|row| row.handler.name == name);
         let mut own: Vec<(&str, Handler)> = vec![];
         for row in (0..kind.handlers.len()).rev() {
             let common = kind.handlers.common(row).filter(|handler| !is_for_all(handler.name));

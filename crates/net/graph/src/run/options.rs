@@ -12,6 +12,7 @@ use crate::plan::setup::Services;
 use crate::plan::single::Batching;
 use crate::plan::{MAX_THREADS, Planned};
 use crate::run::fused::Region;
+use crate::run::handlers::Further;
 use crate::run::shared::{Console, Hotswap, PortSeries};
 
 /// How a router is built.
@@ -80,6 +81,11 @@ impl Default for Options {
 }
 
 impl Options {
+    /// Which handlers there are beside those of each router.
+    pub(super) fn further_handlers(&self) -> Further {
+        Further { hotswap: self.hotswap.is_some(), beyond_click: self.thorough }
+    }
+
     /// What configuring takes of them.
     pub(super) fn inputs(&self) -> Inputs<'_> {
         Inputs {

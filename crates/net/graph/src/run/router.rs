@@ -61,7 +61,7 @@ impl Router {
         let mut plan = Plan::new(elements, wires, flat, source.into());
         // Click asks each element when it is its turn to be initialized.
         let again = if options.thorough {
-            names_are_there(&plan, &results, options.hotswap.is_some(), true)?
+            names_are_there(&plan, &results, options.further_handlers(), true)?
         } else {
             vec![]
         };
@@ -320,7 +320,7 @@ impl Router {
         }
         describe(&mut elements, &mut results.made);
         let mut plan = Plan::new(elements, wires, flat, source.into());
-        let found = names_are_there(&plan, &results, options.hotswap.is_some(), is_planned);
+        let found = names_are_there(&plan, &results, options.further_handlers(), is_planned);
         problems.extend(found.err().unwrap_or_default());
         if !is_planned {
             return (Err(plan.flat.elements), problems);

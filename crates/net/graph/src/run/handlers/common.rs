@@ -8,6 +8,7 @@ use crate::element::handler::Handler;
 use crate::element::value::parse_alone;
 use crate::element::well_known::SCHEDULED;
 use crate::element::{Complaint, Refused, port_code};
+use crate::plan::Planned;
 use crate::plan::schedule_info::MAX_TICKETS;
 use crate::run::lane::Lane;
 use crate::run::shared::CONTINUED;
@@ -31,11 +32,11 @@ const fn changeable(name: &'static str, about: &'static str) -> Handler {
 /// A handler that every element has.
 pub(super) struct ElementRow {
     pub(super) handler: Handler,
-    pub(super) read: fn(&Lane, usize) -> String,
+    pub(super) read: fn(&mut Lane, usize) -> String,
 }
 
 /// Handlers that every element has.
-pub(super) const OF_ALL: &[ElementRow] = &[
+const OF_ALL: &[ElementRow] = &[
     ElementRow {
         handler: readable("name", "the element's name").marked("."),
         read: |lane, element| lane.shared.plan.elements[element].name.to_string(),
@@ -54,6 +55,24 @@ pub(super) const OF_ALL: &[ElementRow] = &[
         read: |lane, element| lane.list_handlers(element),
     },
 ];
+
+/// The handler of elements whose class has none of this name: the sum over what is counted for each
+/// of its reasons. Click's classes that have one count some of their reasons.
+const DROPS: ElementRow = ElementRow {
+    handler: readable("drops", "packets it dropped, for whatever reason"),
+    read: |lane, element| lane.dropped_by(element).to_string(),
+};
+
+/// The handlers that an element has without a row in its class; those of Click's alone, or also
+/// one of ours. An element that answers for any name is asked itself.
+pub(super) fn of_all(
+    planned: &Planned,
+    beyond_click: bool,
+) -> impl DoubleEndedIterator<Item = &'static ElementRow> + use<> {
+    let own = ["drops", "*"].iter().any(|name| planned.own_row(name).is_some());
+    let counts = beyond_click && !own && !planned.kind.drops.is_empty();
+    OF_ALL.iter().chain(counts.then_some(&DROPS))
+}
 
 /// A configuration that is read alone.
 pub(super) const CONFIG: Handler = readable("config", "its configuration, as it is now").marked(".");
@@ -234,7 +253,7 @@ fn set_home_thread(lane: &mut Lane, _: TaskId, value: &str) -> Result<(), Refuse
 }
 
 /// An element's ports, as Click lists them.
-fn ports(lane: &Lane, element: usize) -> String {
+fn ports(lane: &mut Lane, element: usize) -> String {
     let plan = &lane.shared.plan;
     let planned = &plan.elements[element];
     let mut out = String::new();

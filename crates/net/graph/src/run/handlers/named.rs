@@ -5,7 +5,7 @@ use std::any::{Any, TypeId};
 use std::cell::Cell;
 use std::sync::Arc;
 
-use super::common::{LIVE_CONFIG, OF_ALL, OF_HOTSWAP, OF_ROUTER, OF_TASKS, RouterRow, TaskRow};
+use super::common::{ElementRow, LIVE_CONFIG, OF_HOTSWAP, OF_ROUTER, OF_TASKS, RouterRow, TaskRow, of_all};
 use crate::element::Refused;
 use crate::element::class::Class;
 use crate::element::handler::Handler;
@@ -25,11 +25,19 @@ type Target = (usize, String);
 pub struct Named<'a> {
     plan: &'a Plan,
     shares: &'a Shares,
-    /// Whether the router has handlers for a new configuration.
-    has_hotswap: bool,
+    further: Further,
     stage: Stage<'a>,
     /// Who names them.
     from: Option<usize>,
+}
+
+/// Which handlers there are beside those that each router has.
+#[derive(Clone, Copy)]
+pub(crate) struct Further {
+    /// Those of the router for a new configuration.
+    pub(crate) hotswap: bool,
+    /// Those of elements that Click's have not.
+    pub(crate) beyond_click: bool,
 }
 
 /// How far a router is.
@@ -59,17 +67,17 @@ impl<'a> Named<'a> {
     fn of_plan(
         plan: &'a Plan,
         shares: &'a Shares,
-        has_hotswap: bool,
+        further: Further,
         made: &'a Made<'a>,
         from: usize,
     ) -> Named<'a> {
-        Named { plan, shares, has_hotswap, stage: Stage::Made(made), from: Some(from) }
+        Named { plan, shares, further, stage: Stage::Made(made), from: Some(from) }
     }
 
     /// Those of a router.
     pub(crate) fn of_router(shared: &'a RouterShared, from: Option<usize>) -> Named<'a> {
-        let has_hotswap = shared.hotswap.is_some();
-        Named { plan: &shared.plan, shares: shared.shares(), has_hotswap, stage: Stage::There(shared), from }
+        let further = Further { hotswap: shared.hotswap.is_some(), beyond_click: shared.thorough };
+        Named { plan: &shared.plan, shares: shared.shares(), further, stage: Stage::There(shared), from }
     }
 
     /// An element of this name, looked for in the same compound, then further out.
@@ -193,7 +201,7 @@ impl<'a> Named<'a> {
 
     /// The handlers of this router.
     pub(super) fn router_rows(&self) -> impl Iterator<Item = &'static RouterRow> + use<> {
-        let further = if self.has_hotswap { OF_HOTSWAP } else { &[] };
+        let further = if self.further.hotswap { OF_HOTSWAP } else { &[] };
         OF_ROUTER.iter().chain(further)
     }
 
@@ -211,6 +219,14 @@ impl<'a> Named<'a> {
         if has_tasks { OF_TASKS } else { &[] }
     }
 
+    /// The handlers that an element has without a row in its class.
+    pub(super) fn rows_of_all(
+        &self,
+        element: usize,
+    ) -> impl DoubleEndedIterator<Item = &'static ElementRow> + use<> {
+        of_all(&self.plan.elements[element], self.further.beyond_click)
+    }
+
     /// A handler of an element: the class's own before those that all have. `*` stands
     /// for any that is not there otherwise.
     fn handler(&self, element: usize, name: &str) -> Option<Handler> {
@@ -219,7 +235,7 @@ impl<'a> Named<'a> {
             return Some(LIVE_CONFIG);
         }
         let row = |row| planned.kind.handlers.handler(row);
-        let of_all = || OF_ALL.iter().find(|row| row.handler.name == name).map(|row| row.handler);
+        let of_all = || self.rows_of_all(element).find(|row| row.handler.name == name).map(|row| row.handler);
         let of_tasks = || {
             let rows = self.task_rows(element);
             let found = rows.iter().find(|row| row.handler.name == name).map(|row| row.handler);
@@ -239,7 +255,7 @@ impl<'a> Named<'a> {
 pub(crate) fn names_are_there(
     plan: &Plan,
     results: &Results,
-    has_hotswap: bool,
+    further: Further,
     is_whole: bool,
 ) -> Result<Vec<usize>, Vec<Problem>> {
     let (misses, rests_on_tasks) = (Cell::new(false), Cell::new(false));
@@ -247,7 +263,7 @@ pub(crate) fn names_are_there(
     let (mut again, mut problems) = (vec![], vec![]);
     for element in in_phases(&plan.elements) {
         let Some(one) = &results.made[element] else { continue };
-        let named = Named::of_plan(plan, &results.shares, has_hotswap, &made, element);
+        let named = Named::of_plan(plan, &results.shares, further, &made, element);
         let found = one.check_names(&named);
         if made.rests_on_tasks.take() {
             again.push(element);
