@@ -106,6 +106,38 @@ fn packets_that_wait_starve_nobody() {
     assert!(said.contains("a :: InfiniteSource: thread 0: no packet buffers left"), "{said}");
 }
 
+/// However many threads and sources lack buffers, it is told once.
+#[test]
+fn a_router_tells_once_that_buffers_are_few() {
+    let part = |n| format!("a{n} :: InfiniteSource(x, BURST 32) -> q{n} :: Queue(1000000) -> Idle; ");
+    let config = part(0)
+        + &part(1)
+        + "b :: RatedSource(x, 100000) -> r :: Queue(1000000) -> Idle;
+         StaticThreadSched(a0 0, a1 1, b 0)";
+    let options = Options { threads: 2, buffers: Some(2048), thorough: true, ..Options::default() };
+    let flat = element::fixture::flatten(&config, &registry()).unwrap();
+    let mut rig = Rig(element::fixture::Rig::build(&config, flat, &registry(), options).unwrap());
+    let shared = rig.router.shared();
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| rig.router.run());
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        shared.end();
+        running.join().unwrap();
+    });
+    let said = rig.printed();
+    assert!(rig.router.lanes().iter().all(graph::run::lane::Lane::has_lacked_buffers), "{said}");
+    assert_eq!(said.matches("no packet buffers left").count(), 1, "{said}");
+    assert!(said.starts_with('a') || said.starts_with('b'), "it names a source: {said}");
+    // Each element tells of its own drops, in all threads together.
+    for source in ["a0", "a1", "b"] {
+        let told: u64 = rig.read(&format!("{source}.drops")).parse().unwrap();
+        let element = shared.plan.find(source, None).unwrap();
+        let counted = |lane: &graph::run::lane::Lane| lane.counters(element).drops.iter().sum::<u64>();
+        assert_eq!(told, rig.router.lanes().iter().map(counted).sum::<u64>(), "{source}");
+        assert!(told > 0 || source == "b");
+    }
+}
+
 /// An element whose class has no such handler tells what it dropped, for all reasons together; one
 /// whose class has one says what Click's says. Where only Click's handlers are wanted there are these.
 #[test]

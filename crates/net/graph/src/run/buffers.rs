@@ -113,8 +113,8 @@ impl Buffers {
         }
     }
 
-    /// What is to be told, once, when packets were lost for want of buffers; and at which element,
-    /// where it was not a receive queue that had none.
+    /// What is to be told, once a router, when packets were lost for want of buffers; and at which
+    /// element, where it was not a receive queue that had none.
     pub fn complaint(&mut self) -> Option<(Option<usize>, String)> {
         if self.missing == 0 || std::mem::replace(&mut self.told, true) {
             return None;

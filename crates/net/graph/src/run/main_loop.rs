@@ -27,13 +27,8 @@ impl Lane {
             }
             self.run_timers();
             self.run_deferred();
-            if self.buffers.missing > 0
-                && let Some((element, complaint)) = self.buffers.complaint()
-            {
-                let named =
-                    |n: usize| format!("{} :: {}: ", self.shared.name(n), self.shared.plan.elements[n].class);
-                let element = element.map(named).unwrap_or_default();
-                self.shared.say(&format!("{element}thread {}: {complaint}", self.id));
+            if self.buffers.missing > 0 {
+                self.tell_lack();
             }
             round = round.wrapping_add(1);
             if !self.tasks.any() && !self.has_deferred() {
@@ -45,6 +40,18 @@ impl Lane {
         // Who asks something now waits for no answer; who did already gets one.
         self.shared.mailboxes[self.id].set_served(false);
         self.read_messages();
+    }
+
+    /// Tells that packets were lost for want of buffers, if no thread of the router did yet.
+    #[cold]
+    fn tell_lack(&mut self) {
+        let Some((element, complaint)) = self.buffers.complaint() else { return };
+        if !self.shared.is_first_to_tell_lack() {
+            return;
+        }
+        let named = |n: usize| format!("{} :: {}: ", self.shared.name(n), self.shared.plan.elements[n].class);
+        let element = element.map(named).unwrap_or_default();
+        self.shared.say(&format!("{element}thread {}: {complaint}", self.id));
     }
 
     fn run_tasks(&mut self) {

@@ -87,6 +87,8 @@ pub struct RouterShared {
     is_heard: AtomicBool,
     /// What failed first while the router went on.
     failure: OnceLock<String>,
+    /// It was told that packets were lost for want of buffers.
+    is_lack_told: AtomicBool,
 }
 
 /// Is told what the router says to its diagnostic output; must not say anything itself.
@@ -145,6 +147,7 @@ impl RouterShared {
             listeners: Mutex::default(),
             is_heard: AtomicBool::new(false),
             failure: OnceLock::new(),
+            is_lack_told: AtomicBool::new(false),
         }
     }
 
@@ -253,6 +256,12 @@ impl RouterShared {
         if let Some(failure) = old.failure() {
             let _first = self.failure.set(failure.to_owned());
         }
+    }
+
+    /// Whether nobody told yet that packets were lost for want of buffers: whoever asks first tells it.
+    pub(crate) fn is_first_to_tell_lack(&self) -> bool {
+        // Relaxed: nothing else depends on it.
+        !self.is_lack_told.swap(true, Ordering::Relaxed)
     }
 
     /// Tells somebody what is said from now on.
