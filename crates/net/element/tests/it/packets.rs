@@ -166,6 +166,45 @@ fn every_element_says_how_many_packets_it_dropped() {
     assert_eq!(listed(&mut rig, "l").matches("drops").count(), 0);
 }
 
+/// Packets that elements have when the router stops are held, and have not done what they were for.
+#[test]
+fn packets_that_wait_at_the_end_are_held() {
+    for waits in [
+        "Queue -> DelayUnqueue(10s)",
+        "Queue -> DelayShaper(10s) -> Unqueue",
+        "Queue -> LinkUnqueue(10s, 100kBps)",
+        "Queue -> BandwidthShaper(100) -> Unqueue",
+        "Queue -> BandwidthRatedUnqueue(100)",
+        "Queue -> TimedUnqueue(10s)",
+        "Queue -> RatedUnqueue(1)",
+        "Queue -> DRRSched -> BandwidthShaper(100) -> Unqueue",
+        "Queue -> TimeSortedSched -> BandwidthShaper(100) -> Unqueue",
+    ] {
+        let config = format!("InfiniteSource(LIMIT 5) -> {waits} -> Discard; DriverManager(wait 100ms)");
+        // Shapers are asked again and again: simulated time would not pass.
+        let mut rig = rig_at(&Arc::new(Clock::real()), &config, None);
+        rig.run();
+        let count = rig.router.shared().plan.elements.len();
+        let counted: Vec<_> = (0..count).map(|n| rig.router.lanes()[0].counters(n).clone()).collect();
+        let held: u64 = rig.router.waiting().into_iter().map(|(_, packets)| packets).sum();
+        let ended: u64 = counted.iter().map(|counters| counters.ended).sum();
+        assert_eq!(ended, counted.last_chunk::<2>().unwrap()[0].ended, "only Discard ends packets: {waits}");
+        assert!(held > 0 && held + ended == 5, "{waits}: {held} held, {ended} ended");
+    }
+}
+
+/// So are those that are on their way, in a circle for instance.
+#[test]
+fn packets_that_are_on_their_way_at_the_end_are_held() {
+    let mut rig = rig("s :: TimedSource(0.001s, x, LIMIT 3) -> a :: Null -> b :: Null -> a", None);
+    rig.router.begin();
+    rig.router.lanes_mut()[0].step(50);
+    rig.router.cleanup();
+    let waiting = rig.router.waiting();
+    assert_eq!(waiting.iter().map(|(_, packets)| packets).sum::<u64>(), made(&rig, "s"), "{waiting:?}");
+    assert!(made(&rig, "s") > 0);
+}
+
 /// Packets that an element dropped for a reason of its class's.
 fn dropped(rig: &Rig, element: &str, reason: Reason) -> u64 {
     let shared = rig.router.shared();

@@ -9,8 +9,8 @@ use crate::element::handler::typed;
 #[derive(Clone, Copy)]
 pub enum Account {
     /// Each packet that comes in goes on, is dropped or is ended, and each other that goes out is
-    /// made, all by [`Cx`](crate::Cx), which counts it. What waits is ended with the router
-    /// ([`Cx::end_waiting`](crate::Cx::end_waiting)).
+    /// made, all by [`Cx`](crate::Cx), which counts it. What waits when the router ends is freed, and
+    /// counted as held ([`Cx::end_waiting`](crate::Cx::end_waiting)).
     Counted,
     /// Likewise, but packets wait in them even when the router has ended: how many.
     Keeps(&'static dyn Waiting),

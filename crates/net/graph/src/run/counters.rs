@@ -29,6 +29,8 @@ pub struct Counters {
     pub made: u64,
     /// Packets that did what they were for and ended at the element, without a reason.
     pub ended: u64,
+    /// Packets that still waited at the element when the router ended, and were freed then.
+    pub held: u64,
     /// Packets dropped, for each of the class's reasons, of which most have two at the most.
     pub drops: SmallVec<[u64; 2]>,
 }

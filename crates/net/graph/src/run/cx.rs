@@ -61,14 +61,17 @@ impl Cx<'_> {
         self.lane.count_drops(self.me, reason, count);
     }
 
-    /// Ends packets that still wait here when the router ends. Where another one took its place and
-    /// did not take them over, they are dropped ([`NOT_TAKEN_OVER`]), and that is told, unless only what
+    /// Frees packets that still wait here when the router ends: they are counted as held. Where another
+    /// one took its place and did not take them over, they are dropped ([`NOT_TAKEN_OVER`]), and that is told, unless only what
     /// Click tells is to be: what is counted here ends with the router.
     pub fn end_waiting(&mut self, packets: impl IntoIterator<Item = Packet>) {
         let reasons = self.lane.shared.plan.elements[self.me].kind.drops;
         let reason = reasons.iter().position(|reason| *reason == NOT_TAKEN_OVER);
         let Some(reason) = reason.filter(|_| self.is_replaced()) else {
-            return packets.into_iter().for_each(|packet| self.free(packet));
+            return packets.into_iter().for_each(|packet| {
+                self.lane.slots[self.me].counters.held += 1;
+                self.lane.buffers.free(packet);
+            });
         };
         let mut count = 0;
         for packet in packets {

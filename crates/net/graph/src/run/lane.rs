@@ -281,6 +281,11 @@ impl Lane {
         !self.deferred.is_empty()
     }
 
+    /// Packets that wait to be carried on, by the element that they are for.
+    pub(crate) fn deferred(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.deferred.iter().map(|deferred| (deferred.to.element, deferred.batch.len()))
+    }
+
     /// Appends packets pulled from an output to `batch`, at most as many as fit.
     pub(crate) fn pull(&mut self, from: Port, batch: &mut Batch) {
         if self.pulls >= DEPTH {

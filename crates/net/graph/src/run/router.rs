@@ -257,18 +257,22 @@ impl Router {
         self.at_rest(lane, |lane| lane.write(None, name, value))
     }
 
-    /// How many packets wait in elements while the router does not run, by the elements' numbers:
-    /// of those whose class keeps them ([`Account::Keeps`]) and that have some.
+    /// How many packets wait while the router does not run, by the elements' numbers, of those that
+    /// have some: in elements whose class keeps them ([`Account::Keeps`]); before those that they were
+    /// under way to; and what was freed in others when they were cleaned up
+    /// ([`Cx::end_waiting`](crate::Cx::end_waiting)).
     pub fn waiting(&mut self) -> Vec<(usize, u64)> {
         let shared = self.shared.clone();
-        let mut all = vec![];
+        let mut all = vec![0; shared.plan.elements.len()];
         for (index, planned) in shared.plan.elements.iter().enumerate() {
             let Account::Keeps(waiting) = planned.kind.account else { continue };
             let lane = self.home(index);
             let count = |lane: &mut Lane| lane.with_real(index, |element, _| waiting.count(element));
-            all.extend(self.at_rest(lane, count).filter(|&count| count > 0).map(|count| (index, count)));
+            all[index] += self.at_rest(lane, count).unwrap_or(0);
         }
-        all
+        let deferred = self.lanes.iter().flat_map(Lane::deferred);
+        deferred.for_each(|(element, packets)| all[element] += packets as u64);
+        all.into_iter().enumerate().filter(|(_, packets)| *packets > 0).collect()
     }
 
     /// Lends a lane while no thread runs: what it asks of others is answered.
@@ -276,6 +280,7 @@ impl Router {
         if self.lanes.len() == 1 {
             return work(&mut self.lanes[0]);
         }
+            all[index] = self.lanes.iter().map(|lane| lane.slots[index].counters.held).sum();
         let shared = self.shared.clone();
         let result = shared.keep(&mut self.lanes, || shared.lend(lane, work));
         result.expect("all lanes are there while no thread runs")

@@ -31,6 +31,7 @@ impl Counters {
         self.timings += other.timings;
         self.made += other.made;
         self.ended += other.ended;
+        self.held += other.held;
         self.drops.resize(self.drops.len().max(other.drops.len()), 0);
         self.drops.iter_mut().zip(&other.drops).for_each(|(sum, more)| *sum += more);
     }
@@ -61,13 +62,13 @@ impl Lane {
         all
     }
 
-    /// The global handler `ports`: what the ports counted, with the queues of all lanes.
     /// Packets that an element dropped in all lanes. A lane that does not answer in time is left out.
     pub(crate) fn dropped_by(&mut self, element: usize) -> u64 {
         let in_one = move |lane: &mut Lane| lane.slots[element].counters.drops.iter().sum::<u64>();
         (0..self.shared.mailboxes.len()).filter_map(|lane| self.in_lane(lane, in_one).ok()).sum()
     }
 
+    /// The global handler `ports`: what the ports counted, with the queues of all lanes.
     pub(crate) fn ports_text(&mut self) -> String {
         self.count_all();
         self.shared.ports.as_ref().map_or(String::new(), |ports| ports())
