@@ -180,6 +180,26 @@ fn a_router_that_was_interrupted_says_what_became_of_its_packets() {
     assert_eq!((compat.stdout.as_str(), compat.stderr.as_str()), ("", ""), "Click says nothing of ports");
 }
 
+/// A limit of packet buffers that a port's receive ring alone exceeds is refused, with how many are
+/// needed and by whom.
+#[test]
+fn too_few_buffers_for_a_ring_are_refused() {
+    let place = tempfile::tempdir().expect("a directory");
+    let text = "f :: FromDevice(\"model:82599,wire=gen:rate=20k\") -> c :: Counter -> Discard; Script(wait 400ms, stop)";
+    let done = router(place.path(), text, &["--buffers", "300"]);
+    assert_eq!(done.code(), Some(1), "{done:#?}");
+    for said in ["thread 0 needs 576 packet buffers", "f :: FromDevice(", "may have 300", "--buffers 576"] {
+        assert!(done.stderr.contains(said), "{said}: {done:#?}");
+    }
+    for fits in ["--buffers 576", "--buffers 300 --ring 64"] {
+        let options: Vec<&str> = fits.split(' ').chain(["--json", "-w"]).collect();
+        let done = router(place.path(), text, &options);
+        assert_eq!(done.code(), Some(0), "{done:#?}");
+        let account = done.json()["account"].clone();
+        assert!(number(&account["received"]) > 0 && account["balanced"] == true, "{account:#}");
+    }
+}
+
 #[test]
 fn losses_of_a_port_are_in_metrics_and_in_top() {
     let place = tempfile::tempdir().expect("a directory");

@@ -355,7 +355,8 @@ impl Element for FromDevice {
         let queues = self.router_ports.rx_queues(&self.name, self.index, cx.lane());
         // Fewer queues than threads: this one has none.
         if queues > 0 {
-            cx.reserve_buffers(SPARE * (1 + queues));
+            let rings = self.router_ports.rx_ring(&self.name) * queues;
+            cx.reserve_buffers(rings, SPARE * (1 + queues));
         }
         Ok(())
     }

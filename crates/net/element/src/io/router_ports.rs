@@ -247,6 +247,11 @@ impl RouterPorts {
     }
 
     /// Takes the receive queues of an element in a thread; those that another router
+    /// How many buffers a receive queue of a port holds.
+    pub fn rx_ring(&self, name: &str) -> usize {
+        self.router_port(name, |router_port| router_port.wanted(self.open_ports.usual()).options.rx_ring)
+    }
+
     /// still has are not among them.
     pub fn rx(&self, name: &str, element: usize, lane: usize) -> Vec<(usize, Box<dyn RxQueue>)> {
         let (numbers, promiscuous): (Vec<usize>, bool) = self.router_port(name, |router_port| {

@@ -2,7 +2,10 @@
 
 use memory::{Batch, Dma, Packet, Pool};
 
+use crate::lang::Problem;
+use crate::plan::Planned;
 use crate::plan::buffers::FIRST;
+use crate::run::lane::Lane;
 
 /// Buffers that are kept for packets on their way when no more can be had: what would
 /// wait is dropped.
@@ -27,6 +30,8 @@ pub struct Buffers {
     limit: usize,
     /// Buffers that were asked for in advance.
     reserved: usize,
+    /// Which elements cannot do without how many of them.
+    needs: Vec<(usize, usize)>,
     /// Packets that may wait in each place when buffers are scarce: all such places together
     /// take half of those that are kept, so that one that is full does not take from others
     /// what they need to hand packets on.
@@ -49,10 +54,20 @@ impl Buffers {
     pub fn new(dma: &Dma, limit: usize, places: usize) -> memory::Result<Buffers> {
         let first = Pool::new(dma, FIRST.min(limit.max(1)))?;
         let full = first.capacity() >= limit;
-        let (latest, reserved, missing, lacking, told) = (0, 0, 0, None, false);
         let few = (kept(limit) / 2 / places.max(1)).max(1);
-        let pools = vec![first];
-        Ok(Buffers { pools, latest, dma: dma.clone(), limit, reserved, few, full, missing, lacking, told })
+        Ok(Buffers {
+            pools: vec![first],
+            latest: 0,
+            dma: dma.clone(),
+            limit,
+            reserved: 0,
+            needs: vec![],
+            few,
+            full,
+            missing: 0,
+            lacking: None,
+            told: false,
+        })
     }
 
     /// The pool that receive and transmit queues use.
@@ -127,21 +142,65 @@ impl Buffers {
         Some((self.lacking, text))
     }
 
-    /// Asks for so many buffers in the main pool, beside those that others ask for:
-    /// receive rings keep theirs.
-    pub fn reserve(&mut self, count: usize) {
-        self.reserved = self.reserved.saturating_add(count);
+    /// Asks for buffers in the main pool for an element, beside those that others ask for: receive
+    /// rings keep theirs. It cannot do without so many of them.
+    pub fn reserve(&mut self, element: usize, needed: usize, wanted: usize) {
+        self.reserved = self.reserved.saturating_add(wanted);
+        self.needs.push((element, needed));
     }
 
-    /// Makes the main pool as large as all asked for together, before anything is in
-    /// use.
+    /// Which elements cannot do without how many buffers, if that is more in all than there may be; and how
+    /// many there would have to be, with some for packets on their way.
+    pub fn unmet(&self) -> Option<(&[(usize, usize)], usize)> {
+        let least = self.needs.iter().fold(LOW, |sum, (_, needed)| sum.saturating_add(*needed));
+        (least > self.limit && !self.needs.is_empty()).then_some((&self.needs[..], least))
+    }
+
+    /// How many there may be in all.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Makes the main pool as large as all asked for together, before anything is in use, but not larger
+    /// than there may be in all.
     ///
     /// # Errors
     /// When memory cannot be had.
     pub fn provide(&mut self) -> memory::Result<()> {
-        if self.pools[0].capacity() < self.reserved {
-            self.pools.insert(0, Pool::new(&self.dma, self.reserved)?);
+        self.provide_main(self.reserved.min(self.limit))
+    }
+
+    /// Lets there be as many as all asked for together: where nobody set a limit.
+    pub fn allow_reserved(&mut self) {
+        self.limit = self.limit.max(self.reserved);
+    }
+
+    /// Makes the main pool larger by so many buffers, as far as there may be more in all.
+    ///
+    /// # Errors
+    /// When memory cannot be had.
+    pub fn add(&mut self, count: usize) -> memory::Result<()> {
+        let size = self.pools[0].capacity().saturating_add(count);
+        self.provide_main(size.min(self.limit))
+    }
+
+    /// Has a main pool of that size, in place of the one there is: buffers of both together could be more than
+    /// there may be. One of which buffers are out stays beside it, within the limit.
+    fn provide_main(&mut self, size: usize) -> memory::Result<()> {
+        if self.pools[0].capacity() >= size {
+            return Ok(());
         }
+        let out = |pool: &mut Pool| pool.available() < pool.capacity();
+        let stays = |pool: &mut Pool| if out(pool) { pool.capacity() } else { 0 };
+        let beside: usize = self.pools.iter_mut().map(stays).sum();
+        let size = size.min(self.limit.saturating_sub(beside));
+        if size > self.pools[0].capacity() {
+            let main = Pool::new(&self.dma, size)?;
+            self.pools.retain_mut(out);
+            self.pools.insert(0, main);
+            self.latest = 0;
+        }
+        self.full = self.pools.iter().map(self::size).sum::<usize>() >= self.limit;
         Ok(())
     }
 
@@ -157,7 +216,7 @@ impl Buffers {
             have += if fits { size(pool) } else { 0 };
             fits
         };
-        let promised = self.reserved.max(FIRST.min(self.limit));
+        let promised = self.reserved.max(FIRST).min(self.limit);
         let is_enough = old.pools[0].capacity() >= promised && fits(&old.pools[0]);
         if !is_enough || !self.dma.is_same(&old.dma) {
             return;
@@ -266,6 +325,24 @@ impl Buffers {
     }
 }
 
+/// What is wrong where elements of a lane cannot do with as few buffers as it may have.
+pub(crate) fn too_few_buffers(lane: &Lane) -> Option<Problem> {
+    let (needs, least) = lane.buffers.unmet()?;
+    let elements = &lane.shared.plan.elements;
+    let each = needs.iter().map(|&(index, needed)| {
+        let Planned { name, class, config, .. } = &elements[index];
+        format!("{name} :: {class}({config}) {needed}")
+    });
+    let each = each.collect::<Vec<_>>().join(", ");
+    let message = format!(
+        "thread {} needs {least} packet buffers for what it receives into ({each}), and may have {}: \
+         --buffers {least} or more, or smaller rings",
+        lane.id,
+        lane.buffers.limit()
+    );
+    needs.first().map(|&(index, _)| Problem::error(&elements[index].place, message))
+}
+
 /// Buffers that a pool has or can make.
 fn size(pool: &Pool) -> usize {
     pool.capacity() + pool.room()
@@ -345,14 +422,49 @@ mod tests {
     fn what_several_ask_for_adds_up() {
         let dma = Dma::new(memory::Options { backing: memory::Backing::Memfd, ..Default::default() });
         let mut buffers = Buffers::new(&dma, 1 << 16, 1).expect("memory");
-        buffers.reserve(FIRST - 1);
+        buffers.reserve(0, 512, FIRST - 1);
         buffers.provide().expect("memory");
         assert_eq!(buffers.main().capacity(), FIRST, "there is enough");
         // Two receive rings on one lane: the second must not find the first's buffers gone.
-        buffers.reserve(4096);
+        buffers.reserve(1, 512, 4096);
         buffers.provide().expect("memory");
         assert!(buffers.main().capacity() >= FIRST - 1 + 4096);
+        assert_eq!(buffers.unmet(), None);
     }
+
+    /// Whatever is asked for, and whatever elements have taken by then.
+    #[test]
+    fn all_pools_together_stay_within_the_limit() {
+        let dma = Dma::new(memory::Options { backing: memory::Backing::Memfd, ..Default::default() });
+        let all = |buffers: &mut Buffers| (0..).map_while(|_| buffers.alloc()).collect::<Vec<_>>().len();
+        for (asked, added, taken, limit) in [
+            (0, 0, 0, 64),
+            (3000, 0, 0, 4096),
+            (4096, 0, 0, 4096),
+            (5000, 0, 0, 4096),
+            (3000, 0, 1, 4096),
+            (3000, 16384, 0, 8000),
+            (0, 16384, 10, 4096),
+            (10_000, 16384, 0, 100_000),
+        ] {
+            let mut buffers = Buffers::new(&dma, limit, 1).expect("memory");
+            let held: Vec<Packet> = (0..taken).filter_map(|_| buffers.alloc()).collect();
+            buffers.reserve(0, 512, asked);
+            assert_eq!(buffers.unmet().map(|(_, least)| least), (limit < 576).then_some(576));
+            buffers.provide().expect("memory");
+            buffers.add(added).expect("memory");
+            let promised = buffers.main().capacity();
+            assert!(taken > 0 || promised >= (asked + added).min(limit), "{promised} of {asked} + {added}");
+            assert_eq!(all(&mut buffers) + held.len(), limit, "asked {asked}, added {added}, limit {limit}");
+        }
+        // A limit that nobody promised gives way.
+        let mut buffers = Buffers::new(&dma, 2 * FIRST, 1).expect("memory");
+        buffers.reserve(0, FIRST, 3 * FIRST);
+        buffers.allow_reserved();
+        buffers.provide().expect("memory");
+        assert_eq!((buffers.main().capacity(), all(&mut buffers)), (3 * FIRST, 3 * FIRST));
+    }
+
     #[test]
     fn pools_are_inherited_up_to_the_limit() {
         let dma = Dma::new(memory::Options { backing: memory::Backing::Memfd, ..Default::default() });
@@ -368,7 +480,7 @@ mod tests {
         assert_eq!((next.usage(), old.usage()), ((0, 2 * FIRST), (0, 2 * FIRST)));
         // One that has promised more keeps its own, and so does one in other memory.
         let mut more = Buffers::new(&dma, 1 << 16, 1).expect("memory");
-        more.reserve(2 * FIRST);
+        more.reserve(0, FIRST, 2 * FIRST);
         more.provide().expect("memory");
         more.inherit(&mut next);
         assert_eq!(capacities(&next), [FIRST; 2]);

@@ -16,7 +16,7 @@ use crate::plan::configure::{
 };
 use crate::plan::setup::Services;
 use crate::plan::{Instances, Plan, Planned, Port};
-use crate::run::buffers::Buffers;
+use crate::run::buffers::{Buffers, too_few_buffers};
 use crate::run::counters::Counters;
 use crate::run::fused;
 use crate::run::handlers::{names_are_there, names_of};
@@ -33,6 +33,8 @@ pub struct Router {
     pub(super) cores: Vec<usize>,
     begun: bool,
     warnings: Vec<Problem>,
+    /// Whether somebody said how many packet buffers a thread may have.
+    is_limited: bool,
     /// Dropped after the elements that use them.
     services: Services,
 }
@@ -88,7 +90,7 @@ impl Router {
         };
         plan.by_name();
         let shared = Arc::new(RouterShared::new(plan, parts));
-        let (cores, mut lanes) = (options.cores, vec![]);
+        let (cores, mut lanes, is_limited) = (options.cores, vec![], options.buffers.is_some());
         for id in 0..threads {
             let limit = options.buffers.unwrap_or_else(|| buffers::limit(shared.plan.held(id), threads));
             let buffers = on(cores.get(id), || Buffers::new(&options.dma, limit, shared.plan.holding(id)));
@@ -107,7 +109,7 @@ impl Router {
             lanes.push(lane);
         }
         let services = options.services;
-        let mut router = Router { lanes, shared, cores, begun: false, warnings, services };
+        let mut router = Router { lanes, shared, cores, begun: false, warnings, is_limited, services };
         router.init(!options.thorough, again)?;
         Ok(router)
     }
@@ -145,6 +147,13 @@ impl Router {
             problems.push(lane.shared.plan.elements[element].initializing(message));
         });
         for lane in &mut self.lanes {
+            if !self.is_limited {
+                lane.buffers.allow_reserved();
+            }
+            if let Some(problem) = too_few_buffers(lane) {
+                problems.push(problem);
+                continue;
+            }
             let provided = on(self.cores.get(lane.id), || lane.buffers.provide());
             problems.extend(provided.err().map(|error| system(&self.shared.plan, &error.to_string())));
         }
@@ -168,11 +177,10 @@ impl Router {
     }
 
     /// Gives each thread so many more packet buffers, before the router runs: where no more
-    /// can be had later. Fewer, where there is not so much memory.
+    /// can be had later. Fewer, where there is not so much memory, or not more than so many are allowed.
     pub fn add_buffers(&mut self, count: usize) {
         for lane in &mut self.lanes {
-            lane.buffers.reserve(count);
-            let _ = on(self.cores.get(lane.id), || lane.buffers.provide());
+            let _ = on(self.cores.get(lane.id), || lane.buffers.add(count));
         }
     }
 

@@ -13,10 +13,11 @@ impl Cx<'_> {
         self.lane.buffers.main()
     }
 
-    /// Asks for so many buffers in the lane's pool, beside those that other elements ask
-    /// for. Only while elements are initialized: they are there before any packet is.
-    pub fn reserve_buffers(&mut self, count: usize) {
-        self.lane.buffers.reserve(count);
+    /// Asks for buffers in the lane's pool, beside those that other elements ask for; the element cannot do
+    /// without so many of them, and a router that may have fewer is refused. Only while elements are
+    /// initialized: they are there before any packet is.
+    pub fn reserve_buffers(&mut self, needed: usize, wanted: usize) {
+        self.lane.buffers.reserve(self.me, needed, wanted);
     }
 
     /// So many packets were made here; none where there was no buffer.
