@@ -55,7 +55,7 @@ pub struct Account {
     pub balanced: Option<bool>,
 }
 
-/// What a router with ports counted.
+/// What a router counted.
 #[derive(Debug, Clone, Serialize)]
 pub struct Counted {
     /// What each port counted, with its losses.
@@ -126,30 +126,33 @@ fn held(router: &mut Router) -> Vec<(String, u64)> {
 }
 
 impl Counted {
-    /// Of a router that has stopped, and those before it; `None` without ports.
+    /// Of a router that has stopped, and those before it; `None` of one without elements.
     pub fn of(router: &mut Router, mut before: Tally) -> Option<Counted> {
-        let router_ports = router.service::<RouterPorts>()?;
-        let uses = router_ports.uses();
-        let mut ports = router_ports.counts();
+        if router.is_empty() {
+            return None;
+        }
+        let router_ports = router.service::<RouterPorts>();
+        let uses = router_ports.as_ref().map_or(vec![], |ports| ports.uses());
+        let mut ports = router_ports.map_or(vec![], |ports| ports.counts());
         // One whose router was replaced may be about to be closed, and is told of below.
         ports.retain(|port| uses.iter().any(|u| u.port == port.name));
         ports.append(&mut before.closed);
-        if ports.is_empty() {
-            return None;
-        }
         before.add(router);
         let held = held(router).into_iter().map(|(_, packets)| packets).sum();
         let account = Account::new(&ports, before, held);
         Some(Counted { ports: ports.iter().map(port).collect(), account })
     }
 
-    /// In lines of text.
+    /// In lines of text; none of a router without ports that lost no packet.
     pub fn text(&self) -> String {
+        if self.ports.is_empty() && self.account.is_without_loss() {
+            return String::new();
+        }
         let ports: String = self.ports.iter().map(PortSummary::text).collect();
         let losses = self.ports.iter().flat_map(|port| {
             port.losses.iter().map(|(loss, count)| format!("lost  {loss:<16} {count}  at {}\n", port.name))
         });
-        ports + &losses.collect::<String>() + &self.account.text()
+        ports + &losses.collect::<String>() + &self.account.text(!self.ports.is_empty())
     }
 }
 
@@ -185,19 +188,27 @@ impl Account {
         Account { received, made, sent, dropped, held, ended, missing, unknown, balanced }
     }
 
-    fn text(&self) -> String {
-        let mut text = format!("received {}", plural(self.received, "packet"));
-        for Part { element, packets } in &self.made {
-            text += &format!(" + made by {element} {packets}");
-        }
-        text += &format!(" = sent {}", self.sent);
-        for Dropped { element, reason, packets } in &self.dropped {
-            text += &format!(" + dropped by {element} ({reason}) {packets}");
-        }
-        text += &format!(" + held {}", self.held);
-        for Part { element, packets } in &self.ended {
-            text += &format!(" + ended by {element} {packets}");
-        }
+    /// Whether no packet was dropped, and none is missing of which all is counted.
+    fn is_without_loss(&self) -> bool {
+        self.dropped.is_empty() && self.balanced != Some(false)
+    }
+
+    /// As a line, with what ports received and sent where there are some.
+    fn text(&self, has_ports: bool) -> String {
+        let received = has_ports.then(|| format!("received {}", plural(self.received, "packet")));
+        let made = self.made.iter().map(|Part { element, packets }| format!("made by {element} {packets}"));
+        let sent = has_ports.then(|| format!("sent {}", self.sent));
+        let dropped = self
+            .dropped
+            .iter()
+            .map(|Dropped { element, reason, packets }| format!("dropped by {element} ({reason}) {packets}"));
+        let held = [format!("held {}", self.held)];
+        let ended =
+            self.ended.iter().map(|Part { element, packets }| format!("ended by {element} {packets}"));
+        let came: Vec<String> = received.into_iter().chain(made).collect();
+        let went: Vec<String> = sent.into_iter().chain(dropped).chain(held).chain(ended).collect();
+        let came = if came.is_empty() { "made 0".to_owned() } else { came.join(" + ") };
+        let mut text = format!("{came} = {}", went.join(" + "));
         match self.balanced {
             Some(true) => {}
             Some(false) => {
@@ -251,20 +262,26 @@ mod tests {
         assert_eq!((fine.received, fine.missing, fine.balanced), (100, 0, Some(true)));
         assert_eq!(fine.dropped.len(), 2, "reasons that nothing was dropped for are left out");
         assert_eq!(
-            fine.text(),
+            fine.text(true),
             "received 100 packets + made by t 5 = sent 70 + dropped by s (too short) 7 \
              + dropped by p (tx_unsendable) 3 + held 10 + ended by d 15\n"
         );
         let lost = account(69, 10, &[]);
         assert_eq!((lost.missing, lost.balanced), (1, Some(false)));
-        assert!(lost.text().contains("a loss has no name"));
+        assert!(lost.text(true).contains("a loss has no name"));
+        // Without ports it is told where packets were lost.
+        let without_ports = |account| Counted { ports: vec![], account }.text();
+        assert!(without_ports(fine.clone()).starts_with("made by t 5 = dropped by s (too short) 7 + "));
+        let none = Account { dropped: vec![], ..fine };
+        assert!(without_ports(none.clone()).is_empty());
+        assert!(!without_ports(Account { balanced: Some(false), ..none }).is_empty());
     }
 
     #[test]
     fn elements_that_not_all_is_known_of_are_named() {
         let unknown = account(50, 0, &["r", "x"]);
         assert_eq!((unknown.missing, unknown.balanced), (30, None));
-        assert!(unknown.text().ends_with("ended by d 15 + not known 30\nnot all is counted of: r, x\n"));
+        assert!(unknown.text(true).ends_with("ended by d 15 + not known 30\nnot all is counted of: r, x\n"));
         assert_eq!(account(90, 0, &["r"]).missing, -10);
     }
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::common::{Done, IXORA, output, start_command, until};
 
@@ -178,6 +178,33 @@ fn a_router_that_was_interrupted_says_what_became_of_its_packets() {
     assert!(done.stderr.contains("(ixgbe, ") && done.stderr.contains("GPRC "), "{done:#?}");
     let compat = router(place.path(), &format!("{text}; Script(wait 200ms, stop)"), &["--compat"]);
     assert_eq!((compat.stdout.as_str(), compat.stderr.as_str()), ("", ""), "Click says nothing of ports");
+}
+
+/// A router without ports has an account, too; it is told where packets were lost.
+#[test]
+fn a_router_without_ports_says_what_became_of_its_packets() {
+    let place = tempfile::tempdir().expect("a directory");
+    let text =
+        "s :: InfiniteSource(LIMIT 50, BURST 5) -> t :: Tee -> d :: Discard; t[1] -> q :: Queue(20) -> Idle;
+        Script(wait 500ms, stop)";
+    let done = router(place.path(), text, &["--json", "-h", "s.drops"]);
+    assert_eq!(done.code(), Some(0), "{done:#?}");
+    let all = done.json();
+    let account = &all["account"];
+    assert_eq!(
+        (&account["balanced"], &account["held"], &all["ports"]),
+        (&true.into(), &20.into(), &json!([]))
+    );
+    let part = |element: &str, packets: u64| json!([{ "element": element, "packets": packets }]);
+    assert_eq!(account["ended"], part("d", 50), "{all:#}");
+    assert_eq!(account["dropped"], json!([{ "element": "q", "reason": "queue full", "packets": 30 }]));
+    assert_eq!(all["handlers"]["s.drops"], "0\n");
+    let told = router(place.path(), text, &["-h", "q.drops"]);
+    let line = "made by s 50 + made by t 50 = dropped by q (queue full) 30 + held 20 + ended by d 50\n";
+    assert!(told.stdout == "30\n" && told.stderr.ends_with(line), "{told:#?}");
+    let quiet = text.replace("Queue(20)", "Queue(100)");
+    assert_eq!(router(place.path(), &quiet, &[]).stderr, "", "nothing was lost");
+    assert_eq!(router(place.path(), text, &["--compat", "-w"]).stderr.matches("made by").count(), 0);
 }
 
 /// A limit of packet buffers that a port's receive ring alone exceeds is refused, with how many are

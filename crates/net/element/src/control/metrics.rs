@@ -29,7 +29,7 @@ pub static CLASS: Class = Class {
           64 and multiplied; `rate(ixora_element_cycles_total) / rate(ixora_element_packets_total)` are cycles \
           per packet. Ports tell link, packets and bytes by queue, losses by name \
           (`ixora_port_losses_total`), and all counters of the device under the datasheet's names. Where this element is, the router counts packets and cycles, unless `MEASURE false` \
-          says otherwise: then there are drops only. On this machine's own address unless `ADDR` says \
+          says otherwise: then there are drops only, and packets made and ended. On this machine's own address unless `ADDR` says \
           otherwise; there is no password. A request whose `Host` is no address, not `localhost` and \
           not this machine's name is refused: see HOST.",
     ports: "0/0",
@@ -189,6 +189,18 @@ fn exposition(cx: &mut Cx<'_>) -> String {
         for counted in &all {
             let labels = labels(counted);
             let _ = writeln!(out, "ixora_element_{name}_total{{{labels}}} {}", value(counted));
+        }
+    }
+    let account: [Series; 2] = [
+        ("made", "Packets that an element made: sources, copies, questions.", |c| c.counters.made),
+        ("ended", "Packets that did what they were for and ended at an element.", |c| c.counters.ended),
+    ];
+    for (name, help, value) in account {
+        head(&mut out, &format!("ixora_element_{name}_total"), "counter", help);
+        // Of most elements there is nothing to tell.
+        for (counted, value) in all.iter().map(|c| (c, value(c))).filter(|(_, value)| *value > 0) {
+            let labels = labels(counted);
+            let _ = writeln!(out, "ixora_element_{name}_total{{{labels}}} {value}");
         }
     }
     head(&mut out, "ixora_element_drops_total", "counter", "Packets an element dropped.");
