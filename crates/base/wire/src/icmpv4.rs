@@ -31,6 +31,8 @@ pub const ROUTER_ADVERTISEMENT: u8 = 9;
 pub const ROUTER_SOLICITATION: u8 = 10;
 /// The type of an error: no hop left, or fragments came too late.
 pub const TIME_EXCEEDED: u8 = 11;
+/// The code of the time exceeded: fragments came too late.
+pub const REASSEMBLY_TIME: u8 = 1;
 /// The type of an error: a field of the header is wrong.
 pub const PARAMETER_PROBLEM: u8 = 12;
 /// The type of a question for the time.

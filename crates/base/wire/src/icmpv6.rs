@@ -17,6 +17,8 @@ pub const PORT_UNREACHABLE: u8 = 4;
 pub const TOO_BIG: u8 = 2;
 /// The type of an error: no hop left, or fragments came too late.
 pub const TIME_EXCEEDED: u8 = 3;
+/// The code of the time exceeded: fragments came too late.
+pub const REASSEMBLY_TIME: u8 = 1;
 /// The type of an error: a field of the packet is wrong.
 pub const PARAMETER_PROBLEM: u8 = 4;
 /// The code of a parameter problem: an option that is not known.

@@ -1,5 +1,5 @@
 //! IPv4 (RFC 791; DSCP and ECN as RFC 2474 and RFC 3168 have them). Options are
-//! skipped when read and never written; fragments are described, not reassembled.
+//! skipped when read and never written; fragments are described here, and put together by [`crate::fragments`].
 
 use std::borrow::{Borrow, BorrowMut};
 use std::net::Ipv4Addr;

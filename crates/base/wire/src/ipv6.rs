@@ -11,6 +11,10 @@ use crate::{Error, Result};
 
 /// Bytes of the fixed header.
 pub const HEADER_LEN: usize = 40;
+/// Bytes of a fragment header.
+pub const FRAGMENT_LEN: usize = 8;
+/// In the word of a fragment header with offset and flags: the offset, in bytes.
+const FRAGMENT_OFFSET: u16 = 0xFFF8;
 /// More extension headers than any honest packet has.
 pub const MAX_EXTENSIONS: usize = 8;
 
@@ -263,6 +267,54 @@ pub struct Fragment {
     pub identification: u32,
 }
 
+impl Fragment {
+    /// The header in front of a part of what begins with `next_header`.
+    pub fn header(&self, next_header: Protocol) -> [u8; FRAGMENT_LEN] {
+        let [high, low] = (self.offset & FRAGMENT_OFFSET | u16::from(self.more)).to_be_bytes();
+        let [a, b, c, d] = self.identification.to_be_bytes();
+        [next_header.0, 0, high, low, a, b, c, d]
+    }
+}
+
+/// A fragment, and where in its packet what it is a part of stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// The fragment header.
+    pub fragment: Fragment,
+    /// What the whole begins with, which the first fragment tells.
+    pub protocol: Protocol,
+    /// Where the part begins, in bytes from the end of the fixed header.
+    pub offset: usize,
+}
+
+/// The first fragment header in the chain of extension headers at the start of `payload`, the first
+/// of which is `first`; `None` when there is none among those that [`upper_layer`] follows.
+pub fn part(first: Protocol, payload: &[u8]) -> Option<Part> {
+    let (mut protocol, mut offset) = (first, 0);
+    for _ in 0..=MAX_EXTENSIONS {
+        let extension = Extension::of(payload.get(offset..)?)?;
+        match protocol {
+            Protocol::FRAGMENT => {
+                let header = payload.get(offset..offset + FRAGMENT_LEN)?;
+                let (protocol, offset) = (extension.next_header(), offset + FRAGMENT_LEN);
+                return Some(Part { fragment: fragment(header), protocol, offset });
+            }
+            Protocol::HOP_BY_HOP | Protocol::ROUTING | Protocol::DESTINATION => {
+                (protocol, offset) = (extension.next_header(), offset + extension.header_len());
+            }
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// Reads a fragment header of [`FRAGMENT_LEN`] bytes.
+fn fragment(header: &[u8]) -> Fragment {
+    let word = u16_at(header, 2);
+    let more = word & 1 != 0;
+    Fragment { offset: word & FRAGMENT_OFFSET, more, identification: u32_at(header, 4) }
+}
+
 /// Follows the chain of extension headers at the start of `payload`, the first of
 /// which is `first`. What is encrypted (ESP) or unknown counts as the upper layer.
 /// Chains longer than [`MAX_EXTENSIONS`] are [`Error::Unsupported`].
@@ -279,7 +331,7 @@ pub fn upper_layer(first: Protocol, payload: &[u8]) -> Result<UpperLayer> {
             | Protocol::SHIM6 => |n| (n + 1) * 8,
             // The one length that counts in units of four bytes (RFC 4302, section 2.2).
             Protocol::AUTHENTICATION => |n| (n + 2) * 4,
-            Protocol::FRAGMENT => |_| 8,
+            Protocol::FRAGMENT => |_| FRAGMENT_LEN,
             _ => return Ok(upper),
         };
         let &[next, units, ..] = rest else { return Err(Error::Truncated) };
@@ -287,14 +339,12 @@ pub fn upper_layer(first: Protocol, payload: &[u8]) -> Result<UpperLayer> {
         if rest.len() < len {
             return Err(Error::Truncated);
         }
-        let fragment = (upper.protocol == Protocol::FRAGMENT).then(|| Fragment {
-            offset: u16_at(rest, 2) & 0xFFF8,
-            more: rest[3] & 1 != 0,
-            identification: u32_at(rest, 4),
-        });
+        let fragment = (upper.protocol == Protocol::FRAGMENT).then(|| fragment(rest));
         upper.protocol = Protocol(next);
         upper.offset += len;
-        upper.fragment = fragment.or(upper.fragment);
+        // Behind the header of a fragment that is no whole packet another one says nothing.
+        let outer = upper.fragment.filter(|outer| outer.more);
+        upper.fragment = outer.or(fragment).or(upper.fragment);
         if fragment.is_some_and(|fragment| fragment.offset != 0) {
             return Ok(upper);
         }

@@ -18,8 +18,8 @@
 //! shorter than `Repr::header_len`, or `Repr::len` where the payload is part of it.
 //!
 //! Checksums over a payload are neither verified by `parse` nor made by `emit`,
-//! because the NIC may do both: `verify_checksum` and `fill_checksum` do. There is
-//! no reassembly and no jumbogram here. Tunnels' own headers are in [`tunnel`].
+//! because the NIC may do both: `verify_checksum` and `fill_checksum` do. There are
+//! no jumbograms here, and of reassembly only a packet's payload ([`fragments`]). Tunnels' own headers are in [`tunnel`].
 #![forbid(unsafe_code)]
 
 #[macro_use]
@@ -36,6 +36,7 @@ mod error;
 pub mod ethernet;
 mod field;
 pub mod flow;
+pub mod fragments;
 pub mod icmpv4;
 pub mod icmpv6;
 mod inner;

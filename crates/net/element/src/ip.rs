@@ -22,7 +22,6 @@ mod lookup6;
 mod mark_header;
 pub(crate) mod modify;
 mod paint;
-mod pieces;
 mod protocol_translator;
 mod rate_monitor;
 mod rate_tree;

@@ -150,6 +150,19 @@ fn ipv6_extension_headers() {
     assert_eq!((later.protocol, later.offset), (Protocol(60), 8));
     assert_eq!(later.fragment.map(|fragment| fragment.offset), Some(8));
 
+    // What a fragment is a part of stands behind its header, options for the destination included.
+    let fragment = ipv6::Fragment { offset: 0x1230, more: true, identification: 0xDEADBEEF };
+    let header = [60, 0, 0x12, 0x31, 0xDE, 0xAD, 0xBE, 0xEF];
+    assert_eq!(fragment.header(Protocol(60)), header);
+    let front = [&[44, 0, 0, 0, 0, 0, 0, 0][..], &header].concat();
+    let part = ipv6::Part { fragment, protocol: Protocol(60), offset: 16 };
+    assert_eq!(ipv6::part(Protocol(43), &front), Some(part));
+    assert_eq!(ipv6::part(Protocol(43), &front[..15]), None);
+    assert_eq!(ipv6::part(Protocol(17), &front), None);
+    // One that says that it is a whole packet does not undo one in front of it.
+    let nested = walk(44, &[44, 0, 0, 1, 0, 0, 0, 7, 6, 0, 0, 0, 0, 0, 0, 9]).expect("valid");
+    assert_eq!(nested.fragment.map(|it| (it.more, it.identification)), Some((true, 7)));
+
     assert_eq!(walk(6, &[]).map(|upper| upper.offset), Ok(0));
     assert_eq!(walk(60, &[6]), Err(Error::Truncated));
     assert_eq!(walk(60, &[6, 1, 0, 0, 0, 0, 0, 0]), Err(Error::Truncated));

@@ -5,6 +5,7 @@ mod bytes;
 mod control_messages;
 mod fields;
 mod flow;
+mod fragments;
 mod headers;
 mod hostile;
 mod outer;

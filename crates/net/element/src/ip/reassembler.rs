@@ -14,10 +14,10 @@ use graph::element::Account;
 use graph::{Class, Cx, Element, Next, TimerId};
 use memory::annotation::Header;
 use memory::{Batch, DATA_ROOM, Packet};
+use wire::fragments::{Assembly, Fault, Overlap};
 use wire::ip::{Ports, Protocol};
 use wire::ipv4;
 
-use super::pieces::Pieces;
 use graph::annotation::{AnnotationOffset, PacketAnnotations};
 use graph::ip_header;
 use port::Reason;
@@ -98,9 +98,7 @@ type Age = (i64, u64);
 struct Partial {
     /// The fragment that begins it, once it came.
     first: Option<Packet>,
-    pieces: Pieces,
-    /// Bytes of payload, once the last fragment came.
-    total: Option<usize>,
+    assembly: Assembly,
     longest: usize,
     age: Age,
     /// When the last fragment came, by the clock.
@@ -109,36 +107,21 @@ struct Partial {
 
 impl Partial {
     fn new(age: Age, clock_ns: i64) -> Partial {
-        Partial { first: None, pieces: Pieces::default(), total: None, longest: 0, age, clock_ns }
+        Partial { first: None, assembly: Assembly::default(), longest: 0, age, clock_ns }
     }
 
     fn memory(&self) -> usize {
-        OVERHEAD + self.pieces.memory()
+        OVERHEAD + self.assembly.pieces().memory()
     }
 
     /// Takes a fragment's bytes; why not, when the packet cannot be.
     fn take(&mut self, at: usize, bytes: &[u8], is_last: bool) -> Result<(), usize> {
-        let end = at + bytes.len();
-        let known = self.total.unwrap_or(usize::MAX);
-        let fits = match is_last {
-            true => self.pieces.len() <= end && (self.total.is_none() || known == end),
-            false => bytes.len().is_multiple_of(8) && !bytes.is_empty() && end <= known,
-        };
-        if !fits {
-            return Err(CONTRADICTION);
-        }
-        if end > LONGEST - ip_header::LEN {
-            return Err(TOO_LONG);
-        }
-        if is_last {
-            self.total = Some(end);
-        }
-        self.pieces.put(at, bytes);
-        Ok(())
+        let taken = self.assembly.take(at, bytes, is_last, LONGEST - ip_header::LEN, Overlap::KeepFirst);
+        taken.map_err(|fault| if fault == Fault::TooLong { TOO_LONG } else { CONTRADICTION })
     }
 
     fn is_complete(&self) -> bool {
-        self.total.is_some() && self.first.is_some() && self.pieces.is_whole()
+        self.first.is_some() && self.assembly.is_whole()
     }
 }
 
@@ -240,18 +223,20 @@ impl IpReassembler {
 
     /// Sends a whole packet on.
     fn complete(&mut self, cx: &mut Cx<'_>, key: Key) {
-        let Some(Partial { first: Some(mut packet), pieces, longest, .. }) = self.remove(key) else { return };
+        let Some(Partial { first: Some(mut packet), assembly, longest, .. }) = self.remove(key) else {
+            return;
+        };
         if let Some(tail) = packet.split_next() {
             cx.free_tail(tail);
         }
         let front = packet.header_offset(Header::Network).unwrap_or(0).max(0) as usize;
         let header_len = packet.get(front).map_or(0, |first| ipv4::header_len(*first));
         // Options of the first fragment count, which the others' offsets do not show.
-        let Ok(total) = u16::try_from(header_len + pieces.len()) else {
+        let payload = assembly.pieces().to_bytes();
+        let Ok(total) = u16::try_from(header_len + payload.len()) else {
             self.seen.failed += 1;
             return cx.drop(TOO_LONG, packet);
         };
-        let payload = pieces.to_bytes();
         let room = packet.len() + packet.tailroom();
         let head = front + header_len;
         let here = payload.len().min(room.saturating_sub(head));
@@ -320,9 +305,9 @@ impl IpReassembler {
         all.sort_unstable_by_key(|(key, _)| **key);
         for (((src, dst), _, id), partial) in all {
             // Of the first fragment, once it came.
-            let (sport, dport) = ports(partial.pieces.start());
+            let (sport, dport) = ports(partial.assembly.pieces().start());
             let _ = write!(out, " ({src}, {sport}, {dst}, {dport}) {id}");
-            for (start, end) in partial.pieces.runs() {
+            for (start, end) in partial.assembly.pieces().runs() {
                 let _ = write!(out, " ({start},{end})");
             }
             out.push('\n');
