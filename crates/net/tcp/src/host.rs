@@ -1,9 +1,12 @@
 //! A host on an Ethernet, of one core: it answers ARP requests, neighbour solicitations and
 //! pings, finds its next hops, and has a stack for TCP and an application for its events. It
-//! is a poller of `runtime`. No fragments, no routes but one gateway, and messages of
-//! ICMP other than pings and those about packets that are too long are dropped.
+//! is a poller of `runtime`. It puts fragments together, and sends some where an answer is too long
+//! for its link. No routes but one gateway, and messages of ICMP other than pings and those about
+//! packets that are too long are dropped.
 
 mod configured;
+mod fragments;
+mod headers;
 mod moving;
 mod route;
 
@@ -17,19 +20,22 @@ use neighbor::{Limits, Responder, SyncTable, Table};
 use port::{Counter, Reason, RxQueue, TxQueue};
 use runtime::{Instant, Poller, Queue, Wakeup};
 use wire::ip::Protocol;
-use wire::{Flow, MacAddress, checksum, ethernet, ipv4, ipv6};
+use wire::{Flow, MacAddress, ethernet};
 
 use crate::ahead::Arrival;
 use crate::connection::Io;
 use crate::copies::Copies;
 use crate::event::{Event, Service};
-use crate::icmp::{Errors, TooBig, is_one_host};
+use crate::fragments::BUFFERS;
+use crate::icmp::{Errors, Problem, TooBig};
 use crate::link::Link;
 use crate::options::{Options, SECOND_NS};
 use crate::stack::Stack;
 use crate::udp::{Datagram, Datagrams, Udp};
 use crate::watch::{Showing, Watch};
 use configured::Configured;
+use fragments::Long;
+use headers::check_header;
 pub use moving::Core;
 
 /// Frames that may wait for a full ring.
@@ -83,7 +89,6 @@ pub type Report = Arc<Mutex<Vec<Counter>>>;
 struct Lost {
     malformed: u64,
     foreign: u64,
-    fragments: u64,
     unknown: u64,
     errors: u64,
     no_route: u64,
@@ -110,6 +115,8 @@ pub struct Host {
     /// Who takes the datagrams.
     speaker: Option<Box<dyn Datagrams>>,
     errors: Errors,
+    /// Packets that come or go in fragments.
+    long: Box<Long>,
     events: Vec<Event>,
     /// Segments of the batch that came.
     arrivals: Vec<Arrival>,
@@ -161,6 +168,7 @@ impl Host {
             datagrams: Vec::new(),
             speaker: None,
             errors: Errors::default(),
+            long: Box::default(),
             events: Vec::new(),
             arrivals: Vec::with_capacity(Batch::MAX),
             segments: Batch::with_limit(SEGMENTS),
@@ -216,7 +224,6 @@ impl Host {
             (Reason::RxConfiguration, lost),
             (Reason::RxIpMalformed, self.lost.malformed),
             (Reason::RxNotForHost, self.lost.foreign),
-            (Reason::RxIpFragment, self.lost.fragments),
             (Reason::RxNoProtocol, self.lost.unknown),
             (Reason::RxIcmpError, self.lost.errors),
             (Reason::TxIcmpLimit, self.errors.limited),
@@ -224,35 +231,36 @@ impl Host {
             (Reason::TxNoNeighbor, self.v4.lost + self.v6.lost),
             (Reason::TxRingFull, self.v4.unsent + self.v6.unsent + self.lost.unsent),
         ];
-        let own = own.into_iter().map(|(reason, count)| Counter::of_loss(reason, count));
+        let own = own.into_iter().chain(self.long.fragments.losses());
+        let own = own.map(|(reason, count)| Counter::of_loss(reason, count));
+        let joined =
+            Counter::of("ip_reassembled", self.long.fragments.joined(), "IP packets came in fragments");
         let cores = self.core.iter().flat_map(|core| core.counters());
-        own.chain(self.stack.counters().all()).chain(self.udp.counters()).chain(others).chain(cores).collect()
+        own.chain(self.stack.counters().all())
+            .chain(self.udp.counters())
+            .chain([joined])
+            .chain(others)
+            .chain(cores)
+            .collect()
     }
 
     /// Takes a received frame.
     fn take(&mut self, packet: Packet, now_ns: i64, pool: &mut Pool) {
         let flow = match Flow::of(&packet) {
+            Ok(flow) if flow.fragment => return self.take_fragment(packet, &flow, now_ns, pool),
             Ok(flow) if matches!(flow.protocol, Protocol::TCP | Protocol::UDP) => flow,
             _ => return self.take_other(packet, now_ns, pool),
         };
         if flow.protocol == Protocol::UDP && self.is_for_client(&flow) {
             return self.take_lease(packet, &flow, now_ns, pool);
         }
-        let is_ours = self.responder.addresses.contains(&flow.addresses.dst());
-        let to = ethernet::Header::of(&packet).map(|header| header.dst());
-        let Some(ip) = packet.get(flow.l3_offset()..flow.l4_offset()) else { return pool.free(packet) };
-        let (is_sound, class) = check_header(ip, &packet);
-        let lost = match () {
-            () if to != Some(self.addresses.mac) || !is_ours => Some(&mut self.lost.foreign),
-            // RFC 1122, section 4.2.3.10: nobody has these addresses.
-            () if !is_sound || is_nobody(flow.addresses.src()) => Some(&mut self.lost.malformed),
-            () if flow.fragment => Some(&mut self.lost.fragments),
-            () => None,
+        let class = match self.check(&packet, &flow) {
+            Ok(class) => class,
+            Err(lost) => {
+                *lost += 1;
+                return pool.free(packet);
+            }
         };
-        if let Some(lost) = lost {
-            *lost += 1;
-            return pool.free(packet);
-        }
         if flow.protocol == Protocol::UDP {
             return self.take_datagram(packet, &flow, now_ns, pool);
         }
@@ -264,15 +272,11 @@ impl Host {
         match self.udp.receive(packet, flow) {
             Ok(datagram) => self.datagrams.push(datagram),
             Err((packet, is_unreachable)) => {
-                let is_told = is_unreachable && is_one_host(flow.addresses.src(), &self.addresses);
-                let answer = if is_told && self.segments.room() > 0 {
-                    self.errors.port_unreachable(flow, &packet, now_ns, pool)
-                } else {
-                    None
-                };
+                let about = packet.get(flow.l3_offset()..flow.end).filter(|_| is_unreachable);
+                if let Some(about) = about {
+                    self.tell(Problem::PortUnreachable, flow.addresses, about, now_ns, pool);
+                }
                 pool.free(packet);
-                let refused = answer.and_then(|answer| self.segments.push(answer));
-                refused.into_iter().for_each(|packet| pool.free(packet));
             }
         }
     }
@@ -293,6 +297,9 @@ impl Host {
                 pool.free(packet);
             }
             return;
+        }
+        if self.answer_behind_headers(&packet, pool) {
+            return pool.free(packet);
         }
         let is_known = self.v4.learn(&packet, now_ns, pool, &mut self.frames)
             || self.v6.learn(&packet, now_ns, pool, &mut self.frames);
@@ -395,6 +402,9 @@ impl Poller for Host {
         let mut io = Io { now_ns, pool, out: &mut self.segments };
         self.stack.receive_batch(&mut self.arrivals, &mut io);
         self.stack.expire(&mut io);
+        if self.long.fragments.due_ns().is_some_and(|due_ns| due_ns <= now_ns) {
+            self.expire_fragments(now_ns, pool);
+        }
         self.v4.expire(now_ns, pool, &mut self.frames);
         self.v6.expire(now_ns, pool, &mut self.frames);
         self.serve(now_ns, pool);
@@ -425,8 +435,8 @@ impl Poller for Host {
         // What the port cuts waits for it in as many buffers as there are segments.
         let copies = if options.offload.buffers > 1 { options.packets / 2 } else { 0 };
         // Neighbours are shared by all cores, and what waits for them may be all of this one.
-        let moving = if self.moves() { Core::BUFFERS } else { 0 };
-        (options.packets + copies) as usize + FRAMES + SEGMENTS + 2 * WAITING + moving
+        let moving = self.core.as_ref().map_or(0, |core| core.buffers(self.moves()));
+        (options.packets + copies) as usize + FRAMES + SEGMENTS + 2 * WAITING + BUFFERS + moving
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -435,12 +445,12 @@ impl Poller for Host {
         if is_busy || !self.frames.is_empty() || !self.segments.is_empty() || self.stack.is_ready() {
             return Some(now);
         }
-        let links = [self.v4.deadline_ns(), self.v6.deadline_ns()];
+        let links = [self.v4.deadline_ns(), self.v6.deadline_ns(), self.long.fragments.due_ns()];
         let configured = self.configured.as_ref().map(|it| it.due_ns());
         let services =
             [self.service.deadline_ns(), self.speaker.as_ref().and_then(|speaker| speaker.deadline_ns())];
-        let all = [self.stack.next_deadline_ns(), links[0], links[1], configured, services[0], services[1]];
-        let next = all.into_iter().flatten().min()?;
+        let all = [self.stack.next_deadline_ns(), configured].into_iter().chain(links).chain(services);
+        let next = all.flatten().min()?;
         Some(now + Duration::from_nanos(next.saturating_sub(now.as_ns()).max(0) as u64))
     }
 
@@ -464,29 +474,4 @@ impl Drop for Host {
         let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
         report.extend(self.counters());
     }
-}
-
-/// Whether an IP header is sound, and its traffic class.
-fn check_header(ip: &[u8], packet: &Packet) -> (bool, u8) {
-    match version(ip) {
-        4 => {
-            let is_sound = match packet.ip_checksum() {
-                memory::Checksum::Good => true,
-                memory::Checksum::Bad => false,
-                memory::Checksum::Unknown => checksum::verify(ip),
-            };
-            (is_sound, ipv4::Header::of(ip).map_or(0, |ip| ip.traffic_class()))
-        }
-        _ => (true, ipv6::Header::of(ip).map_or(0, |ip| ip.traffic_class())),
-    }
-}
-
-fn version(ip: &[u8]) -> u8 {
-    ip.first().map_or(0, |first| ipv4::version(*first))
-}
-
-/// Whether an address can be no sender's.
-fn is_nobody(address: IpAddr) -> bool {
-    let is_broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
-    address.is_multicast() || address.is_unspecified() || is_broadcast
 }

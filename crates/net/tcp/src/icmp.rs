@@ -1,5 +1,5 @@
 //! Errors of ICMP (RFC 792 and 4443): those about segments that this host sent, and those that
-//! it sends about datagrams to ports that nobody has.
+//! it sends about datagrams to ports that nobody has and about fragments of which others are missing.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -33,22 +33,52 @@ impl Errors {
         may_send
     }
 
-    /// The answer to a datagram in a frame whose layers are `flow`: nobody has its port. `None`
-    /// when there were too many, or there is no buffer.
-    pub fn port_unreachable(
+    /// Tells the sender of a packet between `addresses`, which begins with the bytes `about`, what
+    /// is wrong. `None` when there were too many errors, or there is no buffer.
+    pub fn tell(
         &mut self,
-        flow: &Flow,
-        frame: &[u8],
+        problem: Problem,
+        addresses: Addresses,
+        about: &[u8],
         now_ns: i64,
         pool: &mut Pool,
     ) -> Option<Packet> {
-        let about = frame.get(flow.l3_offset()..flow.end).filter(|_| self.may_send(now_ns))?;
+        if !self.may_send(now_ns) {
+            return None;
+        }
         let mut packet = pool.alloc()?;
-        if write_unreachable(&mut packet, flow, about).is_none() {
+        if write_error(&mut packet, problem, addresses, about).is_none() {
             pool.free(packet);
             return None;
         }
         Some(packet)
+    }
+}
+
+/// What a packet's sender is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Problem {
+    /// Nobody has the port of a datagram.
+    PortUnreachable,
+    /// Fragments did not all come in time.
+    ReassemblyTime,
+}
+
+impl Problem {
+    /// Its type and code over IPv4.
+    fn v4(self) -> (u8, u8) {
+        match self {
+            Problem::PortUnreachable => (icmpv4::UNREACHABLE, icmpv4::PORT_UNREACHABLE),
+            Problem::ReassemblyTime => (icmpv4::TIME_EXCEEDED, icmpv4::REASSEMBLY_TIME),
+        }
+    }
+
+    /// Its type and code over IPv6.
+    fn v6(self) -> (u8, u8) {
+        match self {
+            Problem::PortUnreachable => (icmpv6::UNREACHABLE, icmpv6::PORT_UNREACHABLE),
+            Problem::ReassemblyTime => (icmpv6::TIME_EXCEEDED, icmpv6::REASSEMBLY_TIME),
+        }
     }
 }
 
@@ -85,8 +115,8 @@ fn is_any_router_of_prefix(address: Ipv6Addr, (own, bits): (Ipv6Addr, u8)) -> bo
 }
 
 /// Writes the packet of an error about another one.
-fn write_unreachable(packet: &mut Packet, flow: &Flow, about: &[u8]) -> Option<()> {
-    let addresses = emit::addresses(flow.addresses.dst(), flow.addresses.src())?;
+fn write_error(packet: &mut Packet, problem: Problem, of: Addresses, about: &[u8]) -> Option<()> {
+    let addresses = emit::addresses(of.dst(), of.src())?;
     let is_v4 = matches!(addresses, Addresses::V4 { .. });
     let (headers, longest) = match is_v4 {
         true => (ipv4::HEADER_LEN + icmpv4::HEADER_LEN, LONGEST[0]),
@@ -96,15 +126,17 @@ fn write_unreachable(packet: &mut Packet, flow: &Flow, about: &[u8]) -> Option<(
     if is_v4 {
         packet.push_front(icmpv4::HEADER_LEN).ok()?.fill(0);
         let mut message = icmpv4::Packet::new_unchecked(&mut packet[..]);
-        message.set_message_type(icmpv4::UNREACHABLE);
-        message.set_code(icmpv4::PORT_UNREACHABLE);
+        let (kind, code) = problem.v4();
+        message.set_message_type(kind);
+        message.set_code(code);
         message.fill_checksum();
         emit::push_ip(packet, addresses, Protocol::ICMP, 0).ok()
     } else {
         packet.push_front(icmpv6::HEADER_LEN).ok()?.fill(0);
         let mut message = icmpv6::Packet::new_unchecked(&mut packet[..]);
-        message.set_message_type(icmpv6::UNREACHABLE);
-        message.set_code(icmpv6::PORT_UNREACHABLE);
+        let (kind, code) = problem.v6();
+        message.set_message_type(kind);
+        message.set_code(code);
         message.fill_checksum(addresses);
         emit::push_ip(packet, addresses, Protocol::ICMPV6, 0).ok()
     }

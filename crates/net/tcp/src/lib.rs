@@ -9,16 +9,16 @@
 //! the device while its bytes may have to be sent again.
 //!
 //! A [`Host`] puts a stack on a port: it is a poller of `runtime` with ARP, neighbour
-//! discovery, pings and [`Udp`]; a [`Configuration`] has it ask others for its addresses. [`Echo`] is an application of both.
+//! discovery, fragments of IP packets, pings and [`Udp`]; a [`Configuration`] has it ask others for its addresses. [`Echo`] is an application of both.
 //!
 //! There are window scaling, timestamps and PAWS (RFC 7323), selective acknowledgements (RFC 2018,
 //! 2883) with RACK and tail loss probes (RFC 8985), New Reno without them (RFC 6582), Reno and
 //! CUBIC (RFC 5681, 9438) with HyStart, proportional rate reduction (RFC 6937, 9937), timeouts (RFC
 //! 6298), initial numbers (RFC 6528), the checks of RFC 5961, SYN cookies (RFC 4987), congestion
 //! notification (RFC 3168), fast open (RFC 7413), path MTU discovery (RFC 1191, 8201 and 4821),
-//! Nagle's algorithm and keep-alive. There are no urgent data, which are bytes like others here,
-//! and no fragments. Checksums, but those of short segments, and segmentation are left to the port
-//! where it has them ([`Offload`]).
+//! Nagle's algorithm and keep-alive. There are no urgent data, which are bytes like others here.
+//! Fragments of IP packets are for a host. Checksums, but those of short segments, and segmentation
+//! are left to the port where it has them ([`Offload`]).
 //!
 //! What strangers can make a stack keep is bounded by [`Options`], and every segment that it
 //! drops is counted by a name of `port::Reason` ([`Counters`]).
@@ -36,6 +36,7 @@ mod connection;
 mod cookie;
 mod copies;
 mod counters;
+mod cut;
 mod data;
 mod demux;
 mod detail;
@@ -46,6 +47,7 @@ mod event;
 mod fast_open;
 mod fast_open_client;
 mod follow_up;
+mod fragments;
 mod groups;
 mod host;
 mod hystart;

@@ -15,6 +15,8 @@ use crate::moved::Moved;
 
 /// Segments that a mailbox holds.
 pub const SEGMENTS: usize = 1024;
+/// Segments that came in fragments, where no others are passed on.
+pub const WHOLE: usize = 64;
 /// Words of routers that it holds, which anybody can forge.
 const WORDS: usize = 64;
 
@@ -95,9 +97,9 @@ impl Mailbox {
         }
     }
 
-    /// Puts a segment there, unless there are too many: then it is given back.
-    pub fn put_segment(&self, arrival: Arrival) -> Option<Arrival> {
-        if self.lock().segments >= SEGMENTS {
+    /// Puts a segment there, unless there are `most` of them: then it is given back.
+    pub fn put_segment(&self, arrival: Arrival, most: usize) -> Option<Arrival> {
+        if self.lock().segments >= most {
             return Some(arrival);
         }
         self.put(Mail::Segment(arrival));

@@ -1,15 +1,19 @@
 //! UDP (RFC 768) of a host: datagrams to bound ports go to a service as they are, a batch at a
-//! time, and what it sends goes out in the buffers that it hands over. No fragments, no groups.
+//! time, and what it sends goes out in the buffers that it hands over. What came in fragments comes
+//! in several buffers, and what is too long for a packet goes in fragments. No groups.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
-use memory::{Checksum, Packet, TxOffload};
+use memory::{Checksum, DATA_ROOM, Packet, Pool, TxOffload};
 use port::{Counter, Reason};
-use wire::ip::{Addresses, Protocol};
+use wire::ip::{Addresses, LONGEST, Protocol};
 use wire::{Flow, ipv4, ipv6, udp};
 
 use crate::connection::Io;
+use crate::cut::{Cutter, Uncut};
 use crate::emit;
+use crate::fragments::Whole;
 use crate::options::{Offload, Options};
 
 /// A datagram that came.
@@ -19,8 +23,20 @@ pub struct Datagram {
     pub from: (IpAddr, u16),
     /// To which address and port of this host.
     pub to: (IpAddr, u16),
-    /// The payload, where the device put it; the packet holds nothing else.
+    /// The payload, where the device put it; the packet holds nothing else. One that came in
+    /// fragments may be in several buffers.
     pub packet: Packet,
+}
+
+impl Datagram {
+    /// The payload in one piece, which is copied where it is in several buffers.
+    #[inline]
+    pub fn payload(&self) -> Cow<'_, [u8]> {
+        match self.packet.next() {
+            None => Cow::Borrowed(&self.packet),
+            Some(_) => Cow::Owned(self.packet.segments().flat_map(|buffer| buffer.iter().copied()).collect()),
+        }
+    }
 }
 
 /// An application that speaks UDP.
@@ -54,6 +70,37 @@ pub enum Unsent {
     Addresses,
 }
 
+/// Why a packet that came in fragments is no datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unreceived {
+    /// It makes no sense, which is counted.
+    Wrong,
+    /// Nobody has its port, which is counted.
+    NoPort,
+    /// There are no buffers for it.
+    NoBuffers,
+}
+
+/// Bytes in as many buffers as they need.
+fn chain(bytes: &[u8], pool: &mut Pool) -> Option<Packet> {
+    let mut first: Option<Packet> = None;
+    // From the last on, so that no chain is walked along.
+    for part in bytes.rchunks(DATA_ROOM) {
+        let Some(mut packet) = pool.alloc() else {
+            first.into_iter().for_each(|packet| pool.free(packet));
+            return None;
+        };
+        if packet.copy_from(part).is_err() {
+            pool.free(packet);
+            first.into_iter().for_each(|packet| pool.free(packet));
+            return None;
+        }
+        first.into_iter().for_each(|rest| packet.append(rest));
+        first = Some(packet);
+    }
+    first.or_else(|| pool.alloc())
+}
+
 /// Ports below this are those of services (RFC 6335, section 6).
 const FIRST_USER_PORT: u16 = 1024;
 
@@ -64,6 +111,7 @@ pub struct Udp {
     bound: Box<[u64; 1024]>,
     mtu: usize,
     offload: Offload,
+    cutter: Cutter,
     malformed: u64,
     wrong_sums: u64,
     no_port: u64,
@@ -79,6 +127,7 @@ impl Udp {
             bound: Box::new([0; 1024]),
             mtu: options.mtu.into(),
             offload: options.offload,
+            cutter: Cutter::default(),
             malformed: 0,
             wrong_sums: 0,
             no_port: 0,
@@ -154,7 +203,32 @@ impl Udp {
         Some(((datagram.src_port(), datagram.dst_port()), datagram.payload().len()))
     }
 
-    /// Sends a packet's bytes as a datagram, from an address of this host.
+    /// Makes a datagram of a packet that came in fragments.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) fn receive_whole(&mut self, whole: &Whole, pool: &mut Pool) -> Result<Datagram, Unreceived> {
+        let Ok(datagram) = udp::Datagram::new_checked(&whole.payload[..]) else {
+            self.malformed += 1;
+            return Err(Unreceived::Wrong);
+        };
+        if !datagram.verify_checksum(whole.addresses) {
+            self.wrong_sums += 1;
+            return Err(Unreceived::Wrong);
+        }
+        let (from, to) = (datagram.src_port(), datagram.dst_port());
+        if !self.is_bound(to) {
+            self.no_port += 1;
+            return Err(Unreceived::NoPort);
+        }
+        let Some(packet) = chain(datagram.payload(), pool) else { return Err(Unreceived::NoBuffers) };
+        self.received += 1;
+        let (src, dst) = (whole.addresses.src(), whole.addresses.dst());
+        Ok(Datagram { from: (src, from), to: (dst, to), packet })
+    }
+
+    /// Sends a packet's bytes as a datagram, from an address of this host: in fragments where it is
+    /// longer than packets may be.
     ///
     /// # Errors
     /// The packet again, and why.
@@ -175,13 +249,44 @@ impl Udp {
                 Addresses::V6 { .. } => ipv6::HEADER_LEN,
             };
         let fits = packet.next().is_none() && packet.len() + headers <= self.mtu;
-        if !fits || !self.wrap(&mut packet, addresses, (from.1, to.1)) {
+        if !fits {
+            return self.send_cut(packet, addresses, (from.1, to.1), io);
+        }
+        if !self.wrap(&mut packet, addresses, (from.1, to.1)) {
             return Err((packet, Unsent::TooLong));
         }
         self.sent += 1;
         match io.out.push(packet) {
             Some(packet) => Err((packet, Unsent::Full)),
             None => Ok(()),
+        }
+    }
+
+    /// Sends a datagram of several packets.
+    #[cold]
+    fn send_cut(
+        &mut self,
+        packet: Packet,
+        addresses: Addresses,
+        (src_port, dst_port): (u16, u16),
+        io: &mut Io,
+    ) -> Result<(), (Packet, Unsent)> {
+        let payload_len = packet.total_len();
+        if payload_len > LONGEST - udp::HEADER_LEN {
+            return Err((packet, Unsent::TooLong));
+        }
+        let mut bytes = udp::Repr { src_port, dst_port, payload_len }.header().into_inner().to_vec();
+        packet.segments().for_each(|buffer| bytes.extend_from_slice(buffer));
+        udp::Datagram::new_unchecked(&mut bytes[..]).fill_checksum(addresses);
+        let sent = self.cutter.send((addresses, Protocol::UDP), &bytes, (&[], self.mtu), io.pool, io.out);
+        match sent {
+            Ok(()) => {
+                self.sent += 1;
+                io.pool.free(packet);
+                Ok(())
+            }
+            Err(Uncut::Full) => Err((packet, Unsent::Full)),
+            Err(Uncut::TooLong) => Err((packet, Unsent::TooLong)),
         }
     }
 

@@ -66,6 +66,50 @@ fn a_segment_that_was_too_long_is_told_to_the_core_that_sent_it() {
     }
 }
 
+/// A port leads fragments by their addresses alone: the segments that they make come to the
+/// connections of other cores too, whether those move or stay.
+#[test]
+fn segments_in_fragments_reach_the_core_of_their_connection() {
+    for mut rig in [Rig::new(3, 12), Rig::fixed(3, 12)] {
+        for core in 0..3 {
+            let before = ["ip_reassembled", "tcp_passed_on"].map(|name| rig.count(name));
+            rig.cut = Some(core);
+            rig.goes_on();
+            rig.cut = None;
+            rig.goes_on();
+            let after = ["ip_reassembled", "tcp_passed_on"].map(|name| rig.count(name));
+            assert!(after[0] > before[0] + 100 && after[1] > before[1] + 50, "{before:?} {after:?}");
+        }
+        assert_eq!(rig.count("rx_tcp_no_connection") + rig.count("rx_tcp_checksum"), 0);
+        assert!(rig.seen.0.lock().unwrap().values().all(|stream| stream.closed.is_none()));
+    }
+}
+
+/// First fragments of packets that never end, each of its own, leave connections all that they have.
+#[test]
+fn a_flood_of_fragments_does_not_disturb_connections() {
+    let mut rig = Rig::new(2, 6);
+    let segment = [&rig.last[1][..], &[0; 1200]].concat();
+    let ip = ethernet::HEADER_LEN;
+    for _ in 0..500 {
+        for _ in 0..20 {
+            let mut frame = segment.clone();
+            ipv4::Header::of_mut(&mut frame[ip..]).unwrap().set_total_len(1000);
+            ipv4::fill_checksum(&mut frame[ip..ip + ipv4::HEADER_LEN]);
+            let [first, last] = rig::fragments_of(&frame, 960);
+            // One of two begins, and the others do not.
+            rig.rings[1].put(first);
+            rig.rings[1].put(rig::fragments_of(&frame, 960)[1].clone());
+            drop(last);
+        }
+        (0..2).for_each(|_| rig.round());
+    }
+    let lost = rig.count("rx_ip_fragment_room");
+    assert!(lost > 15_000, "{lost} were given up");
+    rig.goes_on();
+    rig.is_untouched();
+}
+
 #[test]
 fn connections_move_while_they_are_served() {
     let mut rig = Rig::new(4, 40);

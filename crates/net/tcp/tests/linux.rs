@@ -2,6 +2,9 @@
 //! namespace of its own: needs root, and never touches the machine's interfaces.
 #![allow(clippy::unwrap_used)]
 
+#[path = "linux/ping.rs"]
+mod ping;
+
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::Command;
@@ -200,6 +203,33 @@ fn datagrams_come_back_and_ports_that_nobody_has_are_told() {
     let Some(ended) = ended else { return };
     assert_eq!((ended.count("udp_received"), ended.count("udp_sent")), (8, 8));
     assert_eq!((ended.count("rx_udp_no_port"), ended.count("tx_icmp_limit")), (2, 0));
+}
+
+/// What is longer than the link takes goes in fragments both ways, as `ping -s 4000` sends it.
+#[test]
+fn long_datagrams_and_pings_come_back() {
+    let ended = beside(Options::default(), Echo::default(), || {
+        for (any, to) in
+            [(SocketAddr::from((LINUX, 0)), IpAddr::from(OURS)), ((LINUX_V6, 0).into(), OURS_V6.into())]
+        {
+            let socket = UdpSocket::bind(any).unwrap();
+            socket.set_read_timeout(Some(LIMIT)).unwrap();
+            socket.connect((to, ECHO)).unwrap();
+            let mut back = vec![0; 66_000];
+            for len in [1473, 8000, 65_507] {
+                socket.send(&data(len)).unwrap();
+                let got = socket.recv(&mut back).unwrap();
+                assert!(back[..got] == data(len), "{got} of {len} bytes, or others");
+            }
+            for len in [56, 4000, 65_000] {
+                ping::ping(to, &data(len), &mut back);
+            }
+        }
+    });
+    let Some(ended) = ended else { return };
+    assert_eq!((ended.count("udp_received"), ended.count("ip_reassembled")), (6, 10));
+    let lost = ended.counters.iter().filter(|counter| counter.name.starts_with("rx_ip_fragment"));
+    assert_eq!(lost.map(|counter| counter.value).sum::<u64>(), 0);
 }
 
 /// Whatever an application is told of the ends of connections.

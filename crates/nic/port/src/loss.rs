@@ -103,7 +103,13 @@ reasons! {
     RxInterface "rx_interface" Interface "frames the kernel's interface could not receive or dropped";
     RxIpMalformed "rx_ip_malformed" Application "IP packets whose header made no sense, to a host";
     RxNotForHost "rx_not_for_host" Application "packets to addresses that a host does not have";
-    RxIpFragment "rx_ip_fragment" Application "fragments of IP packets, which a host does not join";
+    RxIpFragment "rx_ip_fragment" Application "fragments of IP packets that disagree about the length or make no packet";
+    RxIpFragmentShort "rx_ip_fragment_short" Application "fragments of IP packets that are empty, end within eight bytes or lack the header above IP";
+    RxIpFragmentLong "rx_ip_fragment_long" Application "fragments of IP packets that are longer than 65,535 bytes, or than a TCP segment may be";
+    RxIpFragmentOverlap "rx_ip_fragment_overlap" Application "fragments of IP packets of which some overlap";
+    RxIpFragmentLate "rx_ip_fragment_late" Application "fragments of IP packets of which others did not come in time";
+    RxIpFragmentRoom "rx_ip_fragment_room" Application "fragments of IP packets given up to make room for others";
+    RxIpFragmentBuffers "rx_ip_fragment_buffers" Application "IP packets that came in fragments and for which there were no buffers";
     RxNoProtocol "rx_no_protocol" Application "packets of protocols that a host does not speak";
     RxIcmpError "rx_icmp_error" Application "ICMP errors about nothing that a host has on its way, or with nothing new";
     RxConfiguration "rx_configuration" Application "DHCP messages and router advertisements that made no sense, were too many or not for a host";

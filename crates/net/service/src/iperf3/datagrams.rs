@@ -234,8 +234,11 @@ impl Receiver {
 impl tcp::Datagrams for Receiver {
     fn serve(&mut self, datagrams: &mut Vec<Datagram>, udp: &mut Udp, io: &mut Io) {
         let mut test = self.streams.test();
-        for Datagram { from, to, mut packet } in datagrams.drain(..) {
-            match test.take((from, to), &packet, io.now_ns) {
+        for datagram in datagrams.drain(..) {
+            let (from, to) = (datagram.from, datagram.to);
+            let taken = test.take((from, to), &datagram.payload(), io.now_ns);
+            let Datagram { mut packet, .. } = datagram;
+            match taken {
                 // The packet that came has room for what goes back, which is as long.
                 Ok(Some(answer)) if packet.copy_from(&answer).is_ok() => {
                     if let Err((packet, _)) = udp.send(to, from, packet, io) {

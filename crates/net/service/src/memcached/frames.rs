@@ -84,14 +84,15 @@ impl Datagrams for Frames {
     }
 
     fn serve(&mut self, datagrams: &mut Vec<Datagram>, udp: &mut Udp, io: &mut Io) {
-        for Datagram { from, to, packet } in datagrams.drain(..) {
+        for datagram in datagrams.drain(..) {
+            let (from, to) = (datagram.from, datagram.to);
             // Without room nobody would be told of what is carried out.
             if udp.is_service(from.1) || io.out.room() == 0 {
-                udp.give_up(packet, io);
+                udp.give_up(datagram.packet, io);
                 continue;
             }
-            let answers = self.answer(&packet, io.now_ns);
-            io.pool.free(packet);
+            let answers = self.answer(&datagram.payload(), io.now_ns);
+            io.pool.free(datagram.packet);
             let sent = answers.iter().take_while(|answer| send(answer, (to, from), udp, io)).count();
             udp.count_unsent(answers.len() - sent);
         }

@@ -6,7 +6,8 @@ use port::Counter;
 use wire::ethernet::{self, EtherType};
 use wire::{Flow, MacAddress, dhcp, icmpv6, udp};
 
-use super::{Host, check_header};
+use super::Host;
+use super::headers::check_header;
 use crate::configuration::{Assigned, Configuration, Network, Sources};
 use crate::rate::Rate;
 

@@ -17,7 +17,7 @@ use crate::elsewhere::Elsewhere;
 use crate::event::Kept;
 use crate::groups::HostShared;
 use crate::icmp::TooBig;
-use crate::mailbox::{Mail, Mailbox, SEGMENTS};
+use crate::mailbox::{Mail, Mailbox, SEGMENTS, WHOLE};
 use crate::moved::Moved;
 
 /// Places of connections that are looked at in a turn.
@@ -100,8 +100,11 @@ impl Core {
     }
 
     /// Buffers that may be kept beside those of the stack: here, by another core's mailbox, or by
-    /// that core when it has taken them out and had no room for replies.
-    pub(super) const BUFFERS: usize = 3 * SEGMENTS;
+    /// that core when it has taken them out and had no room for replies. Where connections stay,
+    /// only segments that came in fragments are passed on.
+    pub(super) fn buffers(&self, moves: bool) -> usize {
+        3 * if moves { SEGMENTS } else { WHOLE }
+    }
 
     /// What was counted, of which only the first is a loss.
     pub(super) fn counters(&self) -> [Counter; 3] {
@@ -234,6 +237,30 @@ impl Host {
         }
     }
 
+    /// Passes a segment that came in fragments on to the core that has its connection, if that is
+    /// another one: the port leads fragments by their addresses alone, also where it keeps flows.
+    pub(super) fn pass_whole_on(&mut self, arrival: Arrival, pool: &mut Pool) -> Option<Arrival> {
+        if self.moves() {
+            return Some(arrival); // the stack does it
+        }
+        let here = |key: &crate::Key| self.stack.find(key).is_some();
+        let core = self.core.as_mut();
+        let (Some(core), Some(key)) = (core, arrival.key().filter(|key| !here(key))) else {
+            return Some(arrival);
+        };
+        let Some(owner) = core.table(&self.stack).and_then(|table| table.owner(&key)) else {
+            return Some(arrival);
+        };
+        match core.shared.mailboxes[usize::from(owner)].put_segment(arrival, WHOLE) {
+            None => core.passed_on += 1,
+            Some(arrival) => {
+                core.lost += 1;
+                arrival.free(pool);
+            }
+        }
+        None
+    }
+
     /// Takes what other cores told, in order, as long as there is room for the reset of a
     /// connection that finds none.
     pub(super) fn take_mail(&mut self, now_ns: i64, pool: &mut Pool) {
@@ -308,7 +335,7 @@ impl Host {
     pub(super) fn serve_cores(&mut self, received: usize, pool: &mut Pool) {
         let (Some(core), Some(elsewhere)) = (&mut self.core, &mut self.stack.elsewhere) else { return };
         for (owner, arrival) in elsewhere.strays.drain(..) {
-            match core.shared.mailboxes[usize::from(owner)].put_segment(arrival) {
+            match core.shared.mailboxes[usize::from(owner)].put_segment(arrival, SEGMENTS) {
                 None => core.passed_on += 1,
                 Some(arrival) => {
                     core.lost += 1;

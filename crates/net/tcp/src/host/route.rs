@@ -6,7 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use memory::{Packet, Pool};
 use wire::{ipv4, ipv6};
 
-use super::{Host, version};
+use super::Host;
+use super::headers::version;
 
 impl Host {
     /// Sends an IP packet to its next hop. A host that has lost the address that a packet is from

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use port::{FlowTable, Rss, RxQueue, TxQueue};
 use runtime::{Instant, Poller};
 use tcp::{Addresses, Echo, Event, Groups, Host, Id, Io, Neighbors, NotSpread, Options, Service, Stack};
 use wire::ip::Protocol;
-use wire::{Flow, MacAddress};
+use wire::{Flow, MacAddress, ethernet, ipv4};
 
 use crate::common::ring::{FrameRing, RING};
 use crate::common::{byte, dma, rig};
@@ -101,6 +102,26 @@ impl Service for Talker {
     }
 }
 
+/// A frame's IPv4 packet in fragments, the first of which carries so many bytes.
+pub fn fragments_of(frame: &[u8], first: u16) -> [Vec<u8>; 2] {
+    static NUMBER: AtomicU16 = AtomicU16::new(0);
+    let (front, ip) = frame.split_at(ethernet::HEADER_LEN);
+    let ip = ipv4::Packet::new_checked(ip).unwrap();
+    let payload = ip.payload();
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    [(0, &payload[..first.into()]), (first, &payload[first.into()..])].map(|(at, part)| {
+        let mut header = [0; ipv4::HEADER_LEN];
+        let repr = ipv4::Repr {
+            identification: number,
+            more_fragments: at == 0,
+            fragment_offset: at,
+            ..ipv4::Repr::between(ip.src(), ip.dst(), ip.protocol(), part.len())
+        };
+        repr.emit(&mut ipv4::Packet::new_unchecked(&mut header[..]));
+        [front, &header, part].concat()
+    })
+}
+
 /// A server of several cores, a client, and the port between them.
 pub struct Rig {
     client: (Host, Pool),
@@ -121,6 +142,8 @@ pub struct Rig {
     pub asked: usize,
     /// Blocks of the server's selective acknowledgements: segments came ahead of others.
     pub overtaken: usize,
+    /// The core that segments with data come to in fragments, if they do.
+    pub cut: Option<usize>,
     /// The last segment for each core.
     pub last: Vec<Vec<u8>>,
     /// The last segment with data from each core's connections.
@@ -188,6 +211,7 @@ impl Rig {
             refuses: false,
             asked: 0,
             overtaken: 0,
+            cut: None,
             last: vec![vec![]; cores],
             answers: vec![vec![]; cores],
         };
@@ -217,7 +241,10 @@ impl Rig {
         for frame in frames {
             let queue = self.queue(&frame);
             self.last[queue].clone_from(&frame);
-            self.rings[queue].put(frame);
+            match self.cut.filter(|_| frame.len() > 100) {
+                Some(core) => fragments_of(&frame, 64).into_iter().for_each(|it| self.rings[core].put(it)),
+                None => self.rings[queue].put(frame),
+            }
         }
         let frames = self.sent[1].take();
         for frame in frames {
