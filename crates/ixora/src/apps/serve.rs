@@ -351,8 +351,44 @@ pub fn prefixed(text: &str) -> Result<(IpAddr, u8), String> {
     let address: IpAddr = address.parse().map_err(|_| wanted())?;
     let bits: u8 = bits.parse().map_err(|_| wanted())?;
     let most = if address.is_ipv4() { Ipv4Addr::BITS } else { Ipv6Addr::BITS };
-    let is_host = !(address.is_unspecified() || address.is_multicast() || address.is_loopback());
-    if u32::from(bits) > most || !is_host { Err(wanted()) } else { Ok((address, bits)) }
+    if u32::from(bits) > most {
+        return Err(wanted());
+    }
+    match what_else(address, bits) {
+        None => Ok((address, bits)),
+        Some(what) => Err(format!("{address} is {what}, which no host has: give an address of one host")),
+    }
+}
+
+/// What an address is that no host has, in a network of so many bits.
+fn what_else(address: IpAddr, bits: u8) -> Option<String> {
+    let of_network = match address {
+        IpAddr::V4(address) => of_network(address, bits),
+        // That of all routers of a network is one that a host may have for itself.
+        IpAddr::V6(_) => None,
+    };
+    let what = match address {
+        _ if address.is_unspecified() => "the unspecified address",
+        _ if address.is_multicast() => "the address of a group",
+        _ if address.is_loopback() => "an address of loopback",
+        IpAddr::V4(address) if address.is_broadcast() => "the broadcast address of all networks",
+        _ => return of_network,
+    };
+    Some(what.to_owned())
+}
+
+/// What an address is in its network beside a host's. Networks of 31 and 32 bits have hosts only (RFC
+/// 3021).
+fn of_network(address: Ipv4Addr, bits: u8) -> Option<String> {
+    let hosts = u32::MAX.checked_shr(bits.into()).unwrap_or(0);
+    let network = Ipv4Addr::from_bits(address.to_bits() & !hosts);
+    let first = Ipv4Addr::from_bits(network.to_bits() | 1);
+    match address.to_bits() & hosts {
+        _ if bits >= 31 => None,
+        0 => Some(format!("the address of the network {network}/{bits} itself (its hosts begin at {first})")),
+        host if host == hosts => Some(format!("the broadcast address of {network}/{bits}")),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -365,6 +401,31 @@ mod tests {
         assert!(prefixed("fd00::2/64").is_ok_and(|(address, bits)| address.is_ipv6() && bits == 64));
         for wrong in ["10.0.0.2", "10.0.0.2/33", "/8", "fd00::/129", "0.0.0.0/0", "224.0.0.1/4", "a/b"] {
             assert!(prefixed(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn addresses_that_no_host_has_are_refused_by_what_they_are() {
+        for (wrong, what) in [
+            ("10.0.0.0/24", "network 10.0.0.0/24 itself (its hosts begin at 10.0.0.1)"),
+            ("10.0.0.255/24", "broadcast address of 10.0.0.0/24"),
+            ("10.0.0.3/30", "broadcast address of 10.0.0.0/30"),
+            ("10.255.255.255/8", "broadcast"),
+            ("255.255.255.255/32", "broadcast"),
+            ("224.0.0.1/32", "group"),
+            ("127.0.0.1/8", "loopback"),
+            ("0.0.0.0/0", "unspecified"),
+            ("::/64", "unspecified"),
+            ("ff02::1/64", "group"),
+            ("::1/128", "loopback"),
+        ] {
+            let told = prefixed(wrong).expect_err(wrong);
+            assert!(told.contains(what) && told.contains("give an address of one host"), "{told}");
+        }
+        for right in
+            ["10.0.0.0/31", "10.0.0.1/31", "10.0.0.0/32", "10.0.0.255/32", "10.0.0.255/23", "fd00::/64"]
+        {
+            assert!(prefixed(right).is_ok(), "{right}");
         }
     }
 

@@ -89,6 +89,8 @@ pub type Report = Arc<Mutex<Vec<Counter>>>;
 struct Lost {
     malformed: u64,
     foreign: u64,
+    /// Packets from addresses that no other host has.
+    source: u64,
     unknown: u64,
     errors: u64,
     no_route: u64,
@@ -224,6 +226,7 @@ impl Host {
             (Reason::RxConfiguration, lost),
             (Reason::RxIpMalformed, self.lost.malformed),
             (Reason::RxNotForHost, self.lost.foreign),
+            (Reason::RxIpSource, self.lost.source),
             (Reason::RxNoProtocol, self.lost.unknown),
             (Reason::RxIcmpError, self.lost.errors),
             (Reason::TxIcmpLimit, self.errors.limited),

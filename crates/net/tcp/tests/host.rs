@@ -15,7 +15,7 @@ use runtime::{Instant, Poller};
 use tcp::{Addresses, Echo, Event, Host, Io, Neighbors, Options, Service, Stack};
 use wire::ethernet::{self, EtherType};
 use wire::ip::{self, Protocol};
-use wire::{MacAddress, ipv4, ipv6, udp};
+use wire::{MacAddress, ipv4, ipv6, tcp as tcp_header, udp};
 
 const V4: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xDB8, 0, 0, 0, 0, 0, 1);
@@ -229,6 +229,75 @@ fn datagram_v6(src: Ipv6Addr, mac: MacAddress) -> Vec<u8> {
     [&ethernet[..], &header.header().into_inner(), &datagram].concat()
 }
 
+/// A SYN to a port on which the host listens, in a frame.
+fn syn((src, dst): (IpAddr, IpAddr), src_port: u16, mac: MacAddress) -> Vec<u8> {
+    let repr =
+        tcp_header::Repr { src_port, dst_port: 80, flags: tcp_header::Flags::SYN, ..Default::default() };
+    let mut segment = [0; tcp_header::HEADER_LEN];
+    repr.emit(&mut tcp_header::Segment::new_unchecked(&mut segment[..]));
+    let (addresses, ethertype, header) = match (src, dst) {
+        (IpAddr::V4(src), IpAddr::V4(dst)) => {
+            let mut ip = vec![0; ipv4::HEADER_LEN];
+            let repr = ipv4::Repr::between(src, dst, Protocol::TCP, segment.len());
+            repr.emit(&mut ipv4::Packet::new_unchecked(&mut ip[..]));
+            (ip::Addresses::V4 { src, dst }, EtherType::IPV4, ip)
+        }
+        (IpAddr::V6(src), IpAddr::V6(dst)) => {
+            let mut ip = vec![0; ipv6::HEADER_LEN];
+            let mut header = ipv6::Header::of_mut(&mut ip).unwrap();
+            let addresses = header.fill(src, dst, Protocol::TCP, segment.len() as u16, 64);
+            (addresses, EtherType::IPV6, ip)
+        }
+        _ => panic!("of two versions"),
+    };
+    tcp_header::Segment::new_unchecked(&mut segment[..]).fill_checksum(addresses);
+    [&ethernet::Header::between(mac, mac, ethertype).into_inner()[..], &header, &segment].concat()
+}
+
+/// Whoever sends from such an address is none that could answer (RFC 1122, sections 3.2.1.3 and
+/// 4.2.3.10): it takes no place, and has a name.
+#[test]
+fn connections_from_addresses_that_no_other_host_has_are_dropped() {
+    let mac = MacAddress([2, 0, 0, 0, 0, 1]);
+    for (src, bits, is_taken) in [
+        ("10.0.0.2", 24, true),
+        ("10.0.0.1", 24, false),
+        ("10.0.0.0", 24, false),
+        ("10.0.0.255", 24, false),
+        ("10.0.0.255", 23, true),
+        ("10.0.0.0", 31, true),
+        ("192.0.2.255", 24, true), // of another network nobody knows the length
+        ("255.255.255.255", 24, false),
+        ("224.0.0.1", 24, false),
+        ("127.0.0.1", 24, false),
+        ("0.0.0.0", 24, false),
+        ("2001:db8::2", 64, true),
+        ("2001:db8::1", 64, false),
+        ("ff02::1", 64, false),
+        ("::1", 64, false),
+        ("::", 64, false),
+    ] {
+        let src: IpAddr = src.parse().unwrap();
+        let dst: IpAddr = if src.is_ipv4() { V4.into() } else { V6.into() };
+        let (v4, v6) = if src.is_ipv4() { (Some((V4, bits)), None) } else { (None, Some((V6, bits))) };
+        // Also from the port that it is to.
+        for port in [80, 5000] {
+            let addresses = Addresses { mac, v4, v6, gateways: (None, None) };
+            let frame = syn((src, dst), port, mac);
+            let queues: (Box<dyn RxQueue>, Box<dyn TxQueue>) =
+                (Box::new(Gives(vec![frame])), Box::new(Nobody));
+            let service = Box::new(Echo::default());
+            let mut host =
+                Host::new(queues, addresses, &Neighbors::default(), Options::default(), service, BUFFERS);
+            host.stack().listen(80);
+            let mut pool = Pool::new(&dma(), host.buffers()).unwrap();
+            host.turn(Instant::now(), &mut pool, &mut Batch::with_limit(64));
+            let lost = host.counters().iter().find(|it| it.name == "rx_ip_source").unwrap().value;
+            assert_eq!((host.stack().len(), lost), (is_taken.into(), u64::from(!is_taken)), "{src}/{bits}");
+        }
+    }
+}
+
 /// How many frames a host sends that gets one, which is of UDP to a port that nobody has.
 fn answers_to(frame: Vec<u8>, addresses: Addresses) -> usize {
     let sent = Arc::new(AtomicUsize::new(0));
@@ -239,7 +308,8 @@ fn answers_to(frame: Vec<u8>, addresses: Addresses) -> usize {
     let mut pool = Pool::new(&dma(), host.buffers()).unwrap();
     host.turn(Instant::now(), &mut pool, &mut Batch::with_limit(64));
     let counters = host.counters();
-    assert!(counters.iter().any(|counter| counter.name == "rx_udp_no_port" && counter.value == 1));
+    let came = |name| counters.iter().find(|counter| counter.name == name).unwrap().value;
+    assert_eq!(came("rx_udp_no_port") + came("rx_ip_source"), 1);
     // The next hop is asked for.
     sent.load(Ordering::Relaxed)
 }

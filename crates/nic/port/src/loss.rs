@@ -103,6 +103,7 @@ reasons! {
     RxInterface "rx_interface" Interface "frames the kernel's interface could not receive or dropped";
     RxIpMalformed "rx_ip_malformed" Application "IP packets whose header made no sense, to a host";
     RxNotForHost "rx_not_for_host" Application "packets to addresses that a host does not have";
+    RxIpSource "rx_ip_source" Application "packets from addresses that no other host has: a host's own, of loopback, of a group or of all";
     RxIpFragment "rx_ip_fragment" Application "fragments of IP packets that disagree about the length or make no packet";
     RxIpFragmentShort "rx_ip_fragment_short" Application "fragments of IP packets that are empty, end within eight bytes or lack the header above IP";
     RxIpFragmentLong "rx_ip_fragment_long" Application "fragments of IP packets that are longer than 65,535 bytes, or than a TCP segment may be";

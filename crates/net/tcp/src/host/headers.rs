@@ -1,6 +1,6 @@
 //! Whether frames of IP are for a host, and whether what their headers say can be.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use memory::Packet;
 use wire::{Flow, checksum, ethernet, ipv4, ipv6};
@@ -20,11 +20,38 @@ impl Host {
         let (is_sound, class) = check_header(header, packet);
         match () {
             () if to != Some(self.addresses.mac) || !is_ours => Err(&mut self.lost.foreign),
-            // RFC 1122, section 4.2.3.10: nobody has these addresses.
-            () if !is_sound || is_nobody(flow.addresses.src()) => Err(&mut self.lost.malformed),
+            () if !is_sound => Err(&mut self.lost.malformed),
+            () if !self.may_be_from(flow.addresses.src()) => Err(&mut self.lost.source),
             () => Ok(class),
         }
     }
+
+    /// Whether another host may have an address (RFC 1122, sections 3.2.1.3 and 4.2.3.10): a segment
+    /// from this host's own would have it answer itself.
+    #[inline]
+    fn may_be_from(&self, address: IpAddr) -> bool {
+        let is_of_all = match address {
+            IpAddr::V4(address) => {
+                let own = self.addresses.v4;
+                address.is_broadcast() || own.is_some_and(|(own, bits)| is_of_network(address, own, bits))
+            }
+            IpAddr::V6(_) => false,
+        };
+        !(is_of_all
+            || address.is_multicast()
+            || address.is_unspecified()
+            || address.is_loopback()
+            || self.responder.addresses.contains(&address))
+    }
+}
+
+/// Whether an address is that of an own network, or of all hosts in it: networks of 31 and 32 bits
+/// have none (RFC 3021).
+#[inline]
+fn is_of_network(address: Ipv4Addr, own: Ipv4Addr, bits: u8) -> bool {
+    let hosts = u32::MAX.checked_shr(bits.into()).unwrap_or(0);
+    let host = address.to_bits() & hosts;
+    bits < 31 && (address.to_bits() ^ own.to_bits()) & !hosts == 0 && (host == 0 || host == hosts)
 }
 
 /// Whether an IP header is sound, and its traffic class.
@@ -44,10 +71,4 @@ pub(super) fn check_header(ip: &[u8], packet: &Packet) -> (bool, u8) {
 
 pub(super) fn version(ip: &[u8]) -> u8 {
     ip.first().map_or(0, |first| ipv4::version(*first))
-}
-
-/// Whether an address can be no sender's.
-fn is_nobody(address: IpAddr) -> bool {
-    let is_broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
-    address.is_multicast() || address.is_unspecified() || is_broadcast
 }
