@@ -4,6 +4,7 @@
 mod answer;
 mod capture;
 mod cores;
+mod filter;
 mod listing;
 mod metrics;
 mod show;
@@ -11,7 +12,7 @@ mod top;
 
 use clap::Subcommand;
 
-use crate::{Failure, control_socket};
+use crate::Failure;
 pub use answer::Asking;
 pub use cores::Spreading;
 
@@ -22,7 +23,7 @@ const START: &str = "ixora serve SERVICE";
 #[derive(Subcommand, Debug)]
 pub enum Tcp {
     /// List connections: states, queues, round trips, windows, what was sent again.
-    Show(control_socket::Show),
+    Show(show::Show),
     /// Who moves most, once a second.
     Top(top::Top),
     /// Write the frames of one connection, or of one peer, to a file that Wireshark opens.

@@ -144,6 +144,7 @@ pub const TCP: &str = "\
 Examples:
   ixora serve http --port tap:ixora0 --addr 10.9.9.2/24 --control /run/http.sock
   ixora tcp show /run/http.sock                           its connections, as `ss -ti` tells them
+  ixora tcp show /run/http.sock state established dst 10.0.0.9    those of one client, as `ss` filters
   ixora tcp show /run/http.sock --json | jq '.connections[] | select(.lost > 0)'
   ixora tcp show /run/http.sock --metrics                 as Prometheus reads it
   ixora tcp top /run/http.sock                            who moves most, once a second

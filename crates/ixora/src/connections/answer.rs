@@ -14,6 +14,7 @@ use tcp::{Copies, Shown, Watch};
 
 use super::capture::Capturing;
 use super::cores::Spreading;
+use super::filter::Filter;
 use super::listing::Listing;
 use super::metrics;
 use crate::Failure;
@@ -109,11 +110,8 @@ impl Asking {
 
     fn answer_to(&self, request: &str, ended: &AtomicBool) -> String {
         let words: Vec<&str> = request.split_whitespace().collect();
-        let collect = |limit| self.collect(limit, ended);
         let answer = match words[..] {
-            ["show", limit] => collect(limit.parse().unwrap_or(0)).map(|(shown, limit)| {
-                serde_json::to_string_pretty(&Listing::new(&shown, limit)).unwrap_or_default()
-            }),
+            ["show", limit, ref filter @ ..] => self.list(limit.parse().unwrap_or(0), filter, ended),
             ["metrics"] => self.metrics(ended),
             ["capture", address, port] => self.capturing.begin(address, port),
             ["captured", number] => self.capturing.take(number),
@@ -123,9 +121,18 @@ impl Asking {
                 Ok(cores) => self.spread(Some(cores), ended),
                 Err(_) => Err(format!("{cores} is no number of cores")),
             },
-            _ => Err("ask for show LIMIT, metrics, cores [N], or capture ADDRESS PORT".to_owned()),
+            _ => Err("ask for show LIMIT [FILTER], metrics, cores [N], or capture ADDRESS PORT".to_owned()),
         };
         answer.unwrap_or_else(|error| json!({ "error": error }).to_string())
+    }
+
+    /// Lists so many of the connections that a filter takes.
+    fn list(&self, limit: usize, filter: &[&str], ended: &AtomicBool) -> Result<String, String> {
+        let filter = Filter::parse(filter.iter().copied())?;
+        // Who is looked for may be the last one.
+        let looked_at = if filter.is_empty() { limit } else { usize::MAX };
+        let (shown, _) = self.collect(looked_at, ended)?;
+        Ok(serde_json::to_string_pretty(&Listing::new(&shown, limit, &filter)).unwrap_or_default())
     }
 
     fn spread(&self, cores: Option<usize>, ended: &AtomicBool) -> Result<String, String> {

@@ -5,6 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use serde::{Deserialize, Serialize};
 use tcp::{Assigned, Id, Info, Origin, Shown, State, Timer};
 
+use super::filter::Filter;
+
 /// A connection. Times are in microseconds and sizes in bytes, where the name says nothing else.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Connection {
@@ -99,16 +101,22 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// A list of what hosts showed, of so many connections at most.
-    pub fn new(shown: &[Shown], limit: usize) -> Listing {
+    /// A list of what hosts showed, of so many connections at most that a filter takes.
+    pub fn new(shown: &[Shown], limit: usize, filter: &Filter) -> Listing {
         let of_queue = |(queue, shown): (usize, &Shown)| -> Vec<Connection> {
             shown.connections.iter().map(|it| Connection::new(queue, it, shown.now_ns)).collect()
         };
         let mut connections: Vec<Connection> = shown.iter().enumerate().flat_map(of_queue).collect();
         // Of all hosts behind all others; each has them there itself.
         connections.sort_by_key(|connection| connection.state == state(State::TimeWait));
+        let open = match filter.is_empty() {
+            true => shown.iter().map(|shown| shown.open).sum(),
+            false => {
+                connections.retain(|connection| filter.takes(connection));
+                connections.len()
+            }
+        };
         connections.truncate(limit);
-        let open: usize = shown.iter().map(|shown| shown.open).sum();
         let mut counters: Vec<Counted> = vec![];
         for counter in shown.iter().flat_map(|shown| &shown.counters) {
             match counters.iter_mut().find(|counted| counted.name == counter.name) {

@@ -2,14 +2,29 @@
 
 use std::path::Path;
 
+use clap::Args;
+
 use super::START;
+use super::filter::Filter;
 use super::listing::{Address, Connection, Listing};
 use crate::Failure;
-use crate::control_socket::{self, Show};
+use crate::control_socket;
 
-/// Asks a server for its connections.
-pub fn ask(control: &Path, limit: usize) -> Result<Listing, Failure> {
-    let answer = control_socket::ask(control, &format!("show {limit}"), START)?;
+/// What is asked for.
+#[derive(Args, Debug)]
+pub struct Show {
+    #[command(flatten)]
+    pub show: control_socket::Show,
+    /// Which connections, in the words of ss: `state established`, `dst 10.0.0.9:50718`,
+    /// `src 10.0.0.0/8`, `sport = :80`, `dport = :80`, joined by `and`.
+    #[arg(conflicts_with = "metrics")]
+    pub filter: Vec<String>,
+}
+
+/// Asks a server for its connections, those that a filter takes.
+pub fn ask(control: &Path, limit: usize, filter: &[String]) -> Result<Listing, Failure> {
+    let words = filter.iter().map(|word| format!(" {word}")).collect::<String>();
+    let answer = control_socket::ask(control, &format!("show {limit}{words}"), START)?;
     serde_json::from_str(&answer).map_err(|_| unexpected(control, &answer))
 }
 
@@ -21,7 +36,8 @@ fn unexpected(control: &Path, answer: &str) -> Failure {
 }
 
 /// Asks, and prints the answer.
-pub fn run(arguments: &Show) -> Result<(), Failure> {
+pub fn run(Show { show: arguments, filter }: &Show) -> Result<(), Failure> {
+    Filter::parse(filter.iter().map(String::as_str)).map_err(Failure::usage)?;
     if arguments.metrics {
         let text = control_socket::ask(&arguments.control, "metrics", START)?;
         if !text.starts_with('#') {
@@ -30,7 +46,7 @@ pub fn run(arguments: &Show) -> Result<(), Failure> {
         print!("{text}");
         return Ok(());
     }
-    let listing = ask(&arguments.control, arguments.limit)?;
+    let listing = ask(&arguments.control, arguments.limit, filter)?;
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&listing).unwrap_or_default());
         return Ok(());

@@ -52,7 +52,7 @@ struct Sample {
 
 impl Sample {
     fn new(top: &Top) -> Result<Sample, Failure> {
-        let listing = ask(&top.control, top.limit)?;
+        let listing = ask(&top.control, top.limit, &[])?;
         Ok(Sample { listing, taken: Instant::now() })
     }
 }

@@ -92,6 +92,28 @@ fn each_byte_was_right(figures: &serde_json::Value, service: &str) {
 ///
 /// The wire is a pair of sockets that keep eleven datagrams each, and a machine that is busy looks at them
 /// seldom: so few connections with one short request each lose no segment.
+/// A server with some connections lists those that a filter takes, also behind others that it would list.
+fn lists_by_a_filter(place: &Path, control: &Path) {
+    let chosen = |filter: &str| {
+        let done = run(place, &format!("tcp show {} --json --limit 2 {filter}", control.display()));
+        assert_eq!(done.code(), Some(0), "{filter}: {done:#?}");
+        let listing = done.json();
+        let connections = listing["connections"].as_array().expect("a list").clone();
+        (connections, listing["more"].as_u64().expect("a number"))
+    };
+    let (some, more) = chosen("state established and dst 10.0.0.1");
+    assert!(some.len() == 2 && more >= 8, "{some:#?} and {more}");
+    for connection in &some {
+        let remote = connection["remote"].as_str().expect("an address");
+        let (one, more) = chosen(&format!("dst {remote}"));
+        assert_eq!((one.len(), more, &one[0]["remote"]), (1, 0, &connection["remote"]));
+    }
+    assert_eq!(chosen("dst 10.0.0.9"), (vec![], 0));
+    assert_eq!(chosen("state established and sport = :1"), (vec![], 0));
+    let wrong = run(place, &format!("tcp show {} dst nobody", control.display()));
+    assert!(wrong.code() == Some(2) && wrong.stderr.contains("`nobody` is no address"), "{wrong:#?}");
+}
+
 #[test]
 fn cores_come_and_go_while_connections_are_served() {
     for (model, service, load) in [
@@ -125,6 +147,7 @@ fn cores_come_and_go_while_connections_are_served() {
             let done = run(place.path(), &format!("tcp show {} --json", control.display()));
             done.json()["connections"].as_array().is_some_and(|all| all.len() >= 10)
         });
+        lists_by_a_filter(place.path(), &control);
         for count in [1, 3, 2, 4, 1, 4] {
             let now = cores(&format!(" {count}"));
             assert_eq!(now["cores"], count, "{service}: {now:#}");
