@@ -308,11 +308,14 @@ fn atomic_fragments_are_whole_packets() {
     assert_eq!(rig.lost(), vec![]);
 }
 
+/// A part of a packet: where it begins, its bytes, and whether others follow.
+type Cut<'a> = (u16, &'a [u8], bool);
+
 #[test]
 fn fragments_that_make_no_packet_are_dropped_by_name() {
     for addresses in to_host() {
         let bytes = datagram(addresses, ECHO, 992);
-        let parts = |rig: &mut Rig, parts: &[(u16, &[u8], bool)]| {
+        let parts = |rig: &mut Rig, parts: &[Cut]| {
             let frames = parts.iter().map(|(at, part, more)| {
                 let place = Place { addresses, protocol: Protocol::UDP, number: 1, at: *at, more: *more };
                 fragment(place, part)
@@ -322,7 +325,7 @@ fn fragments_that_make_no_packet_are_dropped_by_name() {
         };
         let other = vec![0xA5; 1000];
         let lost = |name: &str, count| (0, vec![(name.to_owned(), count)]);
-        let cases: [(&[(u16, &[u8], bool)], _); 8] = [
+        let cases: [(&[Cut], _); 8] = [
             // What comes of it later is dropped as well.
             (
                 &[(0, &bytes[..600], true), (592, &other[592..], false), (600, &bytes[600..], false)],

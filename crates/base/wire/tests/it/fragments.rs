@@ -20,7 +20,7 @@ struct Reference {
 impl Reference {
     fn take(&mut self, at: usize, bytes: &[u8], is_last: bool) -> Result<(), Fault> {
         let end = at + bytes.len();
-        let is_odd = !is_last && (bytes.is_empty() || bytes.len() % 8 != 0);
+        let is_odd = !is_last && (bytes.is_empty() || !bytes.len().is_multiple_of(8));
         let is_behind = self.total.is_some_and(|total| end > total || is_last && end != total);
         if is_odd || is_behind || is_last && end < self.bytes.len() {
             return Err(Fault::Contradiction);
