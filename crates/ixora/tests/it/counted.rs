@@ -212,13 +212,14 @@ fn a_router_without_ports_says_what_became_of_its_packets() {
 #[test]
 fn too_few_buffers_for_a_ring_are_refused() {
     let place = tempfile::tempdir().expect("a directory");
-    let text = "f :: FromDevice(\"model:82599,wire=gen:rate=20k\") -> c :: Counter -> Discard; Script(wait 400ms, stop)";
+    let text = "f :: FromDevice(\"model:82599,wire=gen:rate=20k\") -> c :: Counter -> Queue -> Discard;
+        Script(wait 400ms, stop)";
     let done = router(place.path(), text, &["--buffers", "300"]);
     assert_eq!(done.code(), Some(1), "{done:#?}");
-    for said in ["thread 0 needs 576 packet buffers", "f :: FromDevice(", "may have 300", "--buffers 576"] {
+    for said in ["thread 0 needs 659 packet buffers", "f :: FromDevice(", "may have 300", "--buffers 659"] {
         assert!(done.stderr.contains(said), "{said}: {done:#?}");
     }
-    for fits in ["--buffers 576", "--buffers 300 --ring 64"] {
+    for fits in ["--buffers 659", "--buffers 300 --ring 64"] {
         let options: Vec<&str> = fits.split(' ').chain(["--json", "-w"]).collect();
         let done = router(place.path(), text, &options);
         assert_eq!(done.code(), Some(0), "{done:#?}");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use graph::class::{Handlers, Headers, Row, named, number_in, read, rest};
 use graph::element::kernel::{Code, Kernel, of_type};
-use graph::value::Scope;
+use graph::value::{Scope, unsigned};
 use graph::{Action, Class, Conf, ConfFault, Cx, Each, Element, PerPacket, Refused, Setup};
 use memory::Packet;
 use memory::annotation::Header;
@@ -124,10 +124,10 @@ fn rule(text: &str, outputs: usize, scope: &Scope<'_>) -> Option<((Expr, To), Sa
         "allow" if outputs == 0 => Err("'allow' is meaningless, element has zero outputs".to_owned()),
         "allow" => Ok(To::Out(0)),
         "deny" | "drop" => Ok(To::Drop),
-        number => match number.parse::<u32>() {
-            Ok(output) if (output as usize) < outputs => Ok(To::Out(output)),
-            Ok(output) => Err(format!("slot '{output}' out of range")),
-            Err(_) => Err(format!("unknown slot ID '{number}'")),
+        number => match unsigned(number.strip_prefix('-').unwrap_or(number)) {
+            Some(output) if output < outputs as u64 && !number.starts_with('-') => Ok(To::Out(output as u32)),
+            Some(_) => Err(format!("slot '{number}' out of range")),
+            None => Err(format!("unknown slot ID '{number}'")),
         },
     };
     let (expr, mut said) = match words {

@@ -170,7 +170,8 @@ impl Primitive {
         let kind = self.inherit(before)?;
         self.kind = Some(kind);
         let of_addresses = matches!(kind, PrimitiveKind::Host | PrimitiveKind::Net | PrimitiveKind::Ether);
-        if self.header == Some(b'e') && !of_addresses {
+        let of_ether = self.header.map_or(matches!(self.data, Data::Ether(_)), |header| header == b'e');
+        if of_ether && !of_addresses {
             return self.wrong("ip only");
         }
         let always = self.always();
@@ -201,6 +202,10 @@ impl Primitive {
             }
         };
         warnings.extend(always);
+        // A number that comes next is one of the whole field.
+        if kind != tested(kind) {
+            self.kind = Some(tested(kind));
+        }
         if said_side && !of_addresses && kind != PrimitiveKind::Port {
             warnings.push(format!("'{}': 'src' or 'dst' ignored", self.named(tested(kind))));
         }

@@ -70,8 +70,8 @@ pub static CLASS: Class = Class {
           none that StaticThreadSched gave to others, and each has a receive queue of its own. THREADS, \
           MAXTHREADS and THREADOFFSET say otherwise; so do QUEUE and N_QUEUES, with which several elements \
           receive from one port. Behind the name of an interface that stands alone come PROMISC and SNAPLEN, \
-          as in Click; a queue of it is said as QUEUE 1. Click's and FastClick's words that mean nothing here \
-          are taken with a note.",
+          as in Click, and behind PollDevice's port BURST; a queue is said as QUEUE 1 there. Click's and \
+          FastClick's words that mean nothing here are taken with a note.",
     ports: "0/1",
     processing: "h",
     arguments: &[
@@ -174,9 +174,15 @@ pub static CLASS: Class = Class {
         if setup.class == "FromHost" {
             host_address(setup, conf)?;
         }
-        let promiscuous = as_click(&written, setup, conf)?;
+        let is_click = super::names::is_click(setup.class, &written);
+        let promiscuous = if is_click { as_click(setup, conf)? } else { None };
+        // Click's PollDevice has it behind the name.
+        let burst: Option<usize> = match setup.class {
+            "PollDevice" => conf.positional("BURST")?,
+            _ => conf.keyword("BURST")?,
+        };
         let numa = conf.keyword("NUMA")?.unwrap_or(true);
-        let (queue, queues) = queues(&name, conf)?;
+        let (queue, queues) = queues(&name, !is_click, conf)?;
         let says = Receiving {
             queue: queue.or(ring),
             queues,
@@ -193,7 +199,7 @@ pub static CLASS: Class = Class {
         };
         let mut said = settings::read(conf, |setting| setting.rx_keyword)?;
         said.extend(promiscuous.and_then(settings::promiscuous));
-        let burst: usize = conf.keyword("BURST")?.unwrap_or(32);
+        let burst = burst.unwrap_or(32);
         let stamp = conf.keyword("TIMESTAMP")?.unwrap_or(false);
         let queue = conf.keyword("PAINT_QUEUE")?.unwrap_or(false);
         let marks = Marks { queue, vlan: false };
@@ -242,21 +248,27 @@ pub(super) fn named(name: &str, setup: &mut Setup<'_>) -> Result<(String, Option
     Ok((port, queue))
 }
 
-/// The first queue and how many. What stands in their place may be the rest of the port's name.
-pub(super) fn queues(port: &str, conf: &mut Conf<'_>) -> Result<(Option<usize>, Option<usize>), ConfFault> {
+/// The first queue and how many. What stands in their place, if they have one, may be the rest of the
+/// port's name.
+pub(super) fn queues(
+    port: &str,
+    by_place: bool,
+    conf: &mut Conf<'_>,
+) -> Result<(Option<usize>, Option<usize>), ConfFault> {
+    let count = |queues: Option<i64>| queues.and_then(|n| usize::try_from(n).ok());
+    if !by_place {
+        return Ok((conf.keyword("QUEUE")?, count(conf.keyword("N_QUEUES")?)));
+    }
     let quote = || Some(format!("put a port that has commas in quotes: \"{port},…\""));
     let quoted = |fault| ConfFault { suggestion: quote(), ..fault };
     let queue = conf.positional("QUEUE").map_err(quoted)?;
     let queues = conf.positional::<i64>("N_QUEUES").map_err(quoted)?;
-    Ok((queue, queues.and_then(|n| usize::try_from(n).ok())))
+    Ok((queue, count(queues)))
 }
 
 /// What Click has behind an interface's name: whether it is promiscuous, which is returned, and how much
 /// of a packet is kept.
-fn as_click(written: &str, setup: &mut Setup<'_>, conf: &mut Conf<'_>) -> Result<Option<bool>, ConfFault> {
-    if !super::names::is_click(setup.class, written) {
-        return Ok(None);
-    }
+fn as_click(setup: &mut Setup<'_>, conf: &mut Conf<'_>) -> Result<Option<bool>, ConfFault> {
     let promiscuous = conf.positional("PROMISC")?;
     if conf.positional::<u32>("SNAPLEN")?.is_some() {
         setup.note("SNAPLEN is not needed: packets are not cut".to_owned());

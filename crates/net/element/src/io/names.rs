@@ -70,7 +70,7 @@ pub(super) fn port(class: &str, name: &str, numbers: Option<&PortNumbers>) -> Re
 /// Whether an element's further arguments are Click's `FromDevice(DEVNAME, PROMISC, SNAPLEN)`: there is
 /// no queue to be named of an interface that stands alone.
 pub(super) fn is_click(class: &str, name: &str) -> bool {
-    matches!(class, "FromDevice" | "FromDevice.u" | "PollDevice") && is_interface(name.trim())
+    matches!(class, "FromDevice" | "FromDevice.u") && is_interface(name.trim())
 }
 
 /// The port that the configuration of an element names first.
@@ -105,10 +105,10 @@ mod tests {
 
     #[test]
     fn further_arguments_are_of_click_where_an_interface_stands_alone() {
-        for (class, name) in [("FromDevice", "eth0"), ("PollDevice", " eth0.7 "), ("FromDevice.u", "lo")] {
+        for (class, name) in [("FromDevice", "eth0"), ("FromDevice", " eth0.7 "), ("FromDevice.u", "lo")] {
             assert!(is_click(class, name), "{class}({name})");
         }
-        let others = [("FromDPDKDevice", "eth0"), ("FromDevice", "0"), ("FromDevice", "af_xdp:eth0")];
+        let others = [("PollDevice", "eth0"), ("FromDevice", "0"), ("FromDevice", "af_xdp:eth0")];
         for (class, name) in others.into_iter().chain([("FromDevice", "0000:03:00.0"), ("FromHost", "tap0")])
         {
             assert!(!is_click(class, name), "{class}({name})");

@@ -246,12 +246,14 @@ impl RouterPorts {
         })
     }
 
-    /// Takes the receive queues of an element in a thread; those that another router
-    /// How many buffers a receive queue of a port holds.
+    /// How many of a router's packet buffers a receive ring of a port holds: none where packets are
+    /// copied out of memory that the port has itself.
     pub fn rx_ring(&self, name: &str) -> usize {
-        self.router_port(name, |router_port| router_port.wanted(self.open_ports.usual()).options.rx_ring)
+        let ring = |router_port: &mut RouterPort| router_port.wanted(self.open_ports.usual()).options.rx_ring;
+        self.router_port(name, ring).min(self.open_ports.largest_ring(name))
     }
 
+    /// Takes the receive queues of an element in a thread; those that another router
     /// still has are not among them.
     pub fn rx(&self, name: &str, element: usize, lane: usize) -> Vec<(usize, Box<dyn RxQueue>)> {
         let (numbers, promiscuous): (Vec<usize>, bool) = self.router_port(name, |router_port| {

@@ -74,7 +74,7 @@ pub static CLASS: Class = Class {
     port: Some(super::names::port_name),
     make: |setup, conf| {
         let (name, ring) = super::from_device::named(&conf.mandatory::<String>("PORT")?, setup)?;
-        let (queue, queues) = super::from_device::queues(&name, conf)?;
+        let (queue, queues) = super::from_device::queues(&name, true, conf)?;
         let says = Sending { queue: queue.or(ring), queues };
         let said = settings::read(conf, |setting| setting.tx_keyword)?;
         let burst: usize = conf.keyword("BURST")?.unwrap_or(32);

@@ -225,3 +225,25 @@ fn a_chain_goes_on_when_measuring_ends_and_when_its_fragmenter_changes() {
     assert_eq!(by_label(&one.printed()), by_label(&other.printed()));
     assert!(one.printed().lines().filter(|line| line.starts_with("out:")).count() > 2, "{}", one.printed());
 }
+
+/// Packets that are on their way round through a program when the router ends are held, at the element
+/// that they come to: the program has no number that the configuration knows.
+#[test]
+fn what_is_on_its_way_through_a_chain_at_the_end_is_held() {
+    for chains in [false, true] {
+        let text = "s :: TimedSource(0.001s, x, LIMIT 3) -> p :: Paint(1) -> st :: Strip(0) -> p";
+        let registry = registry();
+        let flat = flatten(text, &registry).expect("a configuration");
+        let mut rig = Rig::build(text, flat, &registry, options(chains)).expect("a router");
+        assert_eq!(explain::text(&rig.router.shared().plan, None).contains("in one program"), chains);
+        rig.router.begin();
+        rig.router.lanes_mut()[0].step(50);
+        rig.router.cleanup();
+        let shared = rig.router.shared();
+        let made = rig.router.lanes()[0].counters(shared.plan.find("s", None).expect("a source")).made;
+        let waiting = rig.router.waiting();
+        let paint = shared.plan.find("p", None).expect("an element");
+        assert!(made > 0);
+        assert_eq!(waiting, [(paint, made)], "chains {chains}");
+    }
+}

@@ -309,6 +309,9 @@ fn rules_are_judged_in_clicks_words() {
         ("bar tcp foo", vec!["unknown slot ID 'bar'".into(), empty("foo"), garbage("foo")]),
         ("allow ttl & 255 < 300", vec!["warning: relation '< 300' is always true (range 0-255)".into()]),
         ("allow src ip ect", vec!["warning: 'src ip tos': 'src' or 'dst' ignored".into()]),
+        ("allow port 1:2:3:4:5:6", vec!["'port': ip only".into()]),
+        ("-1 tcp", vec!["slot '-1' out of range".into()]),
+        ("0x0 tcp and ip ect 1 or 2", vec![]),
         ("allow tcp not", vec![]),
         ("allow ip ttl < 255", vec![]),
     ] {

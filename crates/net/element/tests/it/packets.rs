@@ -120,7 +120,7 @@ fn a_router_tells_once_that_buffers_are_few() {
     let shared = rig.router.shared();
     std::thread::scope(|scope| {
         let running = scope.spawn(|| rig.router.run());
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        std::thread::sleep(std::time::Duration::from_secs(2));
         shared.end();
         running.join().unwrap();
     });

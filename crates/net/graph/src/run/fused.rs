@@ -30,7 +30,7 @@ use crate::run::lane::{Ports, Slot};
 use crate::run::locked::Copies;
 use crate::run::output_batches::OutputBatches;
 
-pub(crate) use apart::dissolve_all;
+pub(crate) use apart::{dissolve_all, entered};
 pub use single::{Single, ask};
 pub(crate) use stand_in::StandIn;
 

@@ -18,8 +18,8 @@ use crate::plan::Port;
 use crate::run::buffers::Buffers;
 use crate::run::counters::{Counters, Profiler};
 use crate::run::cx::Cx;
-use crate::run::fused::StandIn;
 use crate::run::fused::chain::Placed;
+use crate::run::fused::{self, StandIn};
 use crate::run::late::Late;
 use crate::run::locked::Locked;
 use crate::run::output_batches::OutputBatches;
@@ -283,7 +283,8 @@ impl Lane {
 
     /// Packets that wait to be carried on, by the element that they are for.
     pub(crate) fn deferred(&self) -> impl Iterator<Item = (usize, usize)> {
-        self.deferred.iter().map(|deferred| (deferred.to.element, deferred.batch.len()))
+        let entered = |deferred: &Deferred| fused::entered(&self.slots, deferred.to);
+        self.deferred.iter().filter_map(move |deferred| Some((entered(deferred)?, deferred.batch.len())))
     }
 
     /// Appends packets pulled from an output to `batch`, at most as many as fit.

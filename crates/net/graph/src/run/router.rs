@@ -273,13 +273,18 @@ impl Router {
         let shared = self.shared.clone();
         let mut all = vec![0; shared.plan.elements.len()];
         for (index, planned) in shared.plan.elements.iter().enumerate() {
+            all[index] = self.lanes.iter().map(|lane| lane.slots[index].counters.held).sum();
             let Account::Keeps(waiting) = planned.kind.account else { continue };
             let lane = self.home(index);
             let count = |lane: &mut Lane| lane.with_real(index, |element, _| waiting.count(element));
             all[index] += self.at_rest(lane, count).unwrap_or(0);
         }
         let deferred = self.lanes.iter().flat_map(Lane::deferred);
-        deferred.for_each(|(element, packets)| all[element] += packets as u64);
+        deferred.for_each(|(element, packets)| {
+            if let Some(all) = all.get_mut(element) {
+                *all += packets as u64;
+            }
+        });
         all.into_iter().enumerate().filter(|(_, packets)| *packets > 0).collect()
     }
 
@@ -288,7 +293,6 @@ impl Router {
         if self.lanes.len() == 1 {
             return work(&mut self.lanes[0]);
         }
-            all[index] = self.lanes.iter().map(|lane| lane.slots[index].counters.held).sum();
         let shared = self.shared.clone();
         let result = shared.keep(&mut self.lanes, || shared.lend(lane, work));
         result.expect("all lanes are there while no thread runs")

@@ -135,6 +135,13 @@ impl OpenPorts {
         Ok(wanted.iter().map(count).collect())
     }
 
+    /// The descriptors of the largest ring that a port can have; none of one that has no rings.
+    pub(super) fn largest_ring(&self, name: &str) -> usize {
+        let ports = self.ports();
+        let open = ports.iter().find(|open| open.name == name);
+        open.map_or(0, |open| open.port.capabilities().limits.ring.1)
+    }
+
     /// A router no longer uses these ports; those that none uses are closed.
     pub(super) fn leave<'a>(&self, names: impl Iterator<Item = &'a str>) {
         let mut ports = self.ports();

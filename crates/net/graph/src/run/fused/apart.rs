@@ -48,6 +48,21 @@ pub(crate) fn dissolve_all(slots: &mut [Slot]) {
     (0..slots.len()).for_each(|hidden| dissolve(slots, hidden));
 }
 
+/// The element that packets enter by a port of a slot, which may be a program's, whole or apart.
+pub(crate) fn entered(slots: &[Slot], to: Port) -> Option<usize> {
+    let slot = slots.get(to.element)?;
+    let element = slot.element.as_deref().map(|element| element as &dyn Any);
+    let fused = element.and_then(|element| element.downcast_ref::<Fused>());
+    let forward = element.and_then(|element| element.downcast_ref::<Forward>());
+    match (fused, forward) {
+        (Some(fused), _) => fused.entries.get(to.port).map(|&(element, _)| element),
+        (None, Some(forward)) => {
+            slot.outs.get(forward.first + to.port).copied().flatten().map(|to| to.element)
+        }
+        (None, None) => Some(to.element),
+    }
+}
+
 impl Lane {
     /// Makes sure that an element's configuration is not in the code of a program: that
     /// is taken apart, and its elements go on as they are.
