@@ -12,7 +12,7 @@ use app::services::{Workload, echo_load, http_load, memcached_load};
 use runtime::Poller;
 use serde_json::{Value, json};
 use service::load::{Group, Live, Mix, Results, Settings, Steering, Step};
-use tcp::{Host, Neighbors, Report};
+use tcp::{Groups, Host, Neighbors, Report};
 use wire::MacAddress;
 use wire::ip::port;
 
@@ -124,7 +124,10 @@ fn run_load<W: clap::Args>(it: &LoadOptions<W>, listen: u16, workload: Workload)
     let remote = (it.to.0, it.to.1.unwrap_or(listen));
     let step = it.options.duration.unwrap_or(DURATION);
     let report = Report::default();
-    let shares = shares(&settings(&it.course, own, remote, step), queues, flows(&ports, queues)?);
+    let flows = flows(&ports, queues)?;
+    let groups = flows.clone().map(|table| Groups::new(table, queues, options.open.rx_ring)).transpose();
+    let groups = groups.map_err(|error| Failure::new(format!("cannot make mailboxes: {error}")))?;
+    let shares = shares(&settings(&it.course, own, remote, step), queues, flows);
     let (neighbors, tcp) = (Neighbors::default(), host_options(&*ports.list[0]));
     let (mut lives, mut pollers): (Vec<_>, Vec<Box<dyn Poller>>) = Default::default();
     for (n, settings) in shares.into_iter().enumerate() {
@@ -132,6 +135,8 @@ fn run_load<W: clap::Args>(it: &LoadOptions<W>, listen: u16, workload: Workload)
         let service = workload(settings, &live, &stop);
         let queues = (ports.rx(0, n)?, ports.tx(0, n)?);
         let mut host = Host::new(queues, addresses.clone(), &neighbors, tcp, service, BUFFERS);
+        // A segment in fragments comes to any of them.
+        groups.iter().for_each(|groups| host.tell_others(groups.core(n)));
         host.report_to(&report);
         pollers.push(Box::new(host));
         lives.push(live);

@@ -77,6 +77,7 @@ pub struct Spreading {
     strays: bool,
     /// Why connections stay where they are, if they do.
     fixed: Option<String>,
+    hosts: usize,
     most: usize,
     asked: Mutex<Option<Asked>>,
     /// Who waits for what was begun.
@@ -107,18 +108,22 @@ impl Spreading {
                 port.name()
             )),
         };
-        Ok(Spreading { groups, strays, fixed, most, asked: Mutex::default(), waits: Mutex::default() })
+        Ok(Spreading { groups, strays, fixed, hosts, most, asked: Mutex::default(), waits: Mutex::default() })
     }
 
     /// Has the host on a queue take part: in what somebody asks for, if anybody can (`is_asked`), and
-    /// in passing segments on.
+    /// in passing segments on, which those that came in fragments need on any port.
     pub fn share(&mut self, host: &mut Host, queue: usize, is_asked: bool) {
-        let takes_part = queue < self.most && (is_asked || self.strays);
-        let Some(groups) = self.groups.as_ref().filter(|_| takes_part) else { return };
+        let Some(groups) = self.groups.as_ref().filter(|_| queue < self.most) else {
+            if self.hosts > 1 {
+                host.stand_beside_others();
+            }
+            return;
+        };
         let core = held(groups).core(queue);
         if self.strays {
             host.pass_on(core);
-        } else if self.fixed.is_some() {
+        } else if self.fixed.is_some() || !is_asked {
             host.tell_others(core);
         } else if !host.share(core) {
             self.fixed = Some("connections of this service stay on their core".to_owned());

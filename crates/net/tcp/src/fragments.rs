@@ -29,7 +29,7 @@ const LIFE_NS: [i64; 2] = [30 * SECOND_NS, 60 * SECOND_NS];
 pub const BUFFERS: usize = MEMORY / DATA_ROOM + 2 * PACKETS;
 
 /// What fragments are dropped for, in the order in which they are shown.
-const LOSSES: [Loss; 7] = [
+const LOSSES: [Loss; 8] = [
     Loss::RxIpFragment,
     Loss::RxIpFragmentShort,
     Loss::RxIpFragmentLong,
@@ -37,6 +37,7 @@ const LOSSES: [Loss; 7] = [
     Loss::RxIpFragmentLate,
     Loss::RxIpFragmentRoom,
     Loss::RxIpFragmentBuffers,
+    Loss::RxIpFragmentCore,
 ];
 
 /// What fragments of one packet have in common.
@@ -358,7 +359,7 @@ impl Fragments {
         place.into_iter().for_each(|place| self.losses[place] += count);
     }
 
-    /// Counts a packet that was whole, and found no buffers.
+    /// Counts a packet that was whole and is dropped.
     pub fn lose_whole(&mut self, reason: Loss) {
         self.lose(reason, 1);
     }

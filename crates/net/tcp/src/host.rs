@@ -136,6 +136,8 @@ pub struct Host {
     copies: Copies,
     /// Its part of what connections move by between cores, if they may.
     core: Option<Box<Core>>,
+    /// Other hosts of which it knows nothing have the same addresses.
+    has_others: bool,
 }
 
 impl Host {
@@ -181,6 +183,7 @@ impl Host {
             showing: Showing::default(),
             copies: Copies::default(),
             core: None,
+            has_others: false,
         }
     }
 

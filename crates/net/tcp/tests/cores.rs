@@ -85,6 +85,24 @@ fn segments_in_fragments_reach_the_core_of_their_connection() {
     }
 }
 
+/// Cores that know nothing of each other drop segments in fragments that are not theirs: they end no
+/// connection of another core, and what is sent again in one piece comes to its own.
+#[test]
+fn segments_in_fragments_end_no_connection_of_a_core_that_is_not_known() {
+    let mut rig = Rig::strangers(3, 12);
+    for core in 0..3 {
+        let before = rig.count("rx_ip_fragment_core");
+        rig.cut = Some(core);
+        (0..200).for_each(|_| rig.round());
+        rig.cut = None;
+        rig.goes_on();
+        assert!(rig.count("rx_ip_fragment_core") >= before + 8, "two of three connections or more");
+    }
+    assert_eq!(rig.count("rx_tcp_no_connection"), 0);
+    assert!(rig.seen.0.lock().unwrap().values().all(|stream| stream.closed.is_none()));
+    assert_eq!(rig.connections().iter().sum::<usize>(), 12, "none was opened twice");
+}
+
 /// First fragments of packets that never end, each of its own, leave connections all that they have.
 #[test]
 fn a_flood_of_fragments_does_not_disturb_connections() {

@@ -111,6 +111,7 @@ reasons! {
     RxIpFragmentLate "rx_ip_fragment_late" Application "fragments of IP packets of which others did not come in time";
     RxIpFragmentRoom "rx_ip_fragment_room" Application "fragments of IP packets given up to make room for others";
     RxIpFragmentBuffers "rx_ip_fragment_buffers" Application "IP packets that came in fragments and for which there were no buffers";
+    RxIpFragmentCore "rx_ip_fragment_core" Application "TCP segments that came in fragments to a core without their connection, which may be another core's";
     RxNoProtocol "rx_no_protocol" Application "packets of protocols that a host does not speak";
     RxIcmpError "rx_icmp_error" Application "ICMP errors about nothing that a host has on its way, or with nothing new";
     RxConfiguration "rx_configuration" Application "DHCP messages and router advertisements that made no sense, were too many or not for a host";

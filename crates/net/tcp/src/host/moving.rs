@@ -215,6 +215,13 @@ impl Host {
         self.core = Some(Box::new(core));
     }
 
+    /// Says that hosts on other queues have the same addresses, and that it is not known which flows
+    /// come to which: there is no [`Core`] for it. A segment that came in fragments, which the
+    /// port leads by their addresses alone, is dropped when its connection is not here.
+    pub fn stand_beside_others(&mut self) {
+        self.has_others = true;
+    }
+
     /// Whether its connections move.
     pub(super) fn moves(&self) -> bool {
         self.stack.elsewhere.is_some()
@@ -244,9 +251,15 @@ impl Host {
             return Some(arrival); // the stack does it
         }
         let here = |key: &crate::Key| self.stack.find(key).is_some();
-        let core = self.core.as_mut();
-        let (Some(core), Some(key)) = (core, arrival.key().filter(|key| !here(key))) else {
-            return Some(arrival);
+        let Some(key) = arrival.key().filter(|key| !here(key)) else { return Some(arrival) };
+        let Some(core) = self.core.as_mut() else {
+            if !self.has_others {
+                return Some(arrival);
+            }
+            // A reset from here would end a sound connection of another core.
+            self.long.fragments.lose_whole(Reason::RxIpFragmentCore);
+            arrival.free(pool);
+            return None;
         };
         let Some(owner) = core.table(&self.stack).and_then(|table| table.owner(&key)) else {
             return Some(arrival);

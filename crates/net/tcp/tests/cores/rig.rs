@@ -122,6 +122,16 @@ pub fn fragments_of(frame: &[u8], first: u16) -> [Vec<u8>; 2] {
     })
 }
 
+/// What cores know of each other.
+#[derive(Clone, Copy)]
+enum Knows {
+    /// Who has which connections, which move.
+    Moves,
+    /// Who has which connections.
+    Others,
+    Nothing,
+}
+
 /// A server of several cores, a client, and the port between them.
 pub struct Rig {
     client: (Host, Pool),
@@ -157,15 +167,20 @@ impl Rig {
 
     /// Each core with options of its own.
     pub fn with(cores: usize, connections: u64, options: impl Fn(usize) -> Options) -> Rig {
-        Rig::build((cores, true), connections, options)
+        Rig::build((cores, Knows::Moves), connections, options)
     }
 
     /// Cores whose connections stay.
     pub fn fixed(cores: usize, connections: u64) -> Rig {
-        Rig::build((cores, false), connections, |_| Options::default())
+        Rig::build((cores, Knows::Others), connections, |_| Options::default())
     }
 
-    fn build((cores, moves): (usize, bool), connections: u64, options: impl Fn(usize) -> Options) -> Rig {
+    /// Cores that do not know which of them has which connections.
+    pub fn strangers(cores: usize, connections: u64) -> Rig {
+        Rig::build((cores, Knows::Nothing), connections, |_| Options::default())
+    }
+
+    fn build((cores, knows): (usize, Knows), connections: u64, options: impl Fn(usize) -> Options) -> Rig {
         let rss = Rss { key: Rss::KEY, table: None, ports: true, report: false };
         let table = FlowTable::new(&rss, 128, cores, true);
         let groups = Groups::new(table.clone(), cores, RING).unwrap();
@@ -183,9 +198,10 @@ impl Rig {
             let service = Box::new(Echo::default());
             let mut core = host(&rings[n], &sent[1], SERVER, &neighbors, options(n), service);
             core.stack().listen(PORT);
-            match moves {
-                true => assert!(core.share(groups.core(n)), "echoes can move"),
-                false => core.tell_others(groups.core(n)),
+            match knows {
+                Knows::Moves => assert!(core.share(groups.core(n)), "echoes can move"),
+                Knows::Others => core.tell_others(groups.core(n)),
+                Knows::Nothing => core.stand_beside_others(),
             }
             let pool = pool(&core);
             (core, pool)
