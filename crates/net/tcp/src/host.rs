@@ -461,8 +461,7 @@ impl Poller for Host {
     }
 
     fn wakeup(&self) -> Option<Arc<Wakeup>> {
-        let core = self.core.as_ref().filter(|_| self.moves());
-        self.service.wakeup().or_else(|| core.map(|core| core.wakeup()))
+        self.service.wakeup().or_else(|| self.core.as_ref().map(|core| core.wakeup()))
     }
 
     /// Its core has no flow groups, and nothing is left of them.

@@ -82,7 +82,11 @@ impl Mailbox {
 
     /// Puts a message there.
     pub fn put(&self, mail: Mail) {
-        let mut held = self.lock();
+        self.put_held(self.lock(), mail);
+    }
+
+    /// Puts a message there, under the lock that is held.
+    fn put_held(&self, mut held: MutexGuard<'_, Held>, mail: Mail) {
         if held.is_closed {
             return;
         }
@@ -99,10 +103,11 @@ impl Mailbox {
 
     /// Puts a segment there, unless there are `most` of them: then it is given back.
     pub fn put_segment(&self, arrival: Arrival, most: usize) -> Option<Arrival> {
-        if self.lock().segments >= most {
+        let held = self.lock();
+        if held.segments >= most {
             return Some(arrival);
         }
-        self.put(Mail::Segment(arrival));
+        self.put_held(held, Mail::Segment(arrival));
         None
     }
 
@@ -110,9 +115,8 @@ impl Mailbox {
     pub fn put_too_big(&self, told: TooBig) -> bool {
         let held = self.lock();
         let has_room = !held.is_closed && held.words < WORDS;
-        drop(held);
         if has_room {
-            self.put(Mail::TooBig(told));
+            self.put_held(held, Mail::TooBig(told));
         }
         has_room
     }

@@ -71,6 +71,8 @@ fn a_segment_that_was_too_long_is_told_to_the_core_that_sent_it() {
 #[test]
 fn segments_in_fragments_reach_the_core_of_their_connection() {
     for mut rig in [Rig::new(3, 12), Rig::fixed(3, 12)] {
+        let are_woken = rig.cores.iter().all(|(host, _)| host.wakeup().is_some());
+        assert!(are_woken, "a core that sleeps takes what others pass on");
         for core in 0..3 {
             let before = ["ip_reassembled", "tcp_passed_on"].map(|name| rig.count(name));
             rig.cut = Some(core);

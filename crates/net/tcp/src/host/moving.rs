@@ -103,7 +103,11 @@ impl Core {
     /// that core when it has taken them out and had no room for replies. Where connections stay,
     /// only segments that came in fragments are passed on.
     pub(super) fn buffers(&self, moves: bool) -> usize {
-        3 * if moves { SEGMENTS } else { WHOLE }
+        match moves {
+            true => 3 * SEGMENTS,
+            // All fragments of one sender come here, and each other mailbox takes some of them.
+            false => (self.shared.mailboxes.len() + 1) * WHOLE,
+        }
     }
 
     /// What was counted, of which only the first is a loss.
@@ -208,9 +212,9 @@ impl Host {
         self.tell_others(core);
     }
 
-    /// Has it tell other cores what routers say of connections that are theirs, and hear of its
-    /// own. Its thread is not woken for that: it hears of it in its next turn, which may be that of a
-    /// retransmission timer.
+    /// Has it tell other cores what routers say of connections that are theirs, give them segments
+    /// that came in fragments, and hear of its own. Its thread is woken for that, unless its
+    /// application has a wake-up: then it hears of it in its next turn.
     pub fn tell_others(&mut self, core: Core) {
         self.core = Some(Box::new(core));
     }
