@@ -69,10 +69,10 @@ impl Cutter {
                 identification,
             });
             match build(part, place, (addresses, protocol), front, pool) {
-                Some(packet) => all.push(packet),
-                None => {
+                Ok(packet) => all.push(packet),
+                Err(why) => {
                     all.into_iter().for_each(|packet| pool.free(packet));
-                    return Err(Uncut::Full);
+                    return Err(why);
                 }
             }
         }
@@ -94,8 +94,8 @@ fn build(
     (addresses, protocol): (Addresses, Protocol),
     front: &[u8],
     pool: &mut Pool,
-) -> Option<Packet> {
-    let mut packet = pool.alloc()?;
+) -> Result<Packet, Uncut> {
+    let mut packet = pool.alloc().ok_or(Uncut::Full)?;
     let written = packet.copy_from(part).and_then(|()| {
         match place {
             None => emit::push_ip(&mut packet, addresses, protocol, 0)?,
@@ -105,10 +105,10 @@ fn build(
         Ok(())
     });
     match written {
-        Ok(()) => Some(packet),
+        Ok(()) => Ok(packet),
         Err(_) => {
             pool.free(packet);
-            None
+            Err(Uncut::TooLong)
         }
     }
 }

@@ -157,6 +157,7 @@ impl Host {
         let own: Vec<IpAddr> = own.into_iter().flatten().collect();
         let v4 = addresses.v4.map_or(Ipv4Addr::UNSPECIFIED, |(own, _)| own);
         let v6 = addresses.v6.map_or(Ipv6Addr::UNSPECIFIED, |(own, _)| own);
+        let stack = Stack::new(Options { packets, ..options }, now_ns);
         Host {
             rx: queues.0,
             tx: queues.1,
@@ -166,9 +167,9 @@ impl Host {
             v4: Link::new(addresses.mac, v4, neighbors.v4.clone()),
             v6: Link::new(addresses.mac, v6, neighbors.v6.clone()),
             addresses,
-            stack: Stack::new(Options { packets, ..options }, now_ns),
+            udp: Udp::new(stack.options()),
+            stack,
             service,
-            udp: Udp::new(&options),
             datagrams: Vec::new(),
             speaker: None,
             errors: Errors::default(),

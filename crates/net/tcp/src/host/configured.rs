@@ -110,7 +110,7 @@ impl Host {
         }
         let mtu = network.mtu.map_or(mtu, |told| told.min(mtu));
         self.stack.set_mtu(mtu);
-        self.udp.set_mtu(mtu);
+        self.udp.set_mtu(self.stack.options().mtu);
     }
 
     /// Whether a datagram is for the client of DHCP: only then nobody else is to have it.
