@@ -10,13 +10,13 @@ use port::Reason as Loss;
 use wire::ecn;
 use wire::fragments::{Assembly, Fault, Overlap};
 use wire::ip::{Addresses, LONGEST, Protocol};
-use wire::{icmpv4, ipv4, ipv6, tcp, udp};
+use wire::{icmpv4, icmpv6, ipv4, ipv6, tcp, udp};
 
 use crate::options::SECOND_NS;
 
 /// Packets that are waited for.
 const PACKETS: usize = 64;
-/// Packets of one sender, if others wait too.
+/// Packets of one sender.
 const OF_SENDER: usize = PACKETS / 4;
 /// Bytes of memory that all take, and half of it those of one sender.
 const MEMORY: usize = 256 << 10;
@@ -224,9 +224,13 @@ impl Waiting {
         Some(Whole { addresses, protocol, traffic_class, payload })
     }
 
-    /// What its sender may be told of when it was not complete in time.
+    /// What its sender may be told of when it was not complete in time: never of an error (RFC 1122,
+    /// section 3.2.2; RFC 4443, section 2.4).
     fn late(self) -> Option<Late> {
-        let (mut first, _) = self.first.filter(|_| self.fault.is_none())?;
+        let (mut first, protocol) = self.first.filter(|_| self.fault.is_none())?;
+        if is_error(self.key.addresses, protocol, self.assembly.pieces().start()) {
+            return None;
+        }
         let len = match self.key.addresses {
             Addresses::V4 { .. } => ipv4::Header::of(&first)?.total_len(),
             Addresses::V6 { .. } => ipv6::HEADER_LEN + ipv6::Header::of(&first)?.payload_len(),
@@ -234,6 +238,19 @@ impl Waiting {
         first.extend_from_slice(self.assembly.pieces().start());
         first.truncate(len);
         Some(Late { addresses: self.key.addresses, first })
+    }
+}
+
+/// Whether a packet that begins like this behind its IP header carries an error of ICMP, or may.
+fn is_error(addresses: Addresses, mut protocol: Protocol, mut start: &[u8]) -> bool {
+    if let Addresses::V6 { .. } = addresses {
+        let Ok(upper) = ipv6::upper_layer(protocol, start) else { return true };
+        (protocol, start) = (upper.protocol, start.get(upper.offset..).unwrap_or_default());
+    }
+    match protocol {
+        Protocol::ICMP => start.first().is_none_or(|kind| icmpv4::is_error(*kind)),
+        Protocol::ICMPV6 => start.first().is_none_or(|kind| icmpv6::is_error(*kind)),
+        _ => false,
     }
 }
 
@@ -372,5 +389,52 @@ impl Fragments {
     /// Packets that were put together.
     pub fn joined(&self) -> u64 {
         self.joined
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    /// Each fragment that comes is lost by one name, waits, or is of a packet that was put together.
+    #[test]
+    fn each_fragment_is_accounted_for_once() {
+        let mut all = Fragments::default();
+        let (mut random, mut now_ns, mut joined) = (27_u64, 0, 0);
+        let mut below = |limit: usize| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 33) as usize % limit
+        };
+        let mut names = [0; LOSSES.len()];
+        for taken in 1..=30_000 {
+            let src = Ipv4Addr::new(10, 0, 0, 2 + below(6) as u8);
+            let addresses = Addresses::V4 { src, dst: Ipv4Addr::new(10, 0, 0, 1) };
+            let key = Key { addresses, protocol: Some(Protocol(253)), identification: below(40) as u32 };
+            let len = [0, 7, 8, 8, 16, 16, 1480][below(7)];
+            let fragment = Fragment {
+                key,
+                header: &[0x45; 20],
+                traffic_class: 0,
+                protocol: Protocol(253),
+                at: [0, 0, 8, 16, 16, 65_528][below(6)],
+                bytes: &[7; 1480][..len],
+                is_last: below(2) == 0,
+                most: LONGEST - 20,
+            };
+            let of_packet = all.waiting.iter().find(|waiting| waiting.key == key);
+            let before = of_packet.map_or(0, |waiting| waiting.count);
+            joined += all.take(&fragment, now_ns).map_or(0, |_| before + 1);
+            now_ns += below(200) as i64 * 1_000_000;
+            // Now and then all that waits is late.
+            now_ns += if taken % 500 == 0 { LIFE_NS[0] } else { 0 };
+            while all.expire(now_ns).is_some() {}
+            let lost: u64 = all.losses().map(|(_, count)| count).sum();
+            let waiting: u64 = all.waiting.iter().map(|waiting| waiting.count).sum();
+            assert_eq!(lost + waiting + joined, taken);
+            all.losses().zip(&mut names).for_each(|((_, count), most)| *most = count);
+        }
+        assert!(joined > 100 && names[..6].iter().all(|count| *count > 0), "{joined}, {names:?}");
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::ring::FrameRing;
 use common::{Random, dma};
-use memory::{Batch, Pool};
+use memory::{Batch, DATA_ROOM, Pool};
 use neighbor::Responder;
 use port::{RxQueue, TxQueue};
 use runtime::{Instant, Poller};
@@ -164,13 +164,17 @@ struct Rig {
 
 impl Rig {
     fn new() -> Rig {
+        Rig::with(Options::default())
+    }
+
+    fn with(options: Options) -> Rig {
         let addresses =
             Addresses { mac: MAC[0], v4: Some((V4[0], 24)), v6: Some((V6[0], 64)), gateways: (None, None) };
         let rings = <[FrameRing; 2]>::default();
         let queues: (Box<dyn RxQueue>, Box<dyn TxQueue>) =
             (Box::new(rings[0].clone()), Box::new(rings[1].clone()));
         let service = Box::new(Echo::default());
-        let mut host = Host::new(queues, addresses, &Neighbors::default(), Options::default(), service, 128);
+        let mut host = Host::new(queues, addresses, &Neighbors::default(), options, service, 128);
         host.speak_udp(Box::new(Echo::default())).bind(ECHO);
         let pool = Pool::new(&dma(), host.buffers() + 128).unwrap();
         Rig { host, pool, rings, now: Instant::now() }
@@ -188,8 +192,7 @@ impl Rig {
             for frame in self.rings[1].take() {
                 quiet = 0;
                 let mut packet = self.pool.alloc().unwrap();
-                packet.copy_from(&frame).unwrap();
-                match peer.answer(&mut packet) {
+                match packet.copy_from(&frame).is_ok() && peer.answer(&mut packet) {
                     true => self.rings[0].put(packet.to_vec()),
                     false => sent.push(frame),
                 }
@@ -395,17 +398,53 @@ fn late_fragments_are_told_of_so_often_in_a_second() {
         told += rig.pass(30).len();
     }
     assert_eq!(told, 160, "16 in each second");
-    let sources = (0..4).flat_map(|host| {
-        (0..16).map(move |number| {
-            let addresses = ip::Addresses::V4 { src: Ipv4Addr::new(10, 0, 0, 2 + host), dst: V4[0] };
-            fragment(Place { addresses, protocol: Protocol::UDP, number, at: 0, more: true }, &[0; 16])
-        })
-    });
-    let all: Vec<_> = sources.collect();
-    rig.exchange(all.clone());
-    rig.now = rig.now + Duration::from_secs(31);
-    rig.exchange(all);
-    assert_eq!(rig.count("tx_icmp_limit"), 0, "64 places are fewer than 100 errors");
+    // Those of datagrams to no port count in the same second.
+    let part =
+        |number| fragment(Place { addresses, protocol: Protocol::UDP, number, at: 0, more: true }, &[0; 16]);
+    rig.exchange((0..16).map(part));
+    rig.now = rig.now + Duration::from_millis(29_900);
+    let refused = datagram(addresses, 9, 10);
+    let whole = Place { addresses, protocol: Protocol::UDP, number: 1, at: 0, more: false };
+    assert_eq!(rig.exchange((0..90).map(|_| fragment(whole, &refused))).len(), 90);
+    rig.now = rig.now + Duration::from_millis(101);
+    assert_eq!((rig.exchange([]).len(), rig.count("tx_icmp_limit")), (10, 6));
+}
+
+/// No error is sent about an error (RFC 1122, section 3.2.2; RFC 4443, section 2.4): other messages
+/// are told of.
+#[test]
+fn late_fragments_of_errors_are_not_told_of() {
+    for (addresses, kinds) in to_host().into_iter().zip([
+        [icmpv4::UNREACHABLE, icmpv4::TIME_EXCEEDED, icmpv4::ECHO_REQUEST],
+        [icmpv6::UNREACHABLE, icmpv6::TIME_EXCEEDED, icmpv6::ECHO_REQUEST],
+    ]) {
+        for (kind, expected) in kinds.into_iter().zip([0, 0, 1]) {
+            let mut rig = Rig::new();
+            let (protocol, mut message) = request(addresses, 56);
+            message[0] = kind;
+            let place = Place { addresses, protocol, number: 1, at: 0, more: true };
+            rig.exchange([fragment(place, &message)]);
+            assert_eq!(rig.pass(60).len(), expected, "type {kind} between {addresses:?}");
+            assert_eq!(rig.count("rx_ip_fragment_late"), 1);
+        }
+    }
+}
+
+/// A length that is none for packets is taken as the nearest one that is.
+#[test]
+fn datagrams_are_cut_for_any_length_of_packets() {
+    for (mtu, longest) in [(0, 576), (40, 576), (1000, 1000), (9000, DATA_ROOM)] {
+        let mut rig = Rig::with(Options { mtu, ..Options::default() });
+        for addresses in to_host() {
+            let bytes = datagram(addresses, ECHO, 4000);
+            let answers = rig.exchange(cut(addresses, Protocol::UDP, 1, &bytes, 1448));
+            let flows: Vec<_> = answers.iter().map(|frame| Flow::of(frame).unwrap()).collect();
+            let sent: usize = flows.iter().map(|flow| flow.end - flow.l4_offset()).sum();
+            assert_eq!(sent, bytes.len(), "{mtu}, {addresses:?}");
+            assert!(flows.iter().all(|flow| flow.fragment && flow.end - flow.l3_offset() <= longest));
+        }
+        assert_eq!(rig.lost(), vec![]);
+    }
 }
 
 /// One sender has a quarter of the places and half of the memory: others' packets stay.
@@ -447,8 +486,7 @@ fn datagrams_to_no_port_are_refused_as_whole_ones_are() {
     }
 }
 
-/// Fragments as a stranger makes them, of few packets: none panics, keeps a buffer, or is not accounted
-/// for.
+/// Fragments as a stranger makes them, of few packets: none panics or keeps a buffer.
 #[test]
 fn any_fragments_leave_the_host_sound() {
     let mut random = Random(27);
