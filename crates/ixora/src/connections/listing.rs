@@ -104,17 +104,15 @@ impl Listing {
     /// A list of what hosts showed, of so many connections at most that a filter takes.
     pub fn new(shown: &[Shown], limit: usize, filter: &Filter) -> Listing {
         let of_queue = |(queue, shown): (usize, &Shown)| -> Vec<Connection> {
-            shown.connections.iter().map(|it| Connection::new(queue, it, shown.now_ns)).collect()
+            let all = shown.connections.iter().map(|it| Connection::new(queue, it, shown.now_ns));
+            all.filter(|connection| filter.takes(connection)).collect()
         };
         let mut connections: Vec<Connection> = shown.iter().enumerate().flat_map(of_queue).collect();
         // Of all hosts behind all others; each has them there itself.
         connections.sort_by_key(|connection| connection.state == state(State::TimeWait));
         let open = match filter.is_empty() {
             true => shown.iter().map(|shown| shown.open).sum(),
-            false => {
-                connections.retain(|connection| filter.takes(connection));
-                connections.len()
-            }
+            false => connections.len(),
         };
         connections.truncate(limit);
         let mut counters: Vec<Counted> = vec![];
