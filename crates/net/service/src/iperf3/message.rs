@@ -8,7 +8,8 @@ use super::datagrams::Seen;
 pub const COOKIE: usize = 37;
 /// The longest text of JSON.
 const MAX_TEXT: usize = 256 << 10;
-/// The longest datagram that this side sends, which no network with Ethernet's packets cuts.
+/// The longest datagram that this side sends: it fits into a buffer, and over IPv4 into one of
+/// Ethernet's packets.
 const MAX_DATAGRAM: u64 = 1472;
 /// The shortest, for its head.
 const MIN_DATAGRAM: u64 = 16;
@@ -121,7 +122,7 @@ impl Parameters {
             datagram_len: len.clamp(MIN_DATAGRAM, MAX_DATAGRAM) as usize,
             bits_per_second: number("bandwidth"),
         };
-        // This side sends no fragments.
+        // This side sends no longer ones.
         let sends_datagrams = parameters.reverse && parameters.wide_datagrams.is_some();
         let fits = !sends_datagrams || (MIN_DATAGRAM..=MAX_DATAGRAM).contains(&len);
         // Nor does it pace what it sends by TCP.
