@@ -363,26 +363,40 @@ fn a_wrong_byte_is_found() {
 /// Answers what nobody asked for, and resets the connection behind it: both come in one turn.
 #[derive(Default)]
 struct WrongAndGone {
-    answered: Vec<tcp::Id>,
-    now_ns: i64,
+    /// It does not wait for a request.
+    is_early: bool,
+    /// It resets none.
+    stays: bool,
+    /// Connections that the other side ended.
+    ended: Arc<AtomicU64>,
+}
+
+impl WrongAndGone {
+    fn answer(&self, connection: tcp::Id, bytes: &[u8], stack: &mut Stack, io: &mut Io) {
+        // A request may come behind the reset of an early answer.
+        if stack.write(connection, bytes, io).is_ok() && !self.stays {
+            stack.output(io);
+            stack.abort(connection, io).unwrap();
+        }
+    }
 }
 
 impl Service for WrongAndGone {
     fn serve(&mut self, events: &mut Vec<Event>, stack: &mut Stack, io: &mut Io) {
-        self.now_ns = io.now_ns;
-        self.answered.drain(..).for_each(|connection| stack.abort(connection, io).unwrap());
         for event in events.drain(..) {
-            if let Event::Received { connection, packet } = event {
-                let wrong: Vec<u8> = packet.iter().map(|byte| !byte).collect();
-                assert_eq!(stack.write(connection, &wrong, io).unwrap(), wrong.len());
-                self.answered.push(connection);
-                io.pool.free(packet);
+            match event {
+                Event::Connected { connection, .. } if self.is_early => {
+                    self.answer(connection, b"early", stack, io);
+                }
+                Event::Received { connection, packet } => {
+                    let wrong: Vec<u8> = packet.iter().map(|byte| !byte).collect();
+                    self.answer(connection, &wrong, stack, io);
+                    io.pool.free(packet);
+                }
+                Event::Closed { .. } => _ = self.ended.fetch_add(1, Ordering::Relaxed),
+                _ => {}
             }
         }
-    }
-
-    fn deadline_ns(&self) -> Option<i64> {
-        (!self.answered.is_empty()).then_some(self.now_ns)
     }
 }
 
@@ -392,6 +406,27 @@ fn a_connection_that_was_ended_for_its_answer_is_not_lost_as_well() {
     let results = run(load::Echo::new(64), settings, WrongAndGone::default(), |_| {});
     let step = &results.steps[0];
     assert_eq!((step.wrong, step.lost, step.unanswered, step.answers), (10, 0, 0, 0), "{step:?}");
+}
+
+/// More connections than are opened at a time: each counts once among those that are settled.
+#[test]
+fn a_connection_that_was_ended_for_an_early_answer_is_not_refused_as_well() {
+    let server = WrongAndGone { is_early: true, ..WrongAndGone::default() };
+    let settings = Settings { connections: 600, ..settings() };
+    let results = run(load::Echo::new(64), settings, server, |_| {});
+    let wrong = results.wrong + results.steps.iter().map(|step| step.wrong).sum::<u64>();
+    let lost = results.lost + results.steps.iter().map(|step| step.lost).sum::<u64>();
+    assert_eq!((results.refused, wrong, lost), (0, 600, 0), "{results:?}");
+}
+
+/// A reset is sent once: without it the server keeps the connection.
+#[test]
+fn resets_of_connections_with_wrong_answers_wait_for_room() {
+    let ended = Arc::new(AtomicU64::new(0));
+    let server = WrongAndGone { stays: true, ended: ended.clone(), ..WrongAndGone::default() };
+    let settings = Settings { depth: 1, connections: 64, ..settings() };
+    let results = run(load::Echo::new(64), settings, server, |net| net.room[0] = 8);
+    assert_eq!((results.steps[0].wrong, ended.load(Ordering::Relaxed)), (64, 64), "{results:?}");
 }
 
 #[test]

@@ -58,6 +58,8 @@ struct Connection<W: Workload> {
     is_open: bool,
     /// It was asked for in a step, and nobody has answered yet.
     is_opening: bool,
+    /// It was counted as connected or refused.
+    is_settled: bool,
     /// Requests of steps that were sent on it.
     requests: u64,
     /// Whether it is listed among those that may have room for a request.
@@ -90,6 +92,8 @@ pub struct Load<W: Workload> {
     free: VecDeque<usize>,
     /// Connections that others are to take the places of, once there is room for their resets.
     to_renew: VecDeque<usize>,
+    /// Connections with wrong answers, whose resets wait for room.
+    to_reset: VecDeque<Id>,
     /// Connections that the stack did not even open.
     unopened: usize,
     /// Requests that are under way, and were not given up.
@@ -122,6 +126,7 @@ impl<W: Workload> Load<W> {
             waiting: VecDeque::new(),
             free: VecDeque::new(),
             to_renew: VecDeque::new(),
+            to_reset: VecDeque::new(),
             unopened: 0,
             under_way: 0,
             results: Results { max_misses: settings.max_misses, ..Results::default() },
@@ -152,7 +157,9 @@ impl<W: Workload> Load<W> {
     /// Opens as many connections as may be opened now.
     fn connect(&mut self, stack: &mut Stack, io: &mut Io) {
         let wanted = self.settings.connections - self.unopened;
-        while self.connections.len() < wanted && self.connections.len() - self.settled() < OPENING {
+        while self.connections.len() < wanted
+            && self.connections.len().saturating_sub(self.settled()) < OPENING
+        {
             let Some(id) = self.open(self.connections.len(), stack, io) else {
                 self.unopened = self.settings.connections - self.connections.len();
                 break;
@@ -161,6 +168,7 @@ impl<W: Workload> Load<W> {
                 id,
                 is_open: false,
                 is_opening: false,
+                is_settled: false,
                 requests: 0,
                 is_listed: false,
                 expected: VecDeque::new(),
@@ -324,11 +332,12 @@ impl<W: Workload> Load<W> {
 
     /// The other side has ended a connection, or never opened it.
     fn lose(&mut self, number: usize, now_ns: i64) {
-        let Some(connection) = self.connections.get(number) else { return };
+        let Some(connection) = self.connections.get_mut(number) else { return };
+        let was_settled = std::mem::replace(&mut connection.is_settled, true);
         // One that this side has ended is not: what the other side said of it may come behind.
         let is_awaited = connection.is_open || connection.is_opening;
         match self.phase {
-            Phase::Connecting if !connection.is_open => self.results.refused += 1,
+            Phase::Connecting if !was_settled => self.results.refused += 1,
             Phase::Connecting | Phase::Preparing | Phase::Waiting(_) if is_awaited => self.results.lost += 1,
             Phase::Running(step, _) | Phase::Draining(step) if is_awaited => {
                 self.results.steps[step].lost += 1;
@@ -364,7 +373,7 @@ impl<W: Workload> Load<W> {
             Event::Connected { connection, .. } => {
                 let Some(number) = self.number(connection) else { return };
                 let connection = &mut self.connections[number];
-                connection.is_open = true;
+                (connection.is_open, connection.is_settled) = (true, true);
                 let is_new = std::mem::take(&mut connection.is_opening);
                 match self.phase {
                     Phase::Running(step, _) | Phase::Draining(step) if is_new => {
@@ -414,14 +423,16 @@ impl<W: Workload> Load<W> {
         }
     }
 
-    /// An answer was not right: nothing that follows can be trusted.
+    /// An answer was not right: nothing that follows can be trusted. The reset is sent once, and waits
+    /// where there is no room for it.
     fn wrong(&mut self, number: usize, stack: &mut Stack, io: &mut Io) {
         match self.phase {
             Phase::Running(step, _) | Phase::Draining(step) => self.results.steps[step].wrong += 1,
             _ => self.results.wrong += 1,
         }
-        let _ = stack.abort(self.connections[number].id, io);
+        self.to_reset.push_back(self.connections[number].id);
         self.abandon(number, io.now_ns);
+        self.reset_waiting(stack, io);
     }
 }
 
@@ -434,6 +445,7 @@ impl<W: Workload> Service for Load<W> {
 
     fn serve(&mut self, events: &mut Vec<Event>, stack: &mut Stack, io: &mut Io) {
         self.now_ns = io.now_ns;
+        self.reset_waiting(stack, io);
         self.renew_waiting(stack, io);
         for event in events.drain(..) {
             self.event(event, stack, io);
@@ -444,7 +456,7 @@ impl<W: Workload> Service for Load<W> {
     }
 
     fn deadline_ns(&self) -> Option<i64> {
-        if !self.to_renew.is_empty() {
+        if !self.to_renew.is_empty() || !self.to_reset.is_empty() {
             return Some(self.now_ns);
         }
         match self.phase {

@@ -29,7 +29,7 @@ impl<W: Workload> Load<W> {
                 self.connect(stack, io);
                 if self.settled() + self.unopened >= self.settings.connections || is_late {
                     // Who has not answered by now is taken for somebody who refuses.
-                    let late = self.connections.iter().filter(|connection| !connection.is_open);
+                    let late = self.connections.iter().filter(|connection| !connection.is_settled);
                     late.for_each(|connection| _ = stack.abort(connection.id, io));
                     self.results.refused = self.settings.connections as u64 - self.results.connected;
                     self.enter(Phase::Preparing, now_ns);
@@ -48,7 +48,7 @@ impl<W: Workload> Load<W> {
                 self.give_up(step, now_ns);
                 self.arrive_at(step + 1, stack, io);
             }
-            Phase::Closing if is_late || self.connections.iter().all(|connection| !connection.is_open) => {
+            Phase::Closing if is_late || self.is_closed() => {
                 self.enter(Phase::Over, now_ns);
                 self.live.keep(self.results.clone());
                 self.live.is_over.store(true, Ordering::Relaxed);
@@ -70,6 +70,11 @@ impl<W: Workload> Load<W> {
         }
         self.waiting.drain(..).for_each(|since_ns| step.leave(now_ns - since_ns));
         self.under_way = 0;
+    }
+
+    /// Whether all connections have ended, and the other side was told.
+    fn is_closed(&self) -> bool {
+        self.to_reset.is_empty() && self.connections.iter().all(|connection| !connection.is_open)
     }
 
     pub(super) fn enter(&mut self, phase: Phase, now_ns: i64) {

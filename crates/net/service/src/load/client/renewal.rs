@@ -27,6 +27,15 @@ impl<W: Workload> Load<W> {
         connection.unsent.clear();
     }
 
+    /// Resets connections with wrong answers, as many as there is room for.
+    pub(super) fn reset_waiting(&mut self, stack: &mut Stack, io: &mut Io) {
+        while io.out.room() > 0
+            && let Some(id) = self.to_reset.pop_front()
+        {
+            let _ = stack.abort(id, io);
+        }
+    }
+
     /// Renews connections for whose resets there was no room. Between steps it forgets them: the next one
     /// looks at all.
     pub(super) fn renew_waiting(&mut self, stack: &mut Stack, io: &mut Io) {
