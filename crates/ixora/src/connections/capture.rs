@@ -219,11 +219,14 @@ fn client<'a>(state: &'a mut State, number: &str) -> Result<&'a mut Client, Stri
 
 /// What hosts copied, and what was kept of the time before, in the order of time. What is not older than the
 /// moment at which the first host was asked is kept: those asked before may have copied older frames since.
+/// It is kept once, whatever its time is, for the clock may be set back.
 fn in_order(taken: Vec<Taken>, kept: &mut Vec<Copied>, since_ns: u64) -> Vec<Copied> {
     let mut frames = std::mem::take(kept);
-    frames.extend(taken.into_iter().flat_map(|taken| taken.frames));
+    let new = taken.into_iter().flat_map(|taken| taken.frames);
+    let (older, newer): (Vec<Copied>, Vec<Copied>) = new.partition(|frame| frame.time_ns < since_ns);
+    *kept = newer;
+    frames.extend(older);
     frames.sort_by_key(|frame| frame.time_ns);
-    *kept = frames.split_off(frames.partition_point(|frame| frame.time_ns < since_ns));
     frames
 }
 
@@ -287,7 +290,12 @@ mod tests {
         assert_eq!(times(frames), [1, 4, 9]);
         let frames = in_order(vec![taken(&[11, 12]), taken(&[15, 20])], &mut kept, 20);
         assert_eq!(times(frames), [11, 12, 14, 15]);
-        assert_eq!(times(kept), [20]);
+        // The clock is set back to 5: nothing waits until it is 21 again.
+        let frames = in_order(vec![taken(&[21]), taken(&[4])], &mut kept, 5);
+        assert_eq!(times(frames), [4, 20]);
+        let frames = in_order(vec![taken(&[5]), taken(&[8])], &mut kept, 7);
+        assert_eq!(times(frames), [5, 21]);
+        assert_eq!(times(kept), [8]);
     }
 
     #[test]
