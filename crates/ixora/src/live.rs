@@ -48,6 +48,7 @@ pub fn watch(ports: &mut Ports, running: &Running, options: &PortOptions, start:
             break;
         }
         (watch.look)(ports);
+        let now = Instant::now(); // a port may not have answered for long
         if now - shown.0 >= Duration::from_secs(1) && !silent {
             let seen = Seen::now(progress);
             show(&line(ports, progress, shown.1, seen, now - shown.0), terminal);

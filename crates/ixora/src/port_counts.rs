@@ -9,8 +9,8 @@ use element::io::router_ports::{PortCounts, exposition};
 use port::Port;
 
 /// Between two looks at a port: a device is asked over its bus, or by a message to its host, which may
-/// not answer for long. So a look may take this part of the time at most, and is made again after
-/// this time at the latest: it may have been long for the thread had to wait.
+/// not answer for long. So the looks at all ports take this part of the time at most, and for each long
+/// one the thread has this time for others: it may have been long for the thread had to wait.
 const INTERVAL: Duration = Duration::from_millis(250);
 const PART: u32 = 50;
 const LONGEST: Duration = Duration::from_secs(10);
@@ -43,27 +43,39 @@ impl LastCounts {
         self.look_by(&Instant::now, ports.len(), |n| counts(&mut *ports[n]));
     }
 
-    /// Looks at so many ports, by a clock: `ask` tells what one of them counted.
+    /// Looks at so many ports, by a clock: `ask` tells what one of them counted. Those that are due for the
+    /// longest come first, and no other one follows when time is up: the thread has more to do.
     fn look_by(&self, clock: &dyn Fn() -> Instant, ports: usize, mut ask: impl FnMut(usize) -> PortCounts) {
-        for n in 0..ports {
+        let begun = clock();
+        for n in self.due(ports, begun) {
             let before = clock();
-            if self.held().get(n).is_some_and(|seen| before < seen.next) {
-                continue;
+            if before - begun >= INTERVAL {
+                return;
             }
             let mut counts = ask(n);
             if let Some(name) = self.names.get(n) {
                 counts.name.clone_from(name);
             }
             let after = clock();
-            self.keep(n, Seen { next: after + pause(after - before), counts });
+            self.keep(n, Seen { next: after + pause(after - before, ports), counts });
         }
+    }
+
+    /// The ports to be looked at now.
+    fn due(&self, ports: usize, now: Instant) -> Vec<usize> {
+        let seen = self.held();
+        let next = |n: &usize| seen.get(*n).map(|seen| seen.next);
+        let mut due: Vec<usize> = (0..ports).filter(|n| next(n).is_none_or(|next| next <= now)).collect();
+        // Those that were never looked at are in front, in their order.
+        due.sort_by_key(next);
+        due
     }
 
     fn keep(&self, n: usize, new: Seen) {
         let mut seen = self.held();
         match seen.get_mut(n) {
             Some(seen) => *seen = new,
-            // The first look is at all of them, one after the other.
+            // The first looks are at all of them, one after the other.
             None => seen.push(new),
         }
     }
@@ -91,9 +103,11 @@ impl LastCounts {
     }
 }
 
-/// How long a port is left alone after a look that took so long.
-fn pause(took: Duration) -> Duration {
-    (took * PART).clamp(INTERVAL, LONGEST)
+/// How long one of so many ports is left alone after a look that took so long: each of them may have its
+/// share of the time.
+fn pause(took: Duration, ports: usize) -> Duration {
+    let ports = u32::try_from(ports).unwrap_or(u32::MAX);
+    (took.saturating_mul(PART).min(LONGEST)).saturating_mul(ports).max(INTERVAL)
 }
 
 /// Without its queues, which the threads have.
@@ -117,19 +131,22 @@ mod tests {
 
     #[test]
     fn a_slow_look_does_not_leave_its_port_alone_for_long() {
-        let paused = [0, 10, 100, 2000, 100_000].map(|ms| pause(Duration::from_millis(ms)).as_millis());
-        assert_eq!(paused, [250, 500, 5000, 10_000, 10_000]);
+        let paused = |ports| [0, 1, 10, 100, 2000, 100_000].map(|ms| pause(millis(ms), ports).as_millis());
+        assert_eq!(paused(1), [250, 250, 500, 5000, 10_000, 10_000]);
+        assert_eq!(paused(4), [250, 250, 2000, 20_000, 40_000, 40_000]);
     }
 
-    /// The host of the second does not answer for two seconds each time.
-    #[test]
-    fn a_slow_port_does_not_keep_the_others_from_being_looked_at() {
-        let (last, start) = (LastCounts::named(vec!["one".into(), "two".into()]), Instant::now());
-        let (now, mut looks) = (Cell::new(start), [0; 2]);
-        while now.get() < start + Duration::from_secs(60) {
-            last.look_by(&|| now.get(), 2, |n| {
+    /// What comes of looks at ports that take so long: the looks at each, the names, the part of the time
+    /// that they took, and the longest call.
+    fn looks<const N: usize>(took_ms: [u64; N], seconds: u64) -> ([u32; N], Vec<String>, f64, Duration) {
+        let last = LastCounts::named((0..N).map(|n| n.to_string()).collect());
+        let (start, mut looks, mut taken, mut longest) = (Instant::now(), [0; N], 0.0, Duration::ZERO);
+        let now = Cell::new(start);
+        while now.get() < start + Duration::from_secs(seconds) {
+            let begun = now.get();
+            last.look_by(&|| now.get(), N, |n| {
                 looks[n] += 1;
-                now.set(now.get() + Duration::from_millis([1, 2000][n]));
+                now.set(now.get() + millis(took_ms[n]));
                 PortCounts {
                     name: String::new(),
                     driver: String::new(),
@@ -140,10 +157,37 @@ mod tests {
                     stats: port::PortStats::default(),
                 }
             });
-            now.set(now.get() + Duration::from_millis(50));
+            let call = now.get() - begun;
+            (taken, longest) = (taken + call.as_secs_f64(), longest.max(call));
+            now.set(now.get() + millis(20));
         }
-        assert!(looks[0] > 100 && (4..8).contains(&looks[1]), "{looks:?}");
-        let names: Vec<String> = last.losses().into_iter().map(|(name, _)| name).collect();
-        assert_eq!(names, ["one", "two"]);
+        let names = last.losses().into_iter().map(|(name, _)| name).collect();
+        (looks, names, taken / (now.get() - start).as_secs_f64(), longest)
+    }
+
+    fn millis(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    /// The host of the second does not answer for two seconds each time.
+    #[test]
+    fn a_slow_port_does_not_keep_the_others_from_being_looked_at() {
+        let (looks, names, ..) = looks([1, 2000], 100);
+        assert!(looks[0] > 200 && (4..8).contains(&looks[1]), "{looks:?}");
+        assert_eq!(names, ["0", "1"]);
+    }
+
+    /// The thread that looks has more to do.
+    #[test]
+    fn many_slow_ports_take_no_more_of_the_time_than_one() {
+        for (took_ms, most) in [([5; 8], 0.021), ([2000; 8], 0.21)] {
+            let (looks, names, part, longest) = looks(took_ms, 1000);
+            assert!(part < most && longest < millis(took_ms[0]) + INTERVAL, "{part} {longest:?}");
+            assert!(looks.iter().all(|n| n.abs_diff(looks[0]) <= 1), "{looks:?}");
+            assert_eq!(names.len(), 8);
+        }
+        // Even where a look takes longer than all pauses.
+        let (looks, ..) = looks([200_000; 4], 10_000);
+        assert!(looks.iter().all(|n| n.abs_diff(looks[0]) <= 1), "{looks:?}");
     }
 }
