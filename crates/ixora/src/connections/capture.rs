@@ -129,7 +129,7 @@ struct State {
     last: u64,
 }
 
-/// Who captures.
+/// The client that captures at present.
 struct Client {
     /// By which it names its capture: one that was waited for too long is not to take another's frames.
     number: u64,
