@@ -126,6 +126,8 @@ pub fn of(arguments: &Arguments) -> Result<(), Failure> {
     if !arguments.recorded || arguments.svg.is_some() {
         run("release build", &mut programs())?;
     }
+    // Before the file of records is itself one that was changed.
+    let commit = commit()?;
     for bench in chosen.iter().filter(|_| !arguments.recorded) {
         let report = measure(bench, arguments)?;
         let figures = figures(&report, bench.settings);
@@ -133,7 +135,7 @@ pub fn of(arguments: &Arguments) -> Result<(), Failure> {
             return Err(format!("bench {}: its report has no figures", bench.name));
         }
         if let Some(file) = &arguments.record {
-            append(file, &lines(bench.name, &report, &figures, &commit()?))?;
+            append(file, &lines(bench.name, &report, &figures, &commit))?;
         }
     }
     let Some(file) = &arguments.record else { return Ok(()) };

@@ -212,8 +212,7 @@ fn a_router_without_ports_says_what_became_of_its_packets() {
 #[test]
 fn too_few_buffers_for_a_ring_are_refused() {
     let place = tempfile::tempdir().expect("a directory");
-    let text = "f :: FromDevice(\"model:82599,wire=gen:rate=20k\") -> c :: Counter -> Queue -> Discard;
-        Script(wait 400ms, stop)";
+    let text = "f :: FromDevice(\"model:82599,wire=gen:rate=20k\") -> c :: Counter -> Discard; Script(wait 400ms, stop)";
     let done = router(place.path(), text, &["--buffers", "300"]);
     assert_eq!(done.code(), Some(1), "{done:#?}");
     for said in ["thread 0 needs 659 packet buffers", "f :: FromDevice(", "may have 300", "--buffers 659"] {

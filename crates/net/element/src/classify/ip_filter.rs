@@ -124,11 +124,16 @@ fn rule(text: &str, outputs: usize, scope: &Scope<'_>) -> Option<((Expr, To), Sa
         "allow" if outputs == 0 => Err("'allow' is meaningless, element has zero outputs".to_owned()),
         "allow" => Ok(To::Out(0)),
         "deny" | "drop" => Ok(To::Drop),
-        number => match unsigned(number.strip_prefix('-').unwrap_or(number)) {
-            Some(output) if output < outputs as u64 && !number.starts_with('-') => Ok(To::Out(output as u32)),
-            Some(_) => Err(format!("slot '{number}' out of range")),
-            None => Err(format!("unknown slot ID '{number}'")),
-        },
+        word => {
+            let (sign, number) = word.strip_prefix('-').map_or(("", word), |number| ("-", number));
+            match unsigned(number) {
+                Some(output) if output < outputs as u64 && (sign.is_empty() || output == 0) => {
+                    Ok(To::Out(output as u32))
+                }
+                Some(output) => Err(format!("slot '{sign}{output}' out of range")),
+                None => Err(format!("unknown slot ID '{word}'")),
+            }
+        }
     };
     let (expr, mut said) = match words {
         [] | ["-" | "any" | "all"] => (Expr::TRUE, Said::default()),

@@ -178,11 +178,11 @@ pub static CLASS: Class = Class {
         let promiscuous = if is_click { as_click(setup, conf)? } else { None };
         // Click's PollDevice has it behind the name.
         let burst: Option<usize> = match setup.class {
-            "PollDevice" => conf.positional("BURST")?,
+            "PollDevice" => conf.positional("BURST").map_err(|fault| quoted(&name, fault))?,
             _ => conf.keyword("BURST")?,
         };
         let numa = conf.keyword("NUMA")?.unwrap_or(true);
-        let (queue, queues) = queues(&name, !is_click, conf)?;
+        let (queue, queues) = queues(&name, !is_click && setup.class != "PollDevice", conf)?;
         let says = Receiving {
             queue: queue.or(ring),
             queues,
@@ -259,11 +259,14 @@ pub(super) fn queues(
     if !by_place {
         return Ok((conf.keyword("QUEUE")?, count(conf.keyword("N_QUEUES")?)));
     }
-    let quote = || Some(format!("put a port that has commas in quotes: \"{port},…\""));
-    let quoted = |fault| ConfFault { suggestion: quote(), ..fault };
-    let queue = conf.positional("QUEUE").map_err(quoted)?;
-    let queues = conf.positional::<i64>("N_QUEUES").map_err(quoted)?;
+    let queue = conf.positional("QUEUE").map_err(|fault| quoted(port, fault))?;
+    let queues = conf.positional::<i64>("N_QUEUES").map_err(|fault| quoted(port, fault))?;
     Ok((queue, count(queues)))
+}
+
+/// What stands behind a port's name may be the rest of it.
+fn quoted(port: &str, fault: ConfFault) -> ConfFault {
+    ConfFault { suggestion: Some(format!("put a port that has commas in quotes: \"{port},…\"")), ..fault }
 }
 
 /// What Click has behind an interface's name: whether it is promiscuous, which is returned, and how much

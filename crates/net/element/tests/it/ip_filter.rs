@@ -311,6 +311,8 @@ fn rules_are_judged_in_clicks_words() {
         ("allow src ip ect", vec!["warning: 'src ip tos': 'src' or 'dst' ignored".into()]),
         ("allow port 1:2:3:4:5:6", vec!["'port': ip only".into()]),
         ("-1 tcp", vec!["slot '-1' out of range".into()]),
+        ("0x10 tcp", vec!["slot '16' out of range".into()]),
+        ("-0 tcp", vec![]),
         ("0x0 tcp and ip ect 1 or 2", vec![]),
         ("allow tcp not", vec![]),
         ("allow ip ttl < 255", vec![]),

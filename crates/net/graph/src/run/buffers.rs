@@ -467,6 +467,26 @@ mod tests {
         assert_eq!((buffers.main().capacity(), all(&mut buffers)), (3 * FIRST, 3 * FIRST));
     }
 
+    /// What is left beside the rings of as many as are asked for is enough that packets may wait.
+    #[test]
+    fn as_many_as_are_asked_for_are_not_scarce() {
+        let dma = Dma::new(memory::Options { backing: memory::Backing::Memfd, ..Default::default() });
+        for ring in [64, 512, 4096, 32_768] {
+            let mut buffers = Buffers::new(&dma, 1, 1).expect("memory");
+            buffers.reserve(0, ring, ring);
+            let (_, least) = buffers.unmet().expect("one is too few");
+            for (limit, scarce) in [(least, false), (ring + LOW, true)] {
+                let mut buffers = Buffers::new(&dma, limit, 1).expect("memory");
+                let held: Vec<Packet> = (0..ring).filter_map(|_| buffers.alloc()).collect();
+                assert_eq!(
+                    (held.len(), buffers.is_scarce()),
+                    (ring, scarce),
+                    "{limit} with a ring of {ring}"
+                );
+            }
+        }
+    }
+
     #[test]
     fn pools_are_inherited_up_to_the_limit() {
         let dma = Dma::new(memory::Options { backing: memory::Backing::Memfd, ..Default::default() });
