@@ -23,7 +23,7 @@ const START: &str = "ixora serve SERVICE";
 #[derive(Subcommand, Debug)]
 pub enum Tcp {
     /// List connections: states, queues, round trips, windows, what was sent again.
-    Show(show::Show),
+    Show(show::ShowConnections),
     /// Who moves most, once a second.
     Top(top::Top),
     /// Write the frames of one connection, or of one peer, to a file that Wireshark opens.

@@ -12,7 +12,7 @@ use crate::control_socket;
 
 /// What is asked for.
 #[derive(Args, Debug)]
-pub struct Show {
+pub struct ShowConnections {
     #[command(flatten)]
     pub show: control_socket::Show,
     /// Which connections, in the words of ss: `state established`, `dst 10.0.0.9:50718`,
@@ -36,7 +36,7 @@ fn unexpected(control: &Path, answer: &str) -> Failure {
 }
 
 /// Asks, and prints the answer.
-pub fn run(Show { show: arguments, filter }: &Show) -> Result<(), Failure> {
+pub fn run(ShowConnections { show: arguments, filter }: &ShowConnections) -> Result<(), Failure> {
     Filter::parse(filter.iter().map(String::as_str)).map_err(Failure::usage)?;
     if arguments.metrics {
         let text = control_socket::ask(&arguments.control, "metrics", START)?;

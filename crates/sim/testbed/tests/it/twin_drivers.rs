@@ -180,12 +180,18 @@ impl TestedDriver {
         outcome
     }
 
+    /// It works when nothing is mutated. An opening has limits of its own, of less than a second each,
+    /// which a busy machine may exceed: it may be tried again.
     fn honest(&self, device: &mut Device) {
-        let mutator: Mutator = Box::new(|_| Say::Pass);
-        let mutations =
-            Mutations { mutator, shared: 0, places: Vec::new(), random: Random::new(0), is_honest: true };
-        let outcome = self.run(device, mutations);
-        assert!(outcome.opened && outcome.received > 0, "{}: it works when nothing is mutated", self.name);
+        let mut tries = (0..3).map(|_| {
+            let mutator: Mutator = Box::new(|_| Say::Pass);
+            let random = Random::new(0);
+            let mutations = Mutations { mutator, shared: 0, places: Vec::new(), random, is_honest: true };
+            self.run(device, mutations)
+        });
+        let outcome = tries.find(|outcome| outcome.opened);
+        let works = outcome.is_some_and(|outcome| outcome.received > 0);
+        assert!(works, "{}: it works when nothing is mutated", self.name);
     }
 }
 
