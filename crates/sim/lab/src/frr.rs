@@ -4,6 +4,7 @@
 //! A router belongs to the network namespace of the thread that starts it, and needs root: its
 //! daemons change that namespace's routes and forwarding databases.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -114,7 +115,8 @@ impl Router {
     /// # Errors
     /// When the shell is missing in the tree, or fails; some commands only warn.
     pub fn tell(&self, commands: &[&str]) -> Result<String> {
-        let mut shell = self.tree.command("usr/bin/vtysh")?;
+        let mut shell = Command::new(self.tree.loader()?);
+        shell.arg("--library-path").arg(self.libraries()).arg(self.tree.file("usr/bin/vtysh")?);
         // Neither the machine's settings nor its user's history are touched.
         shell.arg("--config_dir").arg(&self.directory).env("HOME", &self.directory);
         shell.arg("--vty_socket").arg(&self.directory);
@@ -155,10 +157,14 @@ impl Router {
         self.directory.join(daemon).with_extension(extension)
     }
 
+    /// Where shared libraries are. FRR's own is where the loader does not look by itself, unless FRR is
+    /// installed there.
+    fn libraries(&self) -> OsString {
+        let all = self.tree.libraries().into_iter().flat_map(|library| [library.join("frr"), library]);
+        std::env::join_paths(all).unwrap_or_default()
+    }
+
     fn command(&self, daemon: &str, log: &Path) -> Result<Command> {
-        // FRR's own library is where the loader does not look by itself.
-        let libraries = self.tree.libraries().into_iter().flat_map(|library| [library.join("frr"), library]);
-        let libraries = std::env::join_paths(libraries).unwrap_or_default();
         let at = self.directory.display();
         // What FRR logs at the last moment stays in a directory of its own; here it goes with the
         // daemon's mounts, and the directory stays, empty.
@@ -180,7 +186,7 @@ impl Router {
         );
         let mut command = Command::new("unshare");
         command.args(["--mount", "sh", "-c", &script, "sh"]);
-        command.arg(self.tree.loader()?).arg("--library-path").arg(libraries);
+        command.arg(self.tree.loader()?).arg("--library-path").arg(self.libraries());
         command.arg(self.tree.file(&format!("usr/lib/frr/{daemon}"))?).stdin(Stdio::null());
         if daemon == ZEBRA {
             if !self.vrfs.is_empty() {
