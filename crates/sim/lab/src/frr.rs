@@ -65,6 +65,8 @@ impl Router {
             let text = more.to_owned() + &fs::read_to_string(&from).map_err(Error::at(&from))?;
             router.write(file, &text)?;
         }
+        // The shell asks the machine's PAM for a password otherwise, which may not know FRR.
+        router.write("vtysh.conf", "username root nopassword\n")?;
         router.write("zebra.conf", zebra)?;
         router.write("bgpd.conf", bgpd)?;
         router.restart()?;
