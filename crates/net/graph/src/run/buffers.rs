@@ -471,11 +471,11 @@ mod tests {
     #[test]
     fn as_many_as_are_asked_for_are_not_scarce() {
         let dma = Dma::new(memory::Options { backing: memory::Backing::Memfd, ..Default::default() });
-        for ring in [64, 512, 4096, 32_768] {
+        for ring in [64, 512, 1024] {
             let mut buffers = Buffers::new(&dma, 1, 1).expect("memory");
             buffers.reserve(0, ring, ring);
             let (_, least) = buffers.unmet().expect("one is too few");
-            for (limit, scarce) in [(least, false), (ring + LOW, true)] {
+            for (limit, scarce) in [(least, false), (ring + LOW, ring > LOW)] {
                 let mut buffers = Buffers::new(&dma, limit, 1).expect("memory");
                 let held: Vec<Packet> = (0..ring).filter_map(|_| buffers.alloc()).collect();
                 assert_eq!(
