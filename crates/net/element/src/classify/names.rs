@@ -3,11 +3,12 @@
 use std::sync::OnceLock;
 
 use graph::value::{NameKind as Declared, Scope};
+use wire::ip::Protocol;
 use wire::names::{ICMP_TYPES, PROTOCOLS};
 use wire::tcp::{self, Flags};
 use wire::{icmpv4, ipv4};
 
-use super::primitive::{ANY_TRANSPORT, Data, ICMP, PrimitiveKind, TCP, TCP_OR_UDP, UDP, name, protocol_name};
+use super::primitive::{ANY_TRANSPORT, Data, ICMP, PrimitiveKind, TCP, TCP_OR_UDP, UDP};
 
 /// The first bit of the byte at an offset.
 const fn bit(offset: usize) -> u16 {
@@ -40,6 +41,9 @@ const KINDS: &[(&str, PrimitiveKind)] = &[
 pub(super) const TRAFFIC_CLASS: PrimitiveKind = PrimitiveKind::Field(0, bit(ipv4::offset::TRAFFIC_CLASS), 8);
 
 const ICMP_TYPE: PrimitiveKind = PrimitiveKind::Field(ICMP, bit(icmpv4::offset::TYPE), 8);
+
+const IGMP: u32 = Protocol::IGMP.0 as u32;
+const IPIP: u32 = Protocol::IPV4.0 as u32;
 
 /// Words of the grammar, never names of anything.
 const GRAMMAR: &[&str] = &["dest", "dst", "ether", "ip", "not", "src"];
@@ -288,6 +292,45 @@ fn qualified(kind: Option<PrimitiveKind>, protocol: Option<u32>, word: &str) -> 
     let kind = kind.map_or("<none>".to_owned(), name);
     let protocol = protocol.map_or(String::new(), protocol_name);
     format!("{kind} {protocol} {word}")
+}
+
+/// What Click calls a kind of condition.
+pub(super) fn name(kind: PrimitiveKind) -> String {
+    let name = match kind {
+        PrimitiveKind::Host => "ip host",
+        PrimitiveKind::Net => "ip net",
+        PrimitiveKind::Proto => "proto",
+        PrimitiveKind::Fragment => "ip frag",
+        PrimitiveKind::Whole => "ip unfrag",
+        PrimitiveKind::Port => "port",
+        PrimitiveKind::TcpOption => "tcp opt",
+        PrimitiveKind::Ether => "ether host",
+        PrimitiveKind::Capable => "ip ect",
+        PrimitiveKind::Congested => "ip ce",
+        PrimitiveKind::Field(protocol, ..) => {
+            let header = if protocol == 0 { "ip".to_owned() } else { protocol_name(protocol) };
+            return match field(kind) {
+                Some(field) => format!("{header} {field}"),
+                None => format!("{header}[...]"),
+            };
+        }
+    };
+    name.to_owned()
+}
+
+/// What Click calls a protocol.
+pub(super) fn protocol_name(protocol: u32) -> String {
+    let name = match protocol {
+        ICMP => "icmp",
+        IGMP => "igmp",
+        IPIP => "ipip",
+        TCP => "tcp",
+        UDP => "udp",
+        TCP_OR_UDP => "tcpudp",
+        ANY_TRANSPORT => "transp",
+        other => return format!("ip proto {other}"),
+    };
+    name.to_owned()
 }
 
 #[cfg(test)]

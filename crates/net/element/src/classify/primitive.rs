@@ -17,8 +17,6 @@ pub(super) const TRANSPORT: u16 = 512;
 pub(super) const ICMP: u32 = Protocol::ICMP.0 as u32;
 pub(super) const TCP: u32 = Protocol::TCP.0 as u32;
 pub(super) const UDP: u32 = Protocol::UDP.0 as u32;
-const IGMP: u32 = Protocol::IGMP.0 as u32;
-const IPIP: u32 = Protocol::IPV4.0 as u32;
 const DCCP: u32 = Protocol::DCCP.0 as u32;
 /// TCP or UDP, among them.
 pub(super) const TCP_OR_UDP: u32 = 256;
@@ -221,7 +219,7 @@ impl Primitive {
             Some(Side::Either) => "src or dst ",
             None => "",
         };
-        format!("{side}{}", name(kind))
+        format!("{side}{}", names::name(kind))
     }
 
     fn wrong<T>(&self, what: &str) -> Result<T, String> {
@@ -314,7 +312,7 @@ impl Primitive {
         self.protocol = None;
         if value >= 256 {
             if self.relation != Relation::Equal || self.negated || self.mask.is_some() {
-                return Err(format!("'{}': operator or mask not supported", protocol_name(value)));
+                return Err(format!("'{}': operator or mask not supported", names::protocol_name(value)));
             }
             self.protocol = Some(value);
             return Ok(protocol_test(value).unwrap_or(Expr::TRUE));
@@ -474,43 +472,4 @@ fn tested(kind: PrimitiveKind) -> PrimitiveKind {
         PrimitiveKind::Capable | PrimitiveKind::Congested => names::TRAFFIC_CLASS,
         other => other,
     }
-}
-
-/// What Click calls a kind of condition.
-pub(super) fn name(kind: PrimitiveKind) -> String {
-    let name = match kind {
-        PrimitiveKind::Host => "ip host",
-        PrimitiveKind::Net => "ip net",
-        PrimitiveKind::Proto => "proto",
-        PrimitiveKind::Fragment => "ip frag",
-        PrimitiveKind::Whole => "ip unfrag",
-        PrimitiveKind::Port => "port",
-        PrimitiveKind::TcpOption => "tcp opt",
-        PrimitiveKind::Ether => "ether host",
-        PrimitiveKind::Capable => "ip ect",
-        PrimitiveKind::Congested => "ip ce",
-        PrimitiveKind::Field(protocol, ..) => {
-            let header = if protocol == 0 { "ip".to_owned() } else { protocol_name(protocol) };
-            return match names::field(kind) {
-                Some(field) => format!("{header} {field}"),
-                None => format!("{header}[...]"),
-            };
-        }
-    };
-    name.to_owned()
-}
-
-/// What Click calls a protocol.
-pub(super) fn protocol_name(protocol: u32) -> String {
-    let name = match protocol {
-        ICMP => "icmp",
-        IGMP => "igmp",
-        IPIP => "ipip",
-        TCP => "tcp",
-        UDP => "udp",
-        TCP_OR_UDP => "tcpudp",
-        ANY_TRANSPORT => "transp",
-        other => return format!("ip proto {other}"),
-    };
-    name.to_owned()
 }
